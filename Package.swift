@@ -1,0 +1,104 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// One standard for every target: Swift 6 mode, explicit existentials, no leaking imports, no warnings.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies + ["InletTestSupport"], resources: resources, swiftSettings: settings)
+}
+
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
+
+let package = Package(
+    name: "Inlet",
+    products: [.executable(name: "inlet", targets: ["inlet"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
+        .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1", traits: []),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CLinux"),
+        library("InletCore", [system, heap]),
+        library("InletLinux", ["InletCore", "CLinux", system]),
+        library("InletConfig", ["InletCore", "CYAML", system]),
+        library("InletJournal", ["InletCore", grdb, system]),
+        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", crypto, system]),
+        library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", crypto, system]),
+        library(
+            "InletAgent",
+            [
+                "InletCore", "InletLinux", "InletConfig", "InletJournal", "InletPipelines", lifecycle, logging, system,
+            ]),
+        library(
+            "InletDashboard",
+            [
+                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", hummingbird, httpTypes, nioCore,
+                lifecycle, logging, system,
+            ]),
+        library(
+            "InletSandbox",
+            [
+                "InletCore", "InletLinux", crypto, hummingbird, httpTypes, nioCore, nioPosix, lifecycle, logging, system,
+            ]),
+        .executableTarget(
+            name: "inlet",
+            dependencies: [
+                "InletCore", "InletConfig", "InletJournal", "InletPipelines", "InletAgent", "InletDashboard",
+                "InletSandbox", arguments, lifecycle, signals, logging, system,
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "InletTestSupport", dependencies: ["InletCore", "InletLinux", "InletSandbox", system],
+            path: "Tests/Support", swiftSettings: settings),
+        tests("InletCoreTests", ["InletCore", system]),
+        tests("InletLinuxTests", ["InletLinux", "InletCore", system]),
+        tests("InletConfigTests", ["InletConfig", "InletCore", system], resources: [.copy("Fixtures")]),
+        tests("InletJournalTests", ["InletJournal", "InletCore", system]),
+        tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", system]),
+        tests(
+            "InletPipelinesTests",
+            ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
+        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, system]),
+        tests(
+            "InletAgentTests",
+            [
+                "InletAgent", "InletJournal", "InletConfig", "InletPipelines", "InletSandbox", "InletLinux",
+                "InletCore", system,
+            ]),
+        tests(
+            "CommandTests", ["InletSandbox", "InletJournal", "InletLinux", "InletCore", "inlet", system]),
+    ]
+)

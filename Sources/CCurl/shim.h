@@ -1,0 +1,123 @@
+#ifndef INLET_CCURL_SHIM_H
+#define INLET_CCURL_SHIM_H
+
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <linux/sockios.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* libcurl's setters and getters are variadic, which Swift cannot call: one wrapper per value type. */
+
+static inline CURLcode inlet_curl_set_long(CURL *_Nonnull easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode inlet_curl_set_offset(CURL *_Nonnull easy, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode inlet_curl_set_string(CURL *_Nonnull easy, CURLoption option, const char *_Nullable value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode inlet_curl_set_list(
+    CURL *_Nonnull easy, CURLoption option, struct curl_slist *_Nullable list) {
+    return curl_easy_setopt(easy, option, list);
+}
+
+static inline CURLcode inlet_curl_set_error_buffer(CURL *_Nonnull easy, char *_Nonnull buffer) {
+    return curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, buffer);
+}
+
+/* The same context goes to every callback of a transfer. */
+static inline CURLcode inlet_curl_set_callbacks(
+    CURL *_Nonnull easy, void *_Nonnull context, curl_write_callback _Nonnull body,
+    curl_write_callback _Nonnull header, curl_xferinfo_callback _Nonnull progress) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_WRITEDATA, context);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, progress);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_XFERINFODATA, context);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    return code;
+}
+
+static inline CURLcode inlet_curl_set_upload(
+    CURL *_Nonnull easy, void *_Nonnull context, curl_read_callback _Nonnull read, curl_seek_callback _Nonnull seek) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_READFUNCTION, read);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_READDATA, context);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, seek);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_SEEKDATA, context);
+    return code;
+}
+
+/* CURLOPT_PROTOCOLS is deprecated from 7.85 on, where its replacement begins. */
+static inline CURLcode inlet_curl_allow_http_only(CURL *_Nonnull easy) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+/* Without it, giving up a transfer waits for a running getaddrinfo(3); there from 7.87 on. */
+static inline CURLcode inlet_curl_leave_resolver(CURL *_Nonnull easy) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    return curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)easy;
+    return CURLE_OK;
+#endif
+}
+
+static inline long inlet_curl_status(CURL *_Nonnull easy) {
+    long status = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+/* Microseconds from the start until the request could be sent; 0 while still connecting. */
+static inline curl_off_t inlet_curl_time_to_send(CURL *_Nonnull easy) {
+    curl_off_t time = 0;
+    curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &time);
+    return time;
+}
+
+/* Bytes that the kernel has taken from us and the peer has not acknowledged (SIOCOUTQ, tcp(7)); -1 if unknown. */
+static inline int inlet_curl_unacknowledged(CURL *_Nonnull easy) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    int count = -1;
+    if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &socket) || socket == CURL_SOCKET_BAD) return -1;
+    return ioctl(socket, SIOCOUTQ, &count) ? -1 : count;
+}
+
+static inline CURLMcode inlet_curl_multi_set_long(CURLM *_Nonnull multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+/* The next transfer that has ended; false when there is none. CURLMsg holds a union, which Swift reads badly. */
+static inline bool inlet_curl_multi_next_ended(
+    CURLM *_Nonnull multi, CURL *_Nullable *_Nonnull easy, CURLcode *_Nonnull result) {
+    int left = 0;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left))) {
+        if (message->msg != CURLMSG_DONE) continue;
+        *easy = message->easy_handle;
+        *result = message->data.result;
+        return true;
+    }
+    return false;
+}
+
+/* The bytes of an address literal: 4, 16, or 0 when `text` is a name. */
+static inline int inlet_parse_address(const char *_Nonnull text, unsigned char *_Nonnull sixteen) {
+    if (inet_pton(AF_INET, text, sixteen) == 1) return 4;
+    if (inet_pton(AF_INET6, text, sixteen) == 1) return 16;
+    return 0;
+}
+
+#endif

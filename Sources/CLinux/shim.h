@@ -1,0 +1,66 @@
+/* Calls that Swift cannot make itself: variadic functions, and GNU calls and constants that the Glibc module leaves
+   out because it is built without _GNU_SOURCE. Numbers are those of the kernel's user-space headers. */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <linux/fs.h>
+
+/* fcntl-linux.h: these depend on the architecture or on _GNU_SOURCE. */
+static const int inlet_o_noatime = 01000000;
+#if defined(__aarch64__) || defined(__arm__) || defined(__powerpc64__)
+static const int inlet_o_direct = 0200000;
+#else
+static const int inlet_o_direct = 040000;
+#endif
+static const int inlet_f_setlease = 1024;
+/* The time that futimens(3) leaves alone. */
+static const long inlet_utime_omit = (1L << 30) - 2;
+
+/* open(2) is variadic. */
+static inline int inlet_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
+
+/* fcntl(2) is variadic: F_SETLEASE with F_RDLCK or F_UNLCK. */
+static inline int inlet_set_lease(int fd, int type) { return fcntl(fd, inlet_f_setlease, type); }
+
+/* fcntl(2) is variadic: leaves direct I/O, keeps the other status flags. */
+static inline int inlet_leave_direct(int fd) {
+    int flags = fcntl(fd, F_GETFL);
+    return flags == -1 ? -1 : fcntl(fd, F_SETFL, flags & ~inlet_o_direct);
+}
+
+/* ioctl(2) is variadic: makes `target` share the extents of `source` (ioctl_ficlone(2)). */
+static inline int inlet_clone(int target, int source) { return ioctl(target, FICLONE, source); }
+
+/* ioctl(2) is variadic: columns of the terminal, 0 when `fd` is none. */
+static inline int inlet_terminal_columns(int fd) {
+    struct winsize size = {0};
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* copy_file_range(2) is declared for _GNU_SOURCE only; glibc may emulate it, the kernel's answer is wanted. */
+static inline ssize_t inlet_copy_file_range(int source, int64_t from, int target, int64_t to, size_t length) {
+    return syscall(SYS_copy_file_range, source, &from, target, &to, length, 0U);
+}
+
+/* renameat2(2) with RENAME_NOREPLACE is declared for _GNU_SOURCE only. */
+static inline int inlet_rename_noreplace(const char *_Nonnull from, const char *_Nonnull to) {
+    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1U);
+}
+
+/* prctl(2) is variadic: names the calling thread; the kernel keeps the first 15 bytes. */
+static inline int inlet_name_thread(const char *_Nonnull name) { return prctl(PR_SET_NAME, name); }
+
+/* flock(2) shares its name with a structure. */
+int flock(int, int);
+static inline int inlet_lock(int fd, int operation) { return flock(fd, operation); }

@@ -1,0 +1,92 @@
+internal import InletCore
+package import InletJournal
+internal import InletLinux
+package import SystemPackage
+
+/// What can be asked of an agent: through its control socket, or on its journal while it is not running.
+package struct AgentCommands: Sendable {
+    private let journal: Journal
+    /// nil when no agent runs.
+    private let live: Live?
+
+    /// What a running agent is told beside its journal.
+    struct Live: Sendable {
+        var board: DestinationBoard
+        var inFlight: InFlight
+        var bells: WorkBells
+        var finisherBell: Doorbell
+        var sweeperBell: Doorbell
+        var log: EventLog
+        var send: @Sendable (FilePath, String?) async -> SendAnswer
+    }
+
+    /// For a journal whose lock the caller holds.
+    package init(journal: Journal) {
+        self.journal = journal
+        live = nil
+    }
+
+    init(journal: Journal, live: Live) {
+        self.journal = journal
+        self.live = live
+    }
+
+    /// Sends an ended, undelivered file again. False when there is nothing to send again.
+    package func retry(_ file: Int64) async throws(JournalError) -> Bool {
+        let stored = try await journal.uptimes()
+        let isQueued = try await journal.retry(file, uptimes: live?.board.uptimes() ?? stored, at: .now)
+        live?.bells.ringAll()
+        return isQueued
+    }
+
+    /// Ends what is open of a file, running transfers included. False when nothing was.
+    package func cancel(_ file: Int64) async throws(JournalError) -> Bool {
+        guard let running = try await journal.cancel(file, at: .now) else { return false }
+        ended(running)
+        return true
+    }
+
+    /// Removes an ended file from the journal. False when it is not ended, or not there.
+    package func forget(_ file: Int64) async throws(JournalError) -> Bool { try await journal.forget(file) }
+
+    /// Cancels everything that waits or runs. - Returns: how many files that were.
+    package func clear() async throws(JournalError) -> Int {
+        let (files, running) = try await journal.clear(at: .now)
+        ended(running)
+        return files
+    }
+
+    private func ended(_ running: [Int64]) {
+        for delivery in running { live?.inFlight.cancel(delivery) }
+        live?.sweeperBell.ring()
+        live?.finisherBell.ring()
+    }
+
+    /// Pauses or resumes a destination, or all of them. - Returns: the names that were meant, empty for an unknown one.
+    package func setPaused(
+        _ paused: Bool, _ destination: String?, known: [String], by: String
+    ) async throws(JournalError) -> [String] {
+        let names = destination.map { [$0] } ?? known
+        guard names.allSatisfy({ known.contains($0) }) else { return [] }
+        for name in names {
+            try await journal.setPaused(name, paused)
+            guard let live, live.board.setPaused(name, paused) else { continue }
+            live.log.emit(
+                paused
+                    ? .destinationPaused(destination: name, by: by) : .destinationResumed(destination: name, by: by))
+        }
+        if !paused { live?.bells.ringAll() }
+        return names
+    }
+
+    /// Takes one file into the running agent's queue, to `destination` or by its route.
+    package func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
+        await live?.send(path, destination) ?? .refused("no agent is running")
+    }
+}
+
+/// What became of a request to send a file.
+package enum SendAnswer: Sendable, Equatable {
+    case queued(job: Int64)
+    case refused(String)
+}

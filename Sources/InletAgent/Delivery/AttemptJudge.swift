@@ -1,0 +1,67 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+
+/// Turns the error of an attempt into what the journal and the log are told.
+struct AttemptJudge: Sendable {
+    let ref: AgentEvent.JobRef
+    let file: FileRow
+    /// Counts from 1.
+    let attempt: Int
+
+    /// How long an uncounted attempt stays away, so that a destination whose breaker stays up is not hammered.
+    private static let pause = Duration.seconds(1)
+
+    func failed(_ error: DeliveryError) -> (Settlement, DeliverOne.Report) {
+        switch error.verdict {
+        case .retry(let after): return retry(error, after)
+        case .outage(let after): return again(error, wait: max(after ?? .zero, Self.pause))
+        case .credentials: return again(error, wait: Self.pause)
+        case .giveUp: return ended(.failed, error)
+        case .sourceGone: return ended(.gone, error)
+        case .sourceChanged:
+            var result = ended(.superseded, error)
+            result.1.wantsLook = file
+            return result
+        case .cancelled: return again(error, wait: .zero)
+        }
+    }
+
+    /// What the error says about the destination rather than the file.
+    func breakerEvent(_ error: DeliveryError) -> CircuitBreaker.Event? {
+        switch error.verdict {
+        case .outage(let after): .outage(after: after)
+        case .credentials: .credentials
+        case .retry where error.code == .serverError: .serverFault(file: file.id)
+        default: nil
+        }
+    }
+
+    private func retry(_ error: DeliveryError, _ asked: Duration?) -> (Settlement, DeliverOne.Report) {
+        let policy = file.policy.retry
+        guard attempt < policy.attempts else {
+            let spent = attempt == 1 ? "after 1 attempt" : "after \(attempt) attempts"
+            return ended(.failed, DeliveryError(.giveUp, error.code, "\(error.reason) (given up \(spent))"))
+        }
+        var random = SystemRandomNumberGenerator()
+        let wait = policy.delay(afterAttempt: attempt, asked: asked, using: &random)
+        return (
+            .again(at: .now + wait, countsAttempt: true, code: error.code, reason: error.reason),
+            DeliverOne.Report(event: .jobRetry(ref, error, attempt: attempt, wait: wait))
+        )
+    }
+
+    private func again(_ error: DeliveryError, wait: Duration) -> (Settlement, DeliverOne.Report) {
+        (
+            .again(at: .now + wait, countsAttempt: false, code: error.code, reason: error.reason),
+            DeliverOne.Report(event: .jobRetry(ref, error, attempt: attempt, wait: wait))
+        )
+    }
+
+    private func ended(_ state: DeliveryState, _ error: DeliveryError) -> (Settlement, DeliverOne.Report) {
+        (
+            .ended(state, code: error.code, reason: error.reason),
+            DeliverOne.Report(event: .jobFailed(ref, state: state, error))
+        )
+    }
+}

@@ -1,0 +1,161 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+
+/// One attempt at one delivery: open the source, run the pipeline, and say how the claim ends.
+final class DeliverOne: Sendable {
+    /// What is done once the settlement is durable.
+    struct Report: Sendable {
+        var event: AgentEvent
+        /// The source changed under way: it should be looked at anew.
+        var wantsLook: FileRow?
+    }
+
+    private let journal: Journal
+    private let board: DestinationBoard
+    private let inFlight: InFlight
+    private let log: EventLog
+    private let heartbeat: Heartbeat
+    private let isStopping: StopFlag
+
+    init(
+        journal: Journal, board: DestinationBoard, inFlight: InFlight, log: EventLog, heartbeat: Heartbeat,
+        isStopping: StopFlag
+    ) {
+        self.journal = journal
+        self.board = board
+        self.inFlight = inFlight
+        self.log = log
+        self.heartbeat = heartbeat
+        self.isStopping = isStopping
+    }
+
+    func cancelAll() { inFlight.cancelAll() }
+
+    func deliver(_ claim: borrowing Claim) async -> (Settlement, Report) {
+        let file = claim.file
+        let delivery = claim.delivery
+        let ref = AgentEvent.JobRef(
+            job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
+            destination: delivery.destination)
+        let judge = AttemptJudge(ref: ref, file: file, attempt: delivery.attempts)
+        guard let destination = board.destinations[delivery.destination], let key = delivery.key else {
+            return judge.failed(
+                DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
+        }
+        let order = DeliveryOrder(
+            id: delivery.id, destination: delivery.destination, key: key, mediaType: file.mediaType,
+            fields: delivery.fields, source: file.identity)
+        log.emit(.jobStarted(ref, key: key, attempt: delivery.attempts, size: file.identity.size))
+        let start = ContinuousClock.now
+        let attempt = attempt(delivery.id, claim.checkpoint)
+        switch await run(destination.pipeline, order, file, attempt, ref) {
+        case .success(.delivered(let proof)):
+            board.report(delivery.destination, .delivered)
+            return (
+                .delivered(proof), Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
+            )
+        case .success(.waiting(let until)):
+            return (
+                .again(at: until, countsAttempt: false, code: nil, reason: nil),
+                Report(event: .jobWaiting(ref, until: until))
+            )
+        case .failure(let error):
+            judge.breakerEvent(error).map { _ = board.report(delivery.destination, $0, reason: error.reason) }
+            return judge.failed(error)
+        }
+    }
+
+    private func attempt(_ delivery: Int64, _ entries: [String: [UInt8]]) -> Attempt {
+        let journal = journal
+        let isStopping = isStopping
+        let log = CheckpointLog(
+            entries: entries,
+            write: { entries throws(DeliveryError) in
+                do {
+                    try await journal.checkpoint(delivery, entries)
+                } catch {
+                    throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
+                }
+                entries.keys.forEach(Self.reachFailpoint)
+            },
+            erase: { () throws(DeliveryError) in
+                do {
+                    try await journal.clearCheckpoint(delivery)
+                } catch {
+                    throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
+                }
+            })
+        return Attempt(checkpoint: log, isStopping: { isStopping.isSet })
+    }
+
+    private static func reachFailpoint(_ note: String) {
+        switch note {
+        case "upload": Failpoint.uploadCreated.reached()
+        case "completing": Failpoint.beforeComplete.reached()
+        case _ where note.hasPrefix("part:"): Failpoint.partUploaded.reached()
+        default: break
+        }
+    }
+
+    private enum Ended: Sendable {
+        case pipeline(Result<DeliveryOutcome, DeliveryError>)
+        case cancelled
+        case watched
+    }
+
+    /// Runs the pipeline beside a watch for cancellation and the progress lines; both end with it.
+    private func run(
+        _ pipeline: any Pipeline, _ order: DeliveryOrder, _ file: FileRow, _ attempt: Attempt, _ ref: AgentEvent.JobRef
+    ) async -> Result<DeliveryOutcome, DeliveryError> {
+        let size = file.identity.size
+        let cancel = inFlight.add(ref, size: size, since: .now, attempt: attempt)
+        defer { inFlight.remove(ref.delivery) }
+        return await withTaskGroup(of: Ended.self) { group in
+            group.addTask { .pipeline(await Self.open(file, pipeline, order, attempt)) }
+            group.addTask {
+                await cancel.wait(until: nil)
+                return .cancelled
+            }
+            group.addTask {
+                await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
+                return .watched
+            }
+            var result = Result<DeliveryOutcome, DeliveryError>.failure(
+                DeliveryError(.cancelled, .cancelled, "cancelled"))
+            for await ended in group {
+                switch ended {
+                case .pipeline(let outcome):
+                    result = outcome
+                    group.cancelAll()
+                case .cancelled: group.cancelAll()
+                case .watched: break
+                }
+            }
+            return result
+        }
+    }
+
+    private static func open(
+        _ file: FileRow, _ pipeline: any Pipeline, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async -> Result<DeliveryOutcome, DeliveryError> {
+        do throws(DeliveryError) {
+            let source: SourceFile
+            do {
+                source = try SourceFile(opening: file.fullPath)
+            } catch {
+                throw Self.unopened(error)
+            }
+            return .success(try await pipeline.deliver(source, order, attempt))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private static func unopened(_ error: SystemError) -> DeliveryError {
+        if error.isMissing { return DeliveryError(.sourceGone, .sourceGone, "\(error)") }
+        if error.isNotRegular { return DeliveryError(.giveUp, .notRegular, "\(error)") }
+        return DeliveryError(.retry(after: nil), .sourceUnreadable, "\(error)")
+    }
+}

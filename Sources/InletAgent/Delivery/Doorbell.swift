@@ -1,0 +1,73 @@
+internal import Synchronization
+
+/// Wakes loops that wait for work. A ring while nobody waits is kept, so that work announced between a loop's look at
+/// the queue and its wait is not slept through.
+package final class Doorbell: Sendable {
+    private struct State {
+        var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var order: [UInt64] = []
+        var next: UInt64 = 0
+        var rings = 0
+    }
+
+    private let state = Mutex(State())
+    /// More rings than there are loops would only make them spin.
+    private let mostKept: Int
+
+    /// - Parameter loops: how many loops wait at this bell.
+    package init(loops: Int = 1) { mostKept = loops }
+
+    /// Wakes up to `count` of the waiting loops; those not waiting yet will not wait next time.
+    package func ring(_ count: Int = 1) {
+        let woken = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            var woken: [CheckedContinuation<Void, Never>] = []
+            while woken.count < count, let id = state.order.first {
+                state.order.removeFirst()
+                if let continuation = state.waiting.removeValue(forKey: id) { woken.append(continuation) }
+            }
+            state.rings = min(mostKept, state.rings + count - woken.count)
+            return woken
+        }
+        for continuation in woken { continuation.resume() }
+    }
+
+    package func ringAll() { ring(mostKept) }
+
+    /// Returns at the next ring, at `deadline`, or when the task is cancelled.
+    package func wait(until deadline: ContinuousClock.Instant?) async {
+        guard let deadline else { return await wait() }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.wait() }
+            group.addTask { try? await Task.sleep(until: deadline, clock: .continuous) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func wait() async {
+        let id = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isRung = state.withLock { state -> Bool in
+                    if state.rings > 0 || Task.isCancelled {
+                        state.rings = max(0, state.rings - 1)
+                        return true
+                    }
+                    state.waiting[id] = continuation
+                    state.order.append(id)
+                    return false
+                }
+                if isRung { continuation.resume() }
+            }
+        } onCancel: {
+            let continuation = state.withLock { state in
+                state.order.removeAll { $0 == id }
+                return state.waiting.removeValue(forKey: id)
+            }
+            continuation?.resume()
+        }
+    }
+}

@@ -1,0 +1,99 @@
+internal import Foundation
+internal import InletCore
+internal import InletJournal
+internal import SystemPackage
+
+/// What is to be done with a source whose deliveries have ended: decided here, done by the finisher.
+enum FinishAction: String, Sendable, Equatable, Codable {
+    case keep
+    case archive
+    case delete
+    case quarantine
+
+    /// The route's wish for this end. What expired, was cancelled, changed or vanished is left alone.
+    init(_ file: FileRow) {
+        switch file.state {
+        case .delivered:
+            self =
+                switch file.policy.onSuccess {
+                case .keep: .keep
+                case .archive: .archive
+                case .delete: .delete
+                }
+        case .failed, .rejected: self = file.policy.onFailure == .quarantine ? .quarantine : .keep
+        default: self = .keep
+        }
+    }
+}
+
+/// What the finisher journals before it touches a file, so that after a crash it knows what it was doing.
+struct FinishIntent: Sendable, Equatable, Codable {
+    var action: FinishAction
+    /// Where the file was moved to, in its own directory or in `.inlet/held`, before it is looked at for the last time.
+    var privatePath: [UInt8]
+    /// For `archive` and `quarantine`: its last name.
+    var target: [UInt8]?
+    /// It waits in `.inlet/held` until then, because writers cannot be known here.
+    var heldUntil: WallTime?
+
+    var privateFile: FilePath { FilePath(bytes: privatePath) }
+    var targetFile: FilePath? { target.map { FilePath(bytes: $0) } }
+
+    init(action: FinishAction, privateFile: FilePath, target: FilePath?, heldUntil: WallTime? = nil) {
+        self.action = action
+        privatePath = privateFile.bytes
+        self.target = target?.bytes
+        self.heldUntil = heldUntil
+    }
+
+    init?(_ note: [UInt8]?) {
+        guard let note, let intent = try? JSONDecoder().decode(FinishIntent.self, from: Data(note)) else { return nil }
+        self = intent
+    }
+
+    var note: [UInt8] { (try? JSONEncoder().encode(self)).map(Array.init) ?? [] }
+}
+
+/// Where the finisher puts things for one root.
+struct FinishPlaces: Sendable {
+    let root: FilePath
+    let archive: FilePath
+    let quarantine: FilePath
+    let hold: Duration
+
+    /// For a root that left the configuration: the defaults below it.
+    init(root: FilePath, settings: WatchSettings?) {
+        self.root = root
+        archive = root.pushing(settings?.archiveDirectory ?? ".inlet/done")
+        quarantine = root.pushing(settings?.quarantineDirectory ?? ".inlet/failed")
+        hold = settings?.hold ?? .seconds(86_400)
+    }
+
+    /// A name beside the file that every watcher ignores and that no other file of ours has.
+    func privateFile(_ file: FileRow) -> FilePath {
+        file.fullPath.removingLastComponent().appending(".inlet-finishing-\(file.id).tmp")
+    }
+
+    func heldFile(_ file: FileRow) -> FilePath {
+        root.appending(".inlet").appending("held").appending("\(file.id)").pushing(
+            FilePath(root: nil, file.path.lastComponent.map { [$0] } ?? []))
+    }
+
+    /// The relative path is kept below the archive or quarantine.
+    func target(_ file: FileRow, _ action: FinishAction) -> FilePath? {
+        switch action {
+        case .archive: archive.pushing(file.path)
+        case .quarantine: quarantine.pushing(file.path)
+        case .keep, .delete: nil
+        }
+    }
+
+    /// `name_2.ext`, `name_3.ext`… for a name that is taken.
+    static func numbered(_ path: FilePath, _ number: Int) -> FilePath {
+        guard number > 1 else { return path }
+        let name = FileName(path)
+        let ending = name.extension.isEmpty ? [] : [UInt8(ascii: ".")] + name.extension
+        return path.removingLastComponent().pushing(
+            FilePath(bytes: Array(name.stem) + Array("_\(number)".utf8) + ending))
+    }
+}

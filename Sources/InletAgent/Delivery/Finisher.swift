@@ -1,0 +1,85 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import ServiceLifecycle
+internal import SystemPackage
+
+/// Disposes of sources whose deliveries have ended, and writes their receipts: durable point 3.
+///
+/// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the file
+/// that was admitted, and no writer holds it. Each step is journaled before it is taken.
+struct Finisher: Service {
+    let journal: Journal
+    let roots: [WatchSettings]
+    let log: EventLog
+    let pool: BlockingPool
+    let bell: Doorbell
+    /// Told of a file that must be looked at anew.
+    let lookAgain: @Sendable (FileRow) -> Void
+
+    private static let retryAfter = Duration.seconds(60)
+    private static let batch = 64
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withTaskExecutorPreference(pool) {
+                while !Task.isCancelled {
+                    if await finishBatch() { continue }
+                    let next = (try? await journal.nextFinish()) ?? nil
+                    await bell.wait(
+                        until: next.map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(200))) })
+                }
+            }
+        }
+    }
+
+    private func finishBatch() async -> Bool {
+        guard let jobs = try? await journal.unfinished(at: .now, limit: Self.batch), !jobs.isEmpty else { return false }
+        var progress = false
+        await withTaskGroup(of: Bool.self) { group in
+            for job in jobs { group.addTask { await self.finish(job) } }
+            for await isFinished in group where isFinished { progress = true }
+        }
+        return progress
+    }
+
+    /// - Returns: false when the file must wait.
+    private func finish(_ job: Job) async -> Bool {
+        let file = job.file
+        let places = FinishPlaces(root: file.root, settings: roots.first { $0.path == file.root })
+        do {
+            let ending = try await SourceDisposal(journal: journal, places: places, job: job).dispose()
+            switch ending {
+            case .done(let disposition, let state):
+                try await conclude(job, disposition, state)
+                if state == .superseded { lookAgain(file) }
+                return true
+            case .wait(let until, let note):
+                try await journal.postponeFinish(file.id, until: until, note: note)
+                return false
+            }
+        } catch let error as SystemError {
+            log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: "\(error)"))
+            try? await journal.postponeFinish(file.id, until: .now + Self.retryAfter, note: "waiting: \(error)")
+            return false
+        } catch {
+            log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: "\(error)"))
+            return false
+        }
+    }
+
+    private func conclude(_ job: Job, _ disposition: String, _ state: FileState?) async throws {
+        let file = job.file
+        let receipt = Receipt(job, state: state ?? file.state, disposition: disposition, finishedAt: .now)
+        Failpoint.disposed.reached()
+        let isNew = try await journal.finish(
+            file, disposition: disposition, state: state, receipt: Array(receipt.json.utf8), at: .now)
+        Failpoint.finished.reached()
+        if isNew {
+            log.emit(
+                .jobFinished(
+                    job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition))
+        }
+    }
+}

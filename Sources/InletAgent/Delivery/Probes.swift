@@ -1,0 +1,33 @@
+internal import InletCore
+internal import InletLinux
+internal import InletPipelines
+internal import ServiceLifecycle
+
+/// Asks destinations that are down whether they are back, when their breaker says that it is time.
+struct Probes: Service {
+    let board: DestinationBoard
+    let bells: WorkBells
+    /// Rings when a destination goes down.
+    let bell: Doorbell
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                for destination in board.dueProbes() {
+                    let event: CircuitBreaker.Event
+                    var reason: String?
+                    do throws(DeliveryError) {
+                        _ = try await destination.pipeline.probe()
+                        event = .probeSucceeded
+                    } catch {
+                        event = .probeFailed(credentials: error.verdict == .credentials)
+                        reason = error.reason
+                    }
+                    if board.report(destination.name, event, reason: reason) { bells.ringAll() }
+                }
+                let next = board.nextProbe().map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(50))) }
+                await bell.wait(until: next)
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import ServiceLifecycle
+
+/// Removes what given-up uploads left at their destinations, at start and whenever one is given up. Only uploads whose
+/// ids are in our journal: others share the bucket. Runs outside the scope that was cancelled.
+struct Sweeper: Service {
+    let journal: Journal
+    let board: DestinationBoard
+    let log: EventLog
+    let bell: Doorbell
+
+    private static let retryAfter = Duration.seconds(300)
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                let mayHaveMore = await sweep()
+                if !mayHaveMore { await bell.wait(until: await nextTry()) }
+            }
+        }
+    }
+
+    private func sweep() async -> Bool {
+        guard let leftovers = try? await journal.leftovers(at: .now, limit: 16) else { return false }
+        for leftover in leftovers { await remove(leftover) }
+        return leftovers.count == 16
+    }
+
+    private func nextTry() async -> ContinuousClock.Instant? {
+        guard let next = try? await journal.nextLeftover() else { return nil }
+        return .now.advanced(by: max(next - .now, .seconds(1)))
+    }
+
+    private func remove(_ leftover: Leftover) async {
+        let delivery = leftover.delivery
+        let order = DeliveryOrder(
+            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "",
+            mediaType: leftover.file.mediaType, fields: delivery.fields, source: leftover.file.identity)
+        do {
+            guard let destination = board.destinations[delivery.destination] else {
+                return try await journal.leftoverRemains(delivery.id, until: .now + Self.retryAfter)
+            }
+            do {
+                try await destination.pipeline.abandon(order, checkpoint: leftover.checkpoint)
+            } catch {
+                return try await journal.leftoverRemains(delivery.id, until: .now + Self.retryAfter)
+            }
+            try await journal.leftoverRemoved(delivery.id)
+            let file = leftover.file
+            log.emit(
+                .uploadAborted(
+                    AgentEvent.JobRef(
+                        job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
+                        destination: delivery.destination)))
+        } catch {
+            // The journal cannot be written now; the leftover is still in it.
+            return
+        }
+    }
+}

@@ -1,0 +1,146 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import ServiceLifecycle
+internal import Synchronization
+
+/// N loops, each: claim, deliver, settle. Big files have `workers` of them; small ones share the destinations'
+/// connections. Blocking calls stay on the pool's threads.
+final class WorkerPool: Service {
+    private let journal: Journal
+    private let board: DestinationBoard
+    private let deliverOne: DeliverOne
+    private let log: EventLog
+    private let bells: WorkBells
+    private let ends: DeliveryEnds
+    private let pool: BlockingPool
+    private let grace: Duration
+    private let heartbeat: Heartbeat
+    private let isStopping: StopFlag
+
+    init(
+        journal: Journal, board: DestinationBoard, deliverOne: DeliverOne, log: EventLog, bells: WorkBells,
+        ends: DeliveryEnds, pool: BlockingPool, grace: Duration, heartbeat: Heartbeat, isStopping: StopFlag
+    ) {
+        self.journal = journal
+        self.board = board
+        self.deliverOne = deliverOne
+        self.log = log
+        self.bells = bells
+        self.ends = ends
+        self.pool = pool
+        self.grace = grace
+        self.heartbeat = heartbeat
+        self.isStopping = isStopping
+    }
+
+    func run() async throws {
+        await withGracefulShutdownHandler {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    await withTaskExecutorPreference(self.pool) { await self.runLoops() }
+                }
+                group.addTask { await self.endAfterGrace() }
+                await group.next()
+                group.cancelAll()
+            }
+        } onGracefulShutdown: {
+            self.isStopping.set()
+            self.bells.ringAll()
+        }
+    }
+
+    private func runLoops() async {
+        await withDiscardingTaskGroup { group in
+            for lane in Lane.allCases {
+                for number in 0..<bells.loops(lane) {
+                    group.addTask { await self.work(lane, owner: "\(lane)-\(number)") }
+                }
+            }
+        }
+    }
+
+    /// Lets running parts end for `grace`, then ends the rest.
+    private func endAfterGrace() async {
+        await isStopping.wait()
+        try? await Task.sleep(for: grace)
+        deliverOne.cancelAll()
+    }
+
+    private func work(_ lane: Lane, owner: String) async {
+        while !isStopping.isSet, !Task.isCancelled {
+            heartbeat.beat(.workers)
+            do {
+                if try await takeOne(lane, owner) { continue }
+                let due = try await journal.nextDue(destinations: board.rooms().map(\.destination))
+                await bells.wait(lane, until: due.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
+            } catch {
+                // The journal is full or failing; whoever admits says so. Work goes on when it does.
+                await bells.wait(lane, until: .now.advanced(by: .seconds(2)))
+            }
+        }
+    }
+
+    private func takeOne(_ lane: Lane, _ owner: String) async throws -> Bool {
+        let outcome = try await journal.withClaim(lane, rooms: board.rooms(), owner: owner, clock: { .now }) { claim in
+            Failpoint.claimed.reached()
+            return await deliverOne.deliver(claim)
+        }
+        guard let (file, report) = outcome else { return false }
+        Failpoint.delivered.reached()
+        log.emit(report.event)
+        ends.follow(report, file)
+        return true
+    }
+}
+
+/// Who is told of the end of a delivery, once it is durable.
+struct DeliveryEnds: Sendable {
+    let finisherBell: Doorbell
+    let sweeperBell: Doorbell
+    let probeBell: Doorbell
+    let lookAgain: @Sendable (FileRow) -> Void
+
+    func follow(_ report: DeliverOne.Report, _ file: SettledFile) {
+        if file.isFinal { finisherBell.ring() }
+        switch report.event {
+        case .jobFailed: sweeperBell.ring()
+        case .jobRetry: probeBell.ring()
+        default: break
+        }
+        if let changed = report.wantsLook { lookAgain(changed) }
+    }
+}
+
+/// The bells of the two lanes: how many loops each has, and how to wake them.
+final class WorkBells: Sendable {
+    private let bells: [Lane: (bell: Doorbell, loops: Int)]
+
+    init(loops: [Lane: Int]) { bells = loops.mapValues { (Doorbell(loops: $0), $0) } }
+
+    func loops(_ lane: Lane) -> Int { bells[lane]?.loops ?? 0 }
+    func ring(_ lane: Lane) { bells[lane]?.bell.ring() }
+    func ringAll() { for (bell, _) in bells.values { bell.ringAll() } }
+    func wait(_ lane: Lane, until deadline: ContinuousClock.Instant?) async {
+        await bells[lane]?.bell.wait(until: deadline)
+    }
+}
+
+/// Set once, when the agent is asked to stop.
+final class StopFlag: Sendable {
+    private let flag = Atomic<Bool>(false)
+    private let bell = Doorbell()
+
+    init() {}
+    var isSet: Bool { flag.load(ordering: .acquiring) }
+
+    func set() {
+        flag.store(true, ordering: .releasing)
+        bell.ring()
+    }
+
+    /// Returns when the flag is set or the task is cancelled. For one waiter.
+    func wait() async {
+        if !isSet { await bell.wait(until: nil) }
+    }
+}

@@ -1,0 +1,144 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import ServiceLifecycle
+internal import Synchronization
+package import SystemPackage
+
+/// Watches one root on a thread of its own: while the root is there an `IntakeLoop` runs, while it is not this waits.
+final class RootIntake: Service {
+    let settings: WatchSettings
+    private let admitter: Admitter
+    private let journal: Journal
+    private let log: EventLog
+    private let heartbeat: Heartbeat
+    private let thread: BlockingPool
+    private let hashing: BlockingPool
+    private let inbox: IntakeInbox
+
+    private static let missingPause = Duration.seconds(2)
+
+    init(
+        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        hashing: BlockingPool
+    ) throws(SystemError) {
+        self.settings = settings
+        self.admitter = admitter
+        self.journal = journal
+        self.log = log
+        self.heartbeat = heartbeat
+        self.hashing = hashing
+        thread = BlockingPool(name: "intake", threads: 1)
+        inbox = try IntakeInbox()
+    }
+
+    /// Has a file of this root looked at again.
+    func look(at path: FilePath) { inbox.put(path) }
+
+    /// Makes the loop pass once.
+    func nudge() { inbox.waker.wake() }
+
+    var status: IntakeStatus { inbox.status }
+
+    func run() async throws {
+        await withGracefulShutdownHandler {
+            await withTaskCancellationHandler {
+                await withTaskExecutorPreference(thread) { await self.runOnThread() }
+            } onCancel: {
+                inbox.stop()
+            }
+        } onGracefulShutdown: {
+            self.inbox.stop()
+        }
+    }
+
+    private func runOnThread() async {
+        var isAnnounced = false
+        while !inbox.isStopped {
+            heartbeat.beat(.intake)
+            guard case .directory? = try? FileLook.look(at: settings.path) else {
+                if !isAnnounced {
+                    isAnnounced = true
+                    inbox.publish(IntakeStatus(root: settings.path, state: .missing))
+                    log.emit(.watchLost(root: settings.path, reason: "not there; watched as soon as it appears"))
+                }
+                _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
+                continue
+            }
+            isAnnounced = false
+            await watchUntilLost()
+        }
+    }
+
+    private func watchUntilLost() async {
+        do {
+            let kind = try FileSystemKind.of(settings.path)
+            let firstSeen = try await journal.firstSeen(root: settings.path, now: .now)
+            var loop = try IntakeLoop(
+                settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
+                inbox: inbox, tolerance: kind.modifiedTolerance,
+                skipBefore: settings.existing == .skip ? firstSeen : nil)
+            try await loop.run()
+        } catch {
+            log.emit(.watchLost(root: settings.path, reason: "\(error)"))
+            inbox.publish(IntakeStatus(root: settings.path, state: .failing("\(error)")))
+            _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
+        }
+    }
+}
+
+/// How a root stands, for `status`.
+package struct IntakeStatus: Sendable {
+    package enum State: Sendable, Equatable {
+        case starting
+        case missing
+        case failing(String)
+        case watching
+    }
+
+    package var root: FilePath
+    package var state: State
+    package var directories = 0
+    package var settling = 0
+    package var ignored = 0
+    /// The files that have waited longest to be complete, and whether a writer holds them.
+    package var unsettled: [(path: FilePath, busy: Bool)] = []
+}
+
+/// What others ask of an intake loop, and what it shows them.
+final class IntakeInbox: Sendable {
+    private struct State {
+        var looks: [FilePath] = []
+        var isStopped = false
+        var status: IntakeStatus?
+    }
+
+    let waker: Waker
+    private let state = Mutex(State())
+    /// More than this many are left to the next rescan.
+    private static let mostLooks = 10_000
+
+    init() throws(SystemError) { waker = try Waker() }
+
+    var isStopped: Bool { state.withLock { $0.isStopped } }
+    var status: IntakeStatus { state.withLock { $0.status } ?? IntakeStatus(root: "", state: .starting) }
+
+    func put(_ path: FilePath) {
+        state.withLock { if $0.looks.count < Self.mostLooks { $0.looks.append(path) } }
+        waker.wake()
+    }
+
+    func takeLooks() -> [FilePath] {
+        state.withLock { state in
+            defer { state.looks = [] }
+            return state.looks
+        }
+    }
+
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        waker.wake()
+    }
+
+    func publish(_ status: IntakeStatus) { state.withLock { $0.status = status } }
+}

@@ -1,0 +1,81 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import SystemPackage
+
+/// Takes single files that a person names (`inlet send`) into the queue. They are never moved or deleted, and sending the
+/// same file to the same place again goes on with what is there.
+struct SendDesk: Sendable {
+    let admitter: Admitter
+    let journal: Journal
+    let board: DestinationBoard
+    let roots: [WatchSettings]
+    let retry: @Sendable (Int64) async throws -> Bool
+
+    func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
+        if let destination, board.destinations[destination] == nil {
+            return .refused(Self.unknown(destination, board.destinations.keys.sorted()))
+        }
+        do {
+            guard let identity = try FileLook.look(at: path).identity else {
+                return .refused("\(path.display): not a regular file, or not there")
+            }
+            let place = place(of: path)
+            let arrival = Arrival(root: place.root, path: place.path, identity: identity)
+            switch try await admitter.decide(arrival, by: routes(for: place.path, identity.size, destination), at: path) {
+            case .plan(let plan): return try await queue(path, identity, plan)
+            case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
+            case .unmatched, .needs:
+                return .refused("\(path.display): no route takes it; name a destination with --to")
+            }
+        } catch {
+            return .refused("\(error)")
+        }
+    }
+
+    private func queue(_ path: FilePath, _ identity: FileIdentity, _ plan: Plan) async throws -> SendAnswer {
+        // Rows of sent files have an empty root, so that they and those of a watched root never meet.
+        let arrival = Arrival(root: "", path: path, identity: identity)
+        if let known = try await journal.lastSent(path, to: plan.destinations),
+            identity.isKnown(as: known.file.identity)
+        {
+            if [.failed, .expired, .cancelled, .gone].contains(known.file.state) { _ = try await retry(known.file.id) }
+            return .queued(job: known.file.id)
+        }
+        switch await admitter.commit(arrival, plan, isAnew: true) {
+        case .admitted(let id), .known(let id): return .queued(job: id)
+        case .rejected, .busy, nil: return .refused("\(path.display): the journal cannot be written now; try later")
+        }
+    }
+
+    /// The file as its route would see it in a watched root; elsewhere just its name.
+    private func place(of path: FilePath) -> (root: FilePath, path: FilePath) {
+        for root in roots {
+            var relative = path
+            if relative.removePrefix(root.path) { return (root.path, relative) }
+        }
+        return (path.removingLastComponent(), path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path)
+    }
+
+    /// The configured routes, or the one that takes the file with another destination. Sources stay where they are.
+    private func routes(for path: FilePath, _ size: Int64, _ destination: String?) -> RouteTable {
+        guard let destination else { return RouteTable(admitter.routes.routes.map { Self.keeping($0) }) }
+        var route = admitter.routes.route(for: path, size: size) ?? Route(name: "send", to: [destination])
+        route.to = [destination]
+        route.match = RouteMatch()
+        return RouteTable([Self.keeping(route)])
+    }
+
+    private static func keeping(_ route: Route) -> Route {
+        var route = route
+        route.onSuccess = .keep
+        route.onFailure = .keep
+        return route
+    }
+
+    private static func unknown(_ name: String, _ known: [String]) -> String {
+        let hint = Suggestion.nearest(to: name, in: known).map { "; did you mean '\($0)'?" } ?? ""
+        return "no destination is called '\(name)'\(hint)"
+    }
+}

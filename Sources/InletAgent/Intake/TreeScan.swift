@@ -1,0 +1,85 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Lists a tree a little at a time, so that a scan of millions never holds up the events. Memory grows with the depth
+/// and the number of sub-directories that wait, not with the files.
+struct TreeScan: ~Copyable {
+    enum Step: Sendable {
+        case file(FilePath)
+        /// A directory is about to be listed: watch it first.
+        case enter(FilePath)
+        /// A symlink, FIFO, socket or device.
+        case irregular(FilePath)
+        case trouble(FilePath, SystemError)
+        case finished
+    }
+
+    private let root: FilePath
+    private let isRecursive: Bool
+    private var waiting: [FilePath] = []
+    private var current: FilePath = ""
+    private var stream: DirectoryStream?
+
+    init(root: FilePath, isRecursive: Bool) {
+        self.root = root
+        self.isRecursive = isRecursive
+    }
+
+    var isIdle: Bool { stream == nil && waiting.isEmpty }
+
+    /// Lists `directory` (relative; empty = the root), and what is below it, after what waits already.
+    mutating func add(_ directory: FilePath) { waiting.append(directory) }
+
+    mutating func stop() {
+        waiting = []
+        stream = nil
+    }
+
+    /// The next thing found. Blocks on the disk.
+    mutating func next(_ ignore: IgnoreList) -> Step {
+        while true {
+            guard stream != nil else {
+                guard let directory = waiting.popLast() else { return .finished }
+                return enter(directory)
+            }
+            do throws(SystemError) {
+                guard let entry = try stream?.next() else {
+                    stream = nil
+                    continue
+                }
+                if let found = consider(entry, ignore) { return found }
+            } catch {
+                stream = nil
+                return .trouble(current, error)
+            }
+        }
+    }
+
+    private mutating func enter(_ directory: FilePath) -> Step {
+        current = directory
+        return .enter(directory)
+    }
+
+    /// Opens the directory that was entered, once it is watched.
+    mutating func open() -> Step? {
+        do throws(SystemError) {
+            stream = try DirectoryStream(root.pushing(current))
+            return nil
+        } catch {
+            return error.isMissing ? nil : .trouble(current, error)
+        }
+    }
+
+    private mutating func consider(_ entry: DirectoryEntry, _ ignore: IgnoreList) -> Step? {
+        let path = current.appending(entry.name)
+        switch entry.kind {
+        case .directory:
+            if isRecursive, !ignore.ignoresName(path, isDirectory: true) { waiting.append(path) }
+            return nil
+        case .regular: return ignore.ignoresName(path, isDirectory: false) ? nil : .file(path)
+        case .symlink, .other: return ignore.ignoresName(path, isDirectory: false) ? nil : .irregular(path)
+        case .unknown: return nil
+        }
+    }
+}

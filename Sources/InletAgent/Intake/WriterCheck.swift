@@ -1,0 +1,14 @@
+package import SystemPackage
+internal import InletLinux
+
+/// Whether the kernel can tell us of writers in a root, in words for people.
+package enum WriterCheck {
+    /// `on`, or `off: why`. Leases need ownership of the file or CAP_LEASE, and a local file system.
+    package static func describe(_ root: FilePath) -> String {
+        if let kind = try? FileSystemKind.of(root), kind.isNetwork {
+            return "off: \(kind.name) does not show writers on other machines; the settle time still counts"
+        }
+        if ProcessSetup.userID == 0 || ProcessSetup.hasCapability(.lease) { return "on" }
+        return "on for own files only: other owners' files need CAP_LEASE (the systemd unit grants it)"
+    }
+}

@@ -1,0 +1,52 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import ServiceLifecycle
+
+/// Keeps the expiry clocks and warns of long queues. Writes nothing while nothing waits.
+struct Housekeeper: Service {
+    let journal: Journal
+    let board: DestinationBoard
+    let log: EventLog
+    let finisherBell: Doorbell
+    let sweeperBell: Doorbell
+    let queueWarning: Int
+
+    private static let interval = Duration.seconds(30)
+
+    func run() async throws {
+        try? await cancelWhenGracefulShutdown {
+            var wasOver = false
+            while true {
+                try await Task.sleep(for: await nextPass())
+                wasOver = await pass(wasOver)
+            }
+        }
+        for (name, uptime) in board.uptimes() where board.hasRun(name) {
+            _ = try? await journal.setUptime(name, uptime, at: .now)
+        }
+    }
+
+    /// Sooner than the interval when something expires sooner.
+    private func nextPass() async -> Duration {
+        guard let expiries = try? await journal.nextExpiries(), !expiries.isEmpty else { return Self.interval }
+        let uptimes = board.uptimes()
+        let left = expiries.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }.min() ?? Self.interval
+        return min(Self.interval, max(left, .milliseconds(100)))
+    }
+
+    private func pass(_ wasOver: Bool) async -> Bool {
+        guard let waiting = try? await journal.deliveryCounts(.ready) else { return wasOver }
+        let uptimes = board.uptimes()
+        for name in waiting.keys {
+            guard let uptime = uptimes[name],
+                let expired = try? await journal.setUptime(name, uptime, at: .now), !expired.isEmpty
+            else { continue }
+            finisherBell.ring()
+            sweeperBell.ring()
+        }
+        let total = waiting.values.reduce(0, +)
+        if total > queueWarning, !wasOver { log.emit(.queueWarning(waiting: total, limit: queueWarning)) }
+        return total > queueWarning
+    }
+}

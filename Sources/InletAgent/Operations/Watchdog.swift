@@ -1,0 +1,42 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import ServiceLifecycle
+
+/// Tells systemd that the agent is ready, stopping, and alive: `WATCHDOG=1` goes out only when intake, journal and
+/// workers have each passed their loop since the last one (sd_notify(3), sd_watchdog_enabled(3)).
+struct Watchdog: Service {
+    let notify: ServiceNotify?
+    let heartbeat: Heartbeat
+    let journal: Journal
+    let log: EventLog
+    let ready: AgentEvent
+    /// Makes sleeping loops pass once.
+    let nudge: @Sendable () -> Void
+
+    func run() async throws {
+        log.emit(ready)
+        _ = notify?.send("READY=1")
+        if let notify, let interval = notify.watchdogInterval {
+            await watch(notify, every: interval / 3)
+        } else {
+            try? await gracefulShutdown()
+        }
+        log.emit(.agentStopping)
+        _ = notify?.send("STOPPING=1")
+    }
+
+    private func watch(_ notify: ServiceNotify, every interval: Duration) async {
+        var last = heartbeat.counts()
+        while !Task.isShuttingDownGracefully {
+            nudge()
+            if (try? await journal.totals()) != nil { heartbeat.beat(.journal) }
+            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: interval) }
+            let now = heartbeat.counts()
+            if zip(last, now).allSatisfy({ $0 < $1 }) {
+                _ = notify.send("WATCHDOG=1")
+                last = now
+            }
+        }
+    }
+}

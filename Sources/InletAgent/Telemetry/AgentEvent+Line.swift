@@ -1,0 +1,131 @@
+internal import InletCore
+internal import SystemPackage
+
+extension AgentEvent {
+    /// The event as a log line: its stable name, its level, its fields in their order.
+    package var line: EventLine {
+        switch self {
+        case .agentStarted(let version, let configuration):
+            Self.line("agent.started", .info, ("version", .text(version)), ("configuration", .text(configuration)))
+        case .agentReady(let roots, let destinations):
+            Self.line("agent.ready", .info, ("roots", .count(roots)), ("destinations", .count(destinations)))
+        case .agentStopping: Self.line("agent.stopping", .info)
+        case .watchAdded(let root, let directories, let check):
+            Self.line(
+                "watch.added", .info, ("path", .path(root)), ("directories", .count(directories)),
+                ("writer_check", .text(check)))
+        case .watchLost(let root, let reason): Self.trouble("watch.lost", .warning, root, reason)
+        case .watchOverflow(let root): Self.line("watch.overflow", .warning, ("path", .path(root)))
+        case .watchLimit(let root, let reason): Self.trouble("watch.limit", .warning, root, reason)
+        case .fileSettling(let path, let busy):
+            Self.line("file.settling", .debug, ("path", .path(path)), ("busy", .text(busy ? "yes" : "no")))
+        case .fileIgnored(let path, let reason): Self.trouble("file.ignored", .info, path, reason)
+        case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
+        case .journalFull(let reason): Self.line("journal.full", .error, ("reason", .text(reason)))
+        case .journalFree: Self.line("journal.free", .info)
+        case .queueWarning(let waiting, let limit):
+            Self.line("queue.warning", .warning, ("waiting", .count(waiting)), ("limit", .count(limit)))
+        default: jobLine ?? destinationLine
+        }
+    }
+
+    private var jobLine: EventLine? {
+        switch self {
+        case .fileRejected(let job, let path, let route, let reason):
+            Self.line(
+                "file.rejected", .warning, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
+                ("reason", .safe(reason)))
+        case .jobAdmitted(let job, let path, let route, let size, let deliveries):
+            Self.line(
+                "job.admitted", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
+                ("size", .number(size)), ("destinations", .list(deliveries)))
+        case .jobKnown(let job, let path):
+            Self.line("job.known", .debug, ("job", .number(job)), ("path", .path(path)))
+        case .jobFinished(let job, let path, let state, let disposition):
+            Self.line(
+                "job.finished", .info, ("job", .number(job)), ("path", .path(path)), ("state", .text(state.rawValue)),
+                ("disposition", .safe(disposition)))
+        case .jobRecovered(let claims, let parked, let unparked):
+            Self.line(
+                "job.recovered", parked > 0 ? .warning : .info, ("claims", .count(claims)), ("parked", .count(parked)),
+                ("unparked", .count(unparked)))
+        case .dispositionFailed(let job, let path, let reason):
+            Self.line(
+                "job.disposition_failed", .error, ("job", .number(job)), ("path", .path(path)),
+                ("reason", .safe(reason)))
+        default: deliveryLine
+        }
+    }
+
+    private var deliveryLine: EventLine? {
+        switch self {
+        case .jobStarted(let ref, let key, let attempt, let size):
+            ref.line(
+                "job.started", .info, ("key", .safe(key)), ("attempt", .count(attempt)), ("size", .number(size)))
+        case .transferProgress(let ref, let sent, let size):
+            ref.line("transfer.progress", .info, ("sent", .number(sent)), ("size", .number(size)))
+        case .jobRetry(let ref, let error, let attempt, let wait):
+            ref.line(
+                "job.retry", .warning, ("code", .text(error.code.rawValue)), ("reason", .safe(error.reason)),
+                ("attempt", .count(attempt)), ("wait_ms", .number(wait.milliseconds)))
+        case .jobWaiting(let ref, let until): ref.line("job.waiting", .info, ("until", .text(until.rfc3339)))
+        case .jobDelivered(let ref, let proof, let duration):
+            ref.line(
+                "job.delivered", .info, ("key", .safe(proof.key)), ("size", .number(proof.size)),
+                ("verified", .text(proof.method.rawValue)), ("url", .safe(proof.url ?? "")),
+                ("duration_ms", .number(duration.milliseconds)))
+        case .jobFailed(let ref, let state, let error):
+            ref.line(
+                "job.failed", state == .superseded || state == .cancelled ? .info : .error,
+                ("state", .text(state.rawValue)), ("code", .text(error.code.rawValue)),
+                ("reason", .safe(error.reason)))
+        case .uploadAborted(let ref): ref.line("transfer.aborted", .info)
+        default: nil
+        }
+    }
+
+    private var destinationLine: EventLine {
+        switch self {
+        case .destinationDown(let name, let reason, let probe):
+            Self.line(
+                "destination.down", .warning, ("destination", .text(name)), ("reason", .safe(reason)),
+                ("next_probe", .text(probe.rfc3339)))
+        case .destinationUp(let name): Self.line("destination.up", .info, ("destination", .text(name)))
+        case .destinationPaused(let name, let by):
+            Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
+        case .destinationResumed(let name, let by):
+            Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
+        default: Self.line("agent.event", .debug)
+        }
+    }
+
+    private static func line(
+        _ name: String, _ level: LogSettings.Level, _ fields: (String, EventValue)...
+    ) -> EventLine {
+        EventLine(name: name, level: level, fields: fields)
+    }
+
+    private static func trouble(
+        _ name: String, _ level: LogSettings.Level, _ path: FilePath, _ reason: String
+    ) -> EventLine {
+        line(name, level, ("path", .path(path)), ("reason", .safe(reason)))
+    }
+}
+
+extension AgentEvent.JobRef {
+    fileprivate func line(
+        _ name: String, _ level: LogSettings.Level, _ fields: (String, EventValue)...
+    ) -> EventLine {
+        let common: [(String, EventValue)] = [
+            ("job", .number(job)), ("path", .path(path)), ("destination", .text(destination)), ("route", .text(route)),
+        ]
+        return EventLine(name: name, level: level, fields: common + fields)
+    }
+}
+
+extension EventValue {
+    fileprivate static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
+    fileprivate static func path(_ path: FilePath) -> EventValue { .text(path.display) }
+    /// Text that may hold bytes from a server or a file name.
+    fileprivate static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
+}

@@ -1,0 +1,61 @@
+package import InletCore
+package import SystemPackage
+
+/// Everything the agent ever says, once: the log's schema, the API's event type and the table in the docs.
+///
+/// Lower modules return; only the agent's services emit.
+package enum AgentEvent: Sendable {
+    case agentStarted(version: String, configuration: String)
+    case agentReady(roots: Int, destinations: Int)
+    case agentStopping
+    case watchAdded(root: FilePath, directories: Int, writerCheck: String)
+    case watchLost(root: FilePath, reason: String)
+    case watchOverflow(root: FilePath)
+    case watchLimit(root: FilePath, reason: String)
+    case fileSettling(path: FilePath, busy: Bool)
+    case fileIgnored(path: FilePath, reason: String)
+    case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
+    case fileTrouble(path: FilePath, reason: String)
+    case journalFull(reason: String)
+    case journalFree
+    case jobAdmitted(job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String])
+    case jobKnown(job: Int64, path: FilePath)
+    case jobStarted(JobRef, key: String, attempt: Int, size: Int64)
+    case transferProgress(JobRef, sent: Int64, size: Int64)
+    case jobRetry(JobRef, DeliveryError, attempt: Int, wait: Duration)
+    case jobWaiting(JobRef, until: WallTime)
+    case jobDelivered(JobRef, Proof, duration: Duration)
+    case jobFailed(JobRef, state: DeliveryState, DeliveryError)
+    case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String)
+    case jobRecovered(claims: Int, parked: Int, unparked: Int)
+    case dispositionFailed(job: Int64, path: FilePath, reason: String)
+    case uploadAborted(JobRef)
+    case queueWarning(waiting: Int, limit: Int)
+    case destinationDown(destination: String, reason: String, probe: WallTime)
+    case destinationUp(destination: String)
+    case destinationPaused(destination: String, by: String)
+    case destinationResumed(destination: String, by: String)
+
+    /// What a delivery's events have in common.
+    package struct JobRef: Sendable, Equatable {
+        package var job: Int64
+        package var delivery: Int64
+        package var path: FilePath
+        package var route: String
+        package var destination: String
+    }
+}
+
+/// One field of a log line.
+package enum EventValue: Sendable, Equatable {
+    case text(String)
+    case number(Int64)
+    case list([String])
+}
+
+/// What a log line says of an event.
+package struct EventLine: Sendable {
+    package var name: String
+    package var level: LogSettings.Level
+    package var fields: [(String, EventValue)]
+}

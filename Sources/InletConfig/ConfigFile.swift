@@ -1,0 +1,98 @@
+package import InletCore
+package import SystemPackage
+
+/// What the configuration takes from its surroundings.
+package struct ConfigDefaults: Sendable {
+    /// `state_dir` where the file gives none.
+    package var stateDirectory: FilePath
+    /// What `~` stands for; nil when unknown.
+    package var home: FilePath?
+    /// Where relative configuration paths given on the command line start from.
+    package var workingDirectory: FilePath
+
+    package init(stateDirectory: FilePath, home: FilePath?, workingDirectory: FilePath) {
+        self.stateDirectory = stateDirectory
+        self.home = home
+        self.workingDirectory = workingDirectory
+    }
+
+    /// The usual places: `/var/lib/inlet` for root, else `inlet` below `XDG_STATE_HOME` or `~/.local/state`
+    /// (XDG Base Directory Specification 0.8).
+    package static func standard(
+        environment: [String: String], isRoot: Bool, workingDirectory: FilePath
+    ) -> ConfigDefaults {
+        let home = environment["HOME"].map { FilePath($0) }.flatMap { $0.isAbsolute ? $0 : nil }
+        let given = environment["XDG_STATE_HOME"].map { FilePath($0) }.flatMap { $0.isAbsolute ? $0 : nil }
+        let state = given ?? home?.appending(".local").appending("state")
+        let folder = isRoot ? nil : state?.appending("inlet")
+        return ConfigDefaults(
+            stateDirectory: folder ?? "/var/lib/inlet", home: home, workingDirectory: workingDirectory)
+    }
+}
+
+/// A configuration that was read without errors.
+package struct LoadedConfig: Sendable {
+    package var settings: Settings
+    /// What works but should be changed, in the file's order.
+    package var warnings: [ConfigError]
+    /// The file as it was named.
+    package var file: FilePath
+    /// Every value with defaults filled in and paths resolved, but `${…}` left as written: what may be shown.
+    package var effective: ConfigSection
+    private var report: ErrorReport
+
+    init(settings: Settings, warnings: [ConfigError], file: FilePath, effective: ConfigSection, report: ErrorReport) {
+        self.settings = settings
+        self.warnings = warnings
+        self.file = file
+        self.effective = effective
+        self.report = report
+    }
+
+    /// An error about a value of this file that is found later, such as a URL its destination cannot use.
+    package func error(at position: SourcePosition, _ message: String) -> ConfigError {
+        report.error(Problem(position, message))
+    }
+}
+
+/// Reads configuration files.
+package enum ConfigFile {
+    /// Larger files are refused.
+    package static let maximumBytes = YAMLDocument.maximumBytes
+
+    /// Reads and checks the file at `path`; throws everything that is wrong with it.
+    package static func load(
+        _ path: FilePath, types: [DestinationType], environment: [String: String], defaults: ConfigDefaults
+    ) throws(ConfigErrors) -> LoadedConfig {
+        let file: SmallFile
+        do {
+            file = try SmallFile.read(path, limit: maximumBytes)
+        } catch {
+            let message = "cannot read the configuration: \(error)"
+            throw ConfigErrors(list: [
+                ConfigError(file: path.display, line: 1, column: 1, message: message, excerpt: "")
+            ])
+        }
+        let others: FilePermissions = [.groupRead, .otherRead]
+        return try ConfigParser(path: path, types: types, environment: environment, defaults: defaults)
+            .parse(file.bytes, isReadableByOthers: !file.permissions.isDisjoint(with: others))
+    }
+
+    /// Reads and checks a text as if it stood in `file`.
+    package static func parse(
+        text: String, file: FilePath, types: [DestinationType], environment: [String: String],
+        defaults: ConfigDefaults
+    ) throws(ConfigErrors) -> LoadedConfig {
+        try parse(
+            bytes: Array(text.utf8), file: file, types: types, environment: environment, defaults: defaults)
+    }
+
+    /// The same for bytes, which need not be text at all.
+    package static func parse(
+        bytes: [UInt8], file: FilePath, types: [DestinationType], environment: [String: String],
+        defaults: ConfigDefaults
+    ) throws(ConfigErrors) -> LoadedConfig {
+        try ConfigParser(path: file, types: types, environment: environment, defaults: defaults)
+            .parse(bytes, isReadableByOthers: false)
+    }
+}

@@ -1,0 +1,72 @@
+import InletCore
+import SystemPackage
+
+/// The way from a file's bytes to settings: text, nodes, values, settings.
+struct ConfigParser {
+    let path: FilePath
+    let types: [DestinationType]
+    let environment: [String: String]
+    let defaults: ConfigDefaults
+
+    func parse(_ input: [UInt8], isReadableByOthers: Bool) throws(ConfigErrors) -> LoadedConfig {
+        let bytes = input.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(input.dropFirst(3)) : input
+        let isTooLarge = bytes.count > YAMLDocument.maximumBytes
+        let source = SourceText(isTooLarge ? [] : bytes)
+        var mask = SecretMask(source: source, names: ValueKind.section(types.flatMap(\.keys)).secretNames)
+        let root: YAMLNode
+        do {
+            root = try Self.document(bytes)
+        } catch {
+            throw ErrorReport(file: path.display, source: source, mask: mask).errors([error])
+        }
+        var reader = SettingsReader(root: root, values: values(.filled, source), defaults: defaults)
+        let settings = reader.read()
+        for node in reader.values.secrets { mask.hide(node) }
+        let report = ErrorReport(file: path.display, source: source, mask: mask)
+        if !reader.values.problems.isEmpty { throw report.errors(reader.values.problems) }
+        let literals = isReadableByOthers ? reader.values.secrets.filter(Self.isLiteral) : []
+        return LoadedConfig(
+            settings: settings, warnings: report.errors(literals.map(Self.warning)).list, file: path,
+            effective: effective(root, source), report: report)
+    }
+
+    /// The root node, after the checks that libyaml leaves out or words badly.
+    private static func document(_ bytes: [UInt8]) throws(Problem) -> YAMLNode {
+        if bytes.count > YAMLDocument.maximumBytes {
+            throw Problem(SourcePosition(line: 1, column: 1), "the file is larger than 1 MiB; a configuration is not")
+        }
+        if let offset = SourceText.firstInvalidOffset(in: bytes) {
+            let place = SourceText.position(after: bytes.prefix(offset))
+            throw Problem(place, "the text is not valid UTF-8 here; save the file as UTF-8")
+        }
+        return try YAMLDocument.parse(bytes)
+    }
+
+    /// A reader whose relative paths start at the configuration file's folder.
+    private func values(_ mode: ValueReader.Mode, _ source: SourceText) -> ValueReader {
+        let folder = defaults.workingDirectory.pushing(path).removingLastComponent().lexicallyNormalized()
+        let paths = PathResolution(folder: folder, home: defaults.home)
+        return ValueReader(
+            mode: mode, types: types, interpolation: Interpolation(environment: environment, paths: paths),
+            source: source)
+    }
+
+    /// A second reading that fills nothing in, so that nothing filled in can be shown. The first one found no problem,
+    /// so its own are not looked at.
+    private func effective(_ root: YAMLNode, _ source: SourceText) -> ConfigSection {
+        var reader = values(.verbatim, source)
+        var section = reader.section(root, KeyTables.top(types: types), label: "")
+        if section.values["state_dir"] == nil { section.values["state_dir"] = .string(defaults.stateDirectory.string) }
+        return section
+    }
+
+    private static func isLiteral(_ node: YAMLNode) -> Bool {
+        if case .scalar(let text, _) = node.content { !Interpolation.isNeeded(in: text) } else { false }
+    }
+
+    private static func warning(_ node: YAMLNode) -> Problem {
+        Problem(
+            node.position,
+            "a credential stands here and others may read this file; use ${env:NAME} or ${file:PATH}, or chmod 600")
+    }
+}

@@ -1,0 +1,80 @@
+package import InletCore
+
+/// One thing wrong in a configuration file, with its place and the line it stands on. Holds no secrets.
+package struct ConfigError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The file as the user named it.
+    package var file: String
+    /// Both count from 1; columns count characters.
+    package var line: Int
+    package var column: Int
+    /// What is wrong, and what to write instead where that is known.
+    package var message: String
+    /// The source line and a caret under the place; empty for an empty line.
+    package var excerpt: String
+
+    package init(file: String, line: Int, column: Int, message: String, excerpt: String) {
+        self.file = file
+        self.line = line
+        self.column = column
+        self.message = message
+        self.excerpt = excerpt
+    }
+
+    package var position: SourcePosition { SourcePosition(line: line, column: column) }
+
+    /// `inlet.yaml:31:9: unknown key …`, then the excerpt on lines of its own.
+    package var description: String {
+        let head = "\(file):\(line):\(column): \(message)"
+        return excerpt.isEmpty ? head : "\(head)\n\(excerpt)"
+    }
+}
+
+/// Everything wrong in a configuration file at once, in the file's order.
+package struct ConfigErrors: Error, Sendable, Equatable, CustomStringConvertible {
+    package var list: [ConfigError]
+
+    package init(list: [ConfigError]) { self.list = list }
+
+    package var description: String { list.map(\.description).joined(separator: "\n") }
+}
+
+/// Joins problems with the file they were found in, keeping credentials out of the excerpts.
+struct ErrorReport: Sendable {
+    private let file: String
+    private let source: SourceText
+    private let mask: SecretMask
+
+    init(file: String, source: SourceText, mask: SecretMask) {
+        self.file = file
+        self.source = source
+        self.mask = mask
+    }
+
+    func error(_ problem: Problem) -> ConfigError {
+        let place = source.clamped(problem.position)
+        let line = source.lines[place.line - 1]
+        var limit = mask.limit(ofLine: place.line)
+        if problem.hidesValue {
+            let colon = line[(place.column - 1)...].firstIndex(of: ":") ?? place.column - 1
+            limit = min(limit ?? .max, colon + 1)
+        }
+        let excerpt = line.isEmpty ? "" : SourceExcerpt(line: line, column: place.column, limit: limit).text
+        return ConfigError(
+            file: file, line: place.line, column: place.column, message: problem.message, excerpt: excerpt)
+    }
+
+    /// The errors for `problems` in the file's order; each is told once.
+    func errors(_ problems: [Problem]) -> ConfigErrors {
+        var list: [ConfigError] = []
+        for problem in problems.sorted(by: Self.precedes) {
+            let error = error(problem)
+            if list.last != error { list.append(error) }
+        }
+        return ConfigErrors(list: list)
+    }
+
+    private static func precedes(_ left: Problem, _ right: Problem) -> Bool {
+        (left.position.line, left.position.column, left.message)
+            < (right.position.line, right.position.column, right.message)
+    }
+}

@@ -1,0 +1,126 @@
+import InletCore
+
+/// Which parts of the source may stand in an excerpt.
+///
+/// A file that is not valid YAML has no values yet, so lines that name a credential are recognised by their words;
+/// values that were read as secrets are added with their exact place.
+struct SecretMask: Sendable {
+    private static let telltales = [
+        "secret", "password", "passwd", "passphrase", "token", "credential", "api_key", "apikey", "access_key",
+    ].map { Array($0.utf8) }
+
+    private let source: SourceText
+    private let names: [String]
+    private var limits: [Int: Int] = [:]
+
+    /// `names` are the keys whose values are secret.
+    init(source: SourceText, names: [String]) {
+        self.source = source
+        self.names = names
+        var number = 1
+        while number <= source.lines.count {
+            number = hideLines(from: number)
+        }
+    }
+
+    /// How many characters of a line (from 1) may be shown; nil means all.
+    func limit(ofLine line: Int) -> Int? { limits[line] }
+
+    /// Keeps a value that was read as a secret out of every excerpt.
+    mutating func hide(_ node: YAMLNode) {
+        let first = node.position.line
+        hide(line: first, after: node.position.column - 1)
+        if node.lastLine > first {
+            for line in first + 1...node.lastLine { hide(line: line, after: 0) }
+        }
+    }
+
+    private mutating func hide(line: Int, after count: Int) { limits[line] = min(limits[line] ?? .max, count) }
+
+    /// Looks at one line; when it names a credential, hides its value and the lines the value may go on over.
+    /// Returns the next line to look at.
+    private mutating func hideLines(from number: Int) -> Int {
+        let line = source.lines[number - 1]
+        guard let key = secretWord(in: line) else { return number + 1 }
+        hide(line: number, after: key.end)
+        if line.first(where: { $0 != " " && $0 != "\t" }) == "#" { return number + 1 }
+        let rest = line[key.end...].drop { $0 == " " || $0 == "\t" }
+        if let quote = rest.first, quote == "\"" || quote == "'", !rest.dropFirst().contains(quote) {
+            return hideQuoted(from: number + 1, until: quote)
+        }
+        return hideContinuation(from: number + 1, deeperThan: key.start, firstToo: rest.isEmpty || rest.first == "#")
+    }
+
+    /// Hides everything up to the closing quote; without one, to the end. Returns the next line to look at.
+    private mutating func hideQuoted(from first: Int, until quote: Unicode.Scalar) -> Int {
+        var number = first
+        while number <= source.lines.count {
+            hide(line: number, after: 0)
+            if source.lines[number - 1].contains(quote) { return number + 1 }
+            number += 1
+        }
+        return number
+    }
+
+    /// Hides blank and deeper lines, which go on with the value, and the next one when the value has not begun yet.
+    private mutating func hideContinuation(from first: Int, deeperThan indent: Int, firstToo: Bool) -> Int {
+        var number = first
+        var always = firstToo
+        while number <= source.lines.count {
+            let line = source.lines[number - 1]
+            let blank = line.allSatisfy { $0 == " " || $0 == "\t" }
+            let depth = line.prefix { $0 == " " }.count
+            guard blank || always || depth > indent else { break }
+            // A line hidden only because a value may stand there can still name a credential of its own.
+            if always, !blank, depth <= indent, secretWord(in: line) != nil { break }
+            hide(line: number, after: 0)
+            if !blank { always = false }
+            number += 1
+        }
+        return number
+    }
+
+    /// The first word that names a credential: where it starts, and where its colon, or itself, ends.
+    private func secretWord(in line: [Unicode.Scalar]) -> (start: Int, end: Int)? {
+        var start = 0
+        while start < line.count {
+            guard Self.isWord(line[start]) else {
+                start += 1
+                continue
+            }
+            let end = line[start...].firstIndex { !Self.isWord($0) } ?? line.count
+            let colon = colon(behind: end, in: line)
+            if isSecret(word: line[start..<end], isKey: colon != nil) { return (start, colon ?? end) }
+            start = end
+        }
+        return nil
+    }
+
+    /// Where the colon behind a possibly quoted key ends; nil when the word is no key.
+    private func colon(behind end: Int, in line: [Unicode.Scalar]) -> Int? {
+        let gap = line[end...].prefix { $0 == " " || $0 == "\"" || $0 == "'" }
+        return gap.endIndex < line.count && line[gap.endIndex] == ":" ? gap.endIndex + 1 : nil
+    }
+
+    private func isSecret(word: ArraySlice<Unicode.Scalar>, isKey: Bool) -> Bool {
+        guard word.count >= 3, word.count <= 64 else { return false }
+        let lower = word.map { Self.lowercased(UInt8(truncatingIfNeeded: $0.value)) }
+        if Self.telltales.contains(where: { Self.contains($0, in: lower) }) { return true }
+        if !isKey { return names.contains { $0.utf8.elementsEqual(lower) } }
+        return Suggestion.nearest(to: String(decoding: lower, as: UTF8.self), in: names) != nil
+    }
+
+    private static func contains(_ part: [UInt8], in word: [UInt8]) -> Bool {
+        guard word.count >= part.count else { return false }
+        return (0...word.count - part.count).contains { word[$0] == part[0] && word[$0...].starts(with: part) }
+    }
+
+    private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+
+    private static func isWord(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,134 @@
+package import InletCore
+
+/// Writes the effective configuration as YAML: defaults filled in, secrets as `***`, `${…}` as written.
+///
+/// What it writes can be loaded again, apart from the secrets.
+package struct ConfigPrinter {
+    /// Where the lines at hand stand: nesting and, for a list's entry, the dash before its first key.
+    private struct Margin {
+        var depth = 0
+        var isEntry = false
+
+        var next: Margin { Margin(depth: depth + 1) }
+
+        mutating func take() -> String {
+            let dash = isEntry ? "- " : ""
+            isEntry = false
+            return String(repeating: "  ", count: max(0, depth - (dash.isEmpty ? 0 : 1))) + dash
+        }
+    }
+
+    private let types: [DestinationType]
+    private var output = ""
+
+    /// The whole of `config`, which was loaded with `types`.
+    package static func show(_ config: LoadedConfig, types: [DestinationType]) -> String {
+        var printer = ConfigPrinter(types: types)
+        var margin = Margin()
+        printer.write(config.effective, KeyTables.top(types: types), &margin)
+        return printer.output
+    }
+
+    private init(types: [DestinationType]) { self.types = types }
+
+    private mutating func write(_ section: ConfigSection, _ keys: [KeySpec], _ margin: inout Margin) {
+        for spec in keys {
+            guard let value = section.values[spec.name], Self.isWorthShowing(value) else { continue }
+            write(spec.name, value, spec.kind, &margin)
+        }
+    }
+
+    private mutating func write(_ name: String, _ value: ConfigValue, _ kind: ValueKind, _ margin: inout Margin) {
+        output += margin.take() + name + ":"
+        switch (value, kind) {
+        case (.section(let section), .map(.section(let common))):
+            output += "\n"
+            for name in section.positions.sorted(by: { $0.value < $1.value }).map(\.key) {
+                guard let entry = section.section(name) else { continue }
+                let type = types.first { $0.name == entry.string("type") }
+                var inner = margin.next
+                write(YAMLText.text(name), .section(entry), .section(common + (type?.keys ?? [])), &inner)
+            }
+        case (.section(let section), .section(let keys)):
+            output += "\n"
+            var inner = margin.next
+            write(section, keys, &inner)
+        case (.list(let items), .list(.section(let keys))):
+            output += "\n"
+            for case .section(let section) in items {
+                var inner = Margin(depth: margin.depth + 2, isEntry: true)
+                write(section, keys, &inner)
+            }
+        case (.list(let items), _):
+            output += " [" + items.map(YAMLText.scalar).joined(separator: ", ") + "]\n"
+        case (.map(let values), _):
+            let pairs = values.sorted { $0.key < $1.key }
+                .map { "\(YAMLText.text($0.key)): \(YAMLText.quoted($0.value))" }
+            output += " {" + pairs.joined(separator: ", ") + "}\n"
+        default:
+            output += " \(YAMLText.scalar(value))\n"
+        }
+    }
+
+    /// An empty section, list or mapping says nothing.
+    private static func isWorthShowing(_ value: ConfigValue) -> Bool {
+        switch value {
+        case .section(let section): section.values.values.contains(where: isWorthShowing)
+        case .list(let items): !items.isEmpty
+        case .map(let values): !values.isEmpty
+        default: true
+        }
+    }
+}
+
+/// Single values as YAML text.
+enum YAMLText {
+    static func scalar(_ value: ConfigValue) -> String {
+        switch value {
+        case .string(let value): text(value)
+        case .secret: quoted("***")
+        case .boolean(let flag): flag ? "true" : "false"
+        case .integer(let number): String(number)
+        case .bytes(let count): bytes(count)
+        case .duration(let duration): duration.map(DurationText.format) ?? "off"
+        case .list, .section, .map: "~"
+        }
+    }
+
+    /// Plain where no reader of YAML could take it for something else, quoted otherwise.
+    static func text(_ value: String) -> String {
+        let isWord = value.utf8.allSatisfy { $0 == 0x2D || $0 == 0x5F || (0x61...0x7A).contains($0) }
+        let isTaken = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(value)
+        return isWord && !isTaken && value.first?.isLetter == true ? value : quoted(value)
+    }
+
+    /// A double-quoted scalar; everything but printable characters is escaped.
+    static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            default:
+                let isPlain = DisplayText.escape(String(scalar)).unicodeScalars.count == 1 && scalar.value != 0xFEFF
+                result += isPlain ? String(scalar) : "\\U" + hex(scalar.value)
+            }
+        }
+        return result + "\""
+    }
+
+    /// The largest binary unit that divides the count.
+    static func bytes(_ count: Int64) -> String {
+        for (unit, shift) in [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)] {
+            let size = Int64(1) << Int64(shift)
+            if count != 0, count % size == 0 { return "\(count / size)\(unit)" }
+        }
+        return String(count)
+    }
+
+    private static func hex(_ value: UInt32) -> String {
+        let digits = String(value, radix: 16, uppercase: true)
+        return String(repeating: "0", count: 8 - digits.count) + digits
+    }
+}

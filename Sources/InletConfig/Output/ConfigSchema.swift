@@ -1,0 +1,100 @@
+package import InletCore
+
+/// The JSON Schema (draft 2020-12) of the configuration, for editors that complete and check YAML.
+package enum ConfigSchema {
+    /// The schema's text, the same for the same tables.
+    package static func json(types: [DestinationType]) -> String {
+        var root = object(KeyTables.top(types: types), types)
+        root.insert(contentsOf: head, at: 0)
+        root.append(("patternProperties", .object([("^\(KeyTables.extensionPrefix)", .object([]))])))
+        return JSONText.object(root).text() + "\n"
+    }
+
+    private static let head: [(String, JSONText)] = [
+        ("$schema", .string("https://json-schema.org/draft/2020-12/schema")),
+        ("title", .string("Inlet configuration")),
+    ]
+
+    private static let text = JSONText.object([("type", .string("string"))])
+
+    /// A mapping with exactly these keys.
+    private static func object(_ keys: [KeySpec], _ types: [DestinationType]) -> [(String, JSONText)] {
+        var fields: [(String, JSONText)] = [
+            ("type", .string("object")),
+            ("properties", .object(keys.map { ($0.name, property($0, types)) })),
+            ("additionalProperties", .boolean(false)),
+        ]
+        let required = keys.filter(\.isRequired).map { JSONText.string($0.name) }
+        if !required.isEmpty { fields.append(("required", .array(required))) }
+        return fields
+    }
+
+    private static func property(_ spec: KeySpec, _ types: [DestinationType]) -> JSONText {
+        var fields: [(String, JSONText)] = [("description", .string(spec.summary))]
+        fields += schema(spec.kind, types)
+        if let text = spec.defaultText { fields.append(("default", defaultValue(text, spec.kind))) }
+        return .object(fields)
+    }
+
+    private static func defaultValue(_ text: String, _ kind: ValueKind) -> JSONText {
+        switch kind {
+        case .integer: Int64(text).map { .integer($0) } ?? .string(text)
+        case .boolean: .boolean(text == "true")
+        case .list: .array([.string(text)])
+        default: .string(text)
+        }
+    }
+
+    private static func schema(_ kind: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {
+        switch kind {
+        case .string, .secret, .path: [("type", .string("string"))]
+        case .boolean: [("type", .string("boolean"))]
+        case .integer(let range):
+            [
+                ("type", .string("integer")), ("minimum", .integer(Int64(range.lowerBound))),
+                ("maximum", .integer(Int64(range.upperBound))),
+            ]
+        case .bytes:
+            [
+                ("type", .array([.string("integer"), .string("string")])), ("minimum", .integer(0)),
+                ("examples", .array([.integer(512), .string("8MiB"), .string("6GB")])),
+            ]
+        case .duration(let offAllowed):
+            // YAML 1.1 readers take a bare `off` for false.
+            [
+                (
+                    "anyOf",
+                    .array([text, .object([("enum", .array([.integer(0)] + (offAllowed ? [.boolean(false)] : [])))])])
+                ),
+                ("examples", .array((["250ms", "5s", "24h"] + (offAllowed ? ["off"] : [])).map { .string($0) })),
+            ]
+        case .choice(let choices): [("enum", .array(choices.map { .string($0) }))]
+        case .list(let item): list(item, types)
+        case .section(let keys): object(keys, types)
+        case .map(.section(let keys)): named(keys, types)
+        case .map(let value):
+            [("type", .string("object")), ("additionalProperties", .object(schema(value, types)))]
+        }
+    }
+
+    /// A list; of single values, one alone is a list too.
+    private static func list(_ item: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {
+        let element = JSONText.object(schema(item, types))
+        let array: [(String, JSONText)] = [("type", .string("array")), ("items", element)]
+        return item.isScalar ? [("oneOf", .array([element, .object(array)]))] : array
+    }
+
+    /// A mapping of names to sections whose keys follow from their `type`.
+    private static func named(_ common: [KeySpec], _ types: [DestinationType]) -> [(String, JSONText)] {
+        let choices = types.map { type in
+            var only = KeyTables.destinationType([type])
+            only.summary = type.summary
+            return JSONText.object(object([only] + common.dropFirst() + type.keys, types))
+        }
+        return [
+            ("type", .string("object")),
+            ("propertyNames", .object([("pattern", .string(KeyTables.namePattern))])),
+            ("additionalProperties", .object([("oneOf", .array(choices))])),
+        ]
+    }
+}

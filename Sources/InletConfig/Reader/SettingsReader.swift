@@ -1,0 +1,96 @@
+import InletCore
+import SystemPackage
+
+/// Turns the checked values of a file into `Settings`, and checks what concerns more than one value: names that refer
+/// to each other, patterns and templates, folders that would feed themselves.
+struct SettingsReader {
+    let root: YAMLNode
+    var values: ValueReader
+    let defaults: ConfigDefaults
+
+    /// All problems are in `values.problems` afterwards; with any, the settings are not to be used.
+    mutating func read() -> Settings {
+        let section = values.section(root, KeyTables.top(types: values.types), label: "")
+        var settings = Settings(stateDirectory: defaults.stateDirectory)
+        if let path = section.string("state_dir") { settings.stateDirectory = FilePath(path) }
+        if let workers = section.integer("workers") { settings.workers = workers }
+        if let grace = section.duration("shutdown_timeout") { settings.shutdownGrace = grace }
+        settings.log = log(section.section("log"))
+        if let count = section.section("limits")?.integer("queue_warning") { settings.queueWarning = count }
+        settings.destinations = destinations(section.section("destinations"))
+        settings.watch = sections("watch", of: section, root).map { watch($0.section, $0.node) }
+        settings.routes = routes(section)
+        checkFolders(settings, section)
+        return settings
+    }
+
+    private func log(_ section: ConfigSection?) -> LogSettings {
+        var log = LogSettings()
+        guard let section else { return log }
+        if let level = section.string("level").flatMap(LogSettings.Level.init) { log.level = level }
+        if let format = section.string("format").flatMap(LogSettings.Format.init) { log.format = format }
+        if let output = section.string("output") {
+            let isStream = output == "stderr" || output == "stdout"
+            log.output = isStream ? output : values.interpolation.paths.resolve(output)?.string ?? output
+        }
+        return log
+    }
+
+    private func destinations(_ section: ConfigSection?) -> [DestinationSettings] {
+        guard let section else { return [] }
+        return section.positions.sorted { $0.value < $1.value }.compactMap { name, _ in
+            guard let values = section.section(name), let type = values.string("type") else { return nil }
+            return DestinationSettings(name: name, type: type, values: values)
+        }
+    }
+
+    /// The entries of the list of sections under `key`, each with its node.
+    func sections(
+        _ key: String, of section: ConfigSection, _ node: YAMLNode
+    ) -> [(section: ConfigSection, node: YAMLNode)] {
+        guard case .list(let items)? = section.values[key], let nodes = node[key]?.items else { return [] }
+        return zip(items, nodes).compactMap { item, node in
+            if case .section(let section) = item { (section, node) } else { nil }
+        }
+    }
+
+    /// The texts under `key` with the nodes they were read from; a single value counts as a list of one.
+    func texts(_ key: String, _ section: ConfigSection, _ node: YAMLNode) -> [(text: String, node: YAMLNode)] {
+        guard let texts = section.strings(key), let list = node[key] else { return [] }
+        let nodes = if case .sequence(let items) = list.content { items } else { [list] }
+        // An item that could not be read has its own error and no text; the others cannot be told apart then.
+        return texts.count == nodes.count ? Array(zip(texts, nodes)) : []
+    }
+
+    mutating func report(_ position: SourcePosition, _ message: String) { values.report(position, message) }
+
+    /// Parses a pattern or template written at `node`, and reports its error at the exact character.
+    mutating func parse<Result>(
+        _ text: String, at node: YAMLNode, _ make: (String) throws(PatternError) -> Result
+    ) -> Result? {
+        do {
+            return try make(text)
+        } catch {
+            if case .scalar(let written, _) = node.content, written == text {
+                report(values.place.position(of: node, offset: error.offset), error.message)
+            } else {
+                // The parser's words could quote what was filled in.
+                report(node.position, "with ${…} filled in, this cannot be understood")
+            }
+            return nil
+        }
+    }
+
+    /// Patterns under `key`.
+    mutating func patterns(_ key: String, _ section: ConfigSection, _ node: YAMLNode) -> [GlobPattern] {
+        texts(key, section, node).compactMap { text, node in
+            parse(text, at: node) { text throws(PatternError) in try GlobPattern(text) }
+        }
+    }
+}
+
+extension SourcePosition {
+    static func < (left: SourcePosition, right: SourcePosition) -> Bool {
+        (left.line, left.column) < (right.line, right.column)
+    }
+}

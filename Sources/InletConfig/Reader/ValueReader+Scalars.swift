@@ -1,0 +1,127 @@
+import InletCore
+import SystemPackage
+
+extension ValueReader {
+    /// Reads a single value of `kind`; nil after a report. Errors quote the text as written, and never a secret's.
+    mutating func scalar(_ node: YAMLNode, _ kind: ValueKind, key: String) -> ConfigValue? {
+        let key = Quotation.isHarmless(key) ? DisplayText.escape(key) : "this value"
+        guard case .scalar(let text, _) = node.content else {
+            report(node.position, "'\(key)' is a single value, not \(node.kindName)")
+            return nil
+        }
+        if node.isNull {
+            report(node.position, "'\(key)' has no value")
+            return nil
+        }
+        switch kind {
+        case .string: return filled(text, node).map { .string($0) }
+        case .secret: return secret(text, node, key: key)
+        case .path: return path(text, node, key: key)
+        default: return plain(text, kind, node, key: key)
+        }
+    }
+
+    private mutating func plain(_ text: String, _ kind: ValueKind, _ node: YAMLNode, key: String) -> ConfigValue? {
+        let result = Self.parse(text, kind)
+        if result == nil { report(node.position, Self.refusal(of: text, kind, key: key)) }
+        return result
+    }
+
+    private static func parse(_ text: String, _ kind: ValueKind) -> ConfigValue? {
+        switch kind {
+        case .boolean:
+            return ["true": true, "false": false][text.lowercased()].map { .boolean($0) }
+        case .integer(let range):
+            return Int(text).flatMap { range.contains($0) ? .integer($0) : nil }
+        case .bytes:
+            return ByteText.parse(text).map { .bytes($0) }
+        case .duration(let offAllowed):
+            if offAllowed, text == "off" { return .duration(nil) }
+            return DurationText.parse(text).map { .duration($0) }
+        case .choice(let choices):
+            return choices.contains(text) ? .string(text) : nil
+        default:
+            return nil
+        }
+    }
+
+    /// What is wrong with `text`, and how a value of `kind` is written.
+    private static func refusal(of text: String, _ kind: ValueKind, key: String) -> String {
+        let shown = Quotation.of(text)
+        switch kind {
+        case .boolean:
+            return "\(shown) is neither true nor false"
+        case .integer(let range) where Int(text) != nil:
+            return "'\(key)' is \(text); it must be from \(range.lowerBound) to \(range.upperBound)"
+        case .integer(let range):
+            return "\(shown) is not a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .bytes:
+            return "\(shown) is not a size; write for example 512, 8MiB, 6GB"
+        case .duration(let offAllowed):
+            return "\(shown) is not a duration; write for example 5s, 2m, 24h" + (offAllowed ? ", or off" : "")
+        case .choice where KeyTables.plannedChoices[key]?.contains(text) == true:
+            return "\(key) \(shown) is not available in this version"
+        case .choice(let choices):
+            let hint = Suggestion.nearest(to: text, in: choices).map { "; did you mean '\($0)'?" } ?? ""
+            return "'\(key)' is one of \(choices.joined(separator: ", ")), not \(shown)\(hint)"
+        default:
+            return "\(shown) cannot stand here"
+        }
+    }
+
+    private mutating func secret(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {
+        secrets.append(node)
+        guard let secret = filled(text, node) else { return nil }
+        if mode == .filled, secret.isEmpty {
+            report(node.position, "'\(key)' is empty")
+            return nil
+        }
+        // A line break would end the header that carries the credential.
+        if secret.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
+            report(node.position, "'\(key)' holds a control character, such as a line break")
+            return nil
+        }
+        return .secret(Secret(secret))
+    }
+
+    private mutating func path(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {
+        if mode == .verbatim, Interpolation.isNeeded(in: text) { return .string(text) }
+        guard let filled = filled(text, node) else { return nil }
+        guard let path = interpolation.paths.resolve(filled) else {
+            report(node.position, Self.refusal(ofPath: filled, key: key))
+            return nil
+        }
+        return .string(path.string)
+    }
+
+    private static func refusal(ofPath text: String, key: String) -> String {
+        if text.isEmpty { return "'\(key)' is empty" }
+        let isLong = text.utf8.count > PathResolution.longest
+        return isLong
+            ? "'\(key)' is longer than \(PathResolution.longest) bytes, the most a path can have"
+            : "'~' needs HOME to be set; write the whole path"
+    }
+
+    /// The text with `${…}` filled in; nil after a report at the `${` itself.
+    private mutating func filled(_ text: String, _ node: YAMLNode) -> String? {
+        if mode == .verbatim { return text }
+        do {
+            let result = try interpolation.fill(text)
+            if !result.utf8.contains(0) { return result }
+            report(node.position, "text cannot hold a NUL character")
+        } catch {
+            report(place.position(of: node, offset: error.offset), error.message)
+        }
+        return nil
+    }
+}
+
+/// Words of the file inside an error's sentence.
+enum Quotation {
+    /// `text` in quotes, or `this text` where a quote that closes too late may have swallowed a credential.
+    static func of(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
+
+    static func isHarmless(_ text: String) -> Bool {
+        text.unicodeScalars.count <= 40 && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
+    }
+}

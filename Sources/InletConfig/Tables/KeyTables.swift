@@ -1,0 +1,162 @@
+package import InletCore
+
+/// Every key of the configuration file, apart from those of the destination types, which come from the pipelines.
+///
+/// The reader's checks, `inlet.schema.json` and the documentation are made from these tables.
+package enum KeyTables {
+    /// The whole file. The values of `destinations` have the keys of their type besides `type` itself.
+    package static func top(types: [DestinationType]) -> [KeySpec] {
+        [
+            KeySpec("state_dir", .path, "Folder of the journal, its lock, the control socket and receipts."),
+            KeySpec("workers", .integer(1...64), default: "4", "Big transfers at once."),
+            KeySpec(
+                "shutdown_timeout", .duration(offAllowed: false), default: "30s",
+                "How long running parts may go on after SIGTERM."),
+            KeySpec("log", .section(log), "What is logged, where, and how."),
+            KeySpec("limits", .section(limits), "Bounds of the whole agent."),
+            KeySpec(
+                "destinations", .map(.section([destinationType(types)])), "Where files can go, each under a name."),
+            KeySpec("watch", .list(.section(watch)), "The folders whose files are taken."),
+            KeySpec("routes", .list(.section(route)), "Which file goes where; the first that matches takes it."),
+        ]
+    }
+
+    package static let log: [KeySpec] = [
+        KeySpec("level", .choice(names(LogSettings.Level.self)), default: "info", "The least important level written."),
+        KeySpec("output", .string, default: "stderr", "stderr, stdout, or a file's path."),
+        KeySpec(
+            "format", .choice(names(LogSettings.Format.self)), default: "json",
+            "One JSON object a line, or text for people."),
+    ]
+
+    package static let limits: [KeySpec] = [
+        KeySpec(
+            "queue_warning", .integer(1...1_000_000_000), default: "20",
+            "A warning is logged when more files than this wait.")
+    ]
+
+    package static let watch: [KeySpec] = [
+        KeySpec("path", .path, required: true, "The folder; it may not exist yet."),
+        KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
+        KeySpec(
+            "settle", .duration(offAllowed: false), default: "5s",
+            "How long a file must be quiet before it counts as complete."),
+        KeySpec(
+            "rescan", .duration(offAllowed: true), default: "1h",
+            "How often the whole folder is listed as a safety net, give or take a quarter."),
+        KeySpec(
+            "existing", .choice(names(WatchSettings.Existing.self)), default: "ingest",
+            "What happens to files that were there before the folder was first watched."),
+        KeySpec(
+            "ignore", .list(.string),
+            "Patterns of files to leave alone, by gitignore's rules, besides the built-in ones."
+        ),
+        KeySpec(
+            "archive_dir", .string, default: ".inlet/done",
+            "Where on_success: archive puts files; below path unless absolute."
+        ),
+        KeySpec(
+            "quarantine_dir", .string, default: ".inlet/failed",
+            "Where on_failure: quarantine puts files; below path unless absolute."),
+        KeySpec(
+            "hold", .duration(offAllowed: false), default: "24h",
+            "How long a file whose writers cannot be known is held before it is deleted or archived."),
+    ]
+
+    package static let route: [KeySpec] = [
+        KeySpec("name", .string, required: true, "The route's name, in logs and in `inlet route`."),
+        KeySpec("match", .section(match), "All given conditions must hold; without any, every file matches."),
+        KeySpec("validate", .section(validate), "What the route demands; a violation rejects the file with a reason."),
+        KeySpec("category", .string, "The {category} of keys; without it, by the file's extension."),
+        KeySpec("key", .string, default: KeyTemplate.standard.text, "The template of the name at the destination."),
+        KeySpec("owner", .string, "The {owner} of keys; without it, that segment is dropped."),
+        KeySpec("to", .list(.string), required: true, "The destinations; each gets the file."),
+        KeySpec("with", .map(.string), "Templates for the destination's own fields."),
+        KeySpec(
+            "on_success", .choice(names(Route.OnSuccess.self)), default: "keep",
+            "What happens to the source once every destination has proved its bytes."),
+        KeySpec(
+            "on_failure", .choice(names(Route.OnFailure.self)), default: "keep",
+            "What happens to a file that is rejected or fails for good."),
+        KeySpec("retry", .section(retry), "How failed attempts are repeated."),
+        KeySpec("settle", .duration(offAllowed: false), "The watched folder's settle, for this route's files."),
+    ]
+
+    package static let match: [KeySpec] = [
+        KeySpec(
+            "path", .list(.string), "Patterns of the path below the watched folder, by gitignore's rules; any of them."),
+        KeySpec("extensions", .list(.string), "Any of them; upper and lower case are the same."),
+        KeySpec("min_size", .bytes, "The smallest size that matches."),
+        KeySpec("max_size", .bytes, "The largest size that matches."),
+    ]
+
+    package static let validate: [KeySpec] = [
+        KeySpec("min_size", .bytes, "A smaller file is rejected."),
+        KeySpec("max_size", .bytes, "A larger file is rejected."),
+        KeySpec("extensions", .list(.string), "A file with another extension is rejected."),
+    ]
+
+    package static let retry: [KeySpec] = [
+        KeySpec("attempts", .integer(1...1000), default: "3", "How often a delivery is tried; outages do not count."),
+        KeySpec("backoff", .duration(offAllowed: false), default: "1s", "The first wait; it doubles each time."),
+        KeySpec("max_backoff", .duration(offAllowed: false), default: "5m", "The longest wait."),
+        KeySpec(
+            "expire", .duration(offAllowed: true), default: "24h",
+            "How long a delivery may go on failing while its destination is up."),
+    ]
+
+    /// The key every destination has.
+    package static func destinationType(_ types: [DestinationType]) -> KeySpec {
+        KeySpec("type", .choice(types.map(\.name)), required: true, "The kind of destination.")
+    }
+
+    /// Keys of the house plan that this version does not have yet, by section; they are told apart from mistakes.
+    static let planned: [String: Set<String>] = [
+        "": ["dashboard"],
+        "limits": ["bandwidth", "schedule"],
+        "watch": ["mode"],
+        "match": ["media_type"],
+    ]
+
+    /// Values of the house plan that this version does not have yet, by key.
+    static let plannedChoices: [String: Set<String>] = [
+        "type": ["s3", "gighive", "vopi", "roboscope"],
+        "existing": ["adopt"],
+    ]
+
+    /// Top-level keys that begin so are not read: a place for anchors to be used further down.
+    static let extensionPrefix = "x-"
+
+    /// The names of destinations and routes.
+    static let namePattern = "^[A-Za-z0-9._-]{1,64}$"
+
+    private static func names<Choice: RawRepresentable<String> & CaseIterable>(_: Choice.Type) -> [String] {
+        Choice.allCases.map(\.rawValue)
+    }
+}
+
+extension ValueKind {
+    /// The names of all keys below this kind whose values are secret.
+    var secretNames: [String] {
+        switch self {
+        case .section(let keys): keys.flatMap { $0.kind.isSecret ? [$0.name] : $0.kind.secretNames }
+        case .list(let kind), .map(let kind): kind.secretNames
+        default: []
+        }
+    }
+
+    var isSecret: Bool {
+        switch self {
+        case .secret: true
+        case .list(let kind), .map(let kind): kind.isSecret
+        default: false
+        }
+    }
+
+    var isScalar: Bool {
+        switch self {
+        case .list, .section, .map: false
+        default: true
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import InletCore
+
+/// Reads one YAML document into nodes, within bounds that hold for any input.
+///
+/// Aliases and merge keys (`<<`, <https://yaml.org/type/merge.html>) are resolved; tags are refused.
+struct YAMLDocument {
+    static let maximumBytes = 1 << 20
+    static let maximumDepth = 64
+    /// Values in the document after aliases are resolved; stops alias bombs.
+    static let maximumNodes = 10_000
+
+    private let events: YAMLEvents
+    private var anchors: [String: YAMLNode] = [:]
+    private var openAnchors: Set<String> = []
+    private var nodes = 0
+
+    /// The root of the only document in `bytes`, which are valid UTF-8 without a byte order mark.
+    static func parse(_ bytes: [UInt8]) throws(Problem) -> YAMLNode {
+        var document = YAMLDocument(events: try YAMLEvents(bytes))
+        return try document.read()
+    }
+
+    private init(events: YAMLEvents) { self.events = events }
+
+    private mutating func read() throws(Problem) -> YAMLNode {
+        _ = try events.next()
+        let first = try events.next()
+        guard case .documentStart = first.kind else { throw Self.empty }
+        let root = try node(from: try events.next(), depth: 1)
+        _ = try events.next()
+        let last = try events.next()
+        guard case .streamEnd = last.kind else {
+            throw Problem(last.start, "a second document begins here; a configuration is one document")
+        }
+        if root.isNull { throw Self.empty }
+        return root
+    }
+
+    private static let empty = Problem(
+        SourcePosition(line: 1, column: 1), "the file is empty; `inlet init` writes one to start from")
+
+    /// The node that `event` begins; its anchor can be used only behind its end.
+    private mutating func node(from event: YAMLEvent, depth: Int) throws(Problem) -> YAMLNode {
+        if depth > Self.maximumDepth {
+            throw Problem(event.start, "values are nested deeper than \(Self.maximumDepth) levels")
+        }
+        if event.tag != nil { throw Problem(event.start, "tags such as !!str are not supported; quote text instead") }
+        if let anchor = event.anchor { openAnchors.insert(anchor) }
+        let node = try content(of: event, depth: depth)
+        if let anchor = event.anchor {
+            openAnchors.remove(anchor)
+            anchors[anchor] = node
+        }
+        return node
+    }
+
+    private mutating func content(of event: YAMLEvent, depth: Int) throws(Problem) -> YAMLNode {
+        switch event.kind {
+        case .scalar(let text, let style):
+            try count(1, at: event.start)
+            // The end mark of a block scalar stands at the beginning of the line behind it.
+            let lastLine =
+                event.end.column == 1 && event.end.line > event.start.line ? event.end.line - 1 : event.end.line
+            return YAMLNode(content: .scalar(text, style), position: event.start, lastLine: lastLine, size: 1)
+        case .alias(let name):
+            return try alias(name, at: event.start)
+        case .sequenceStart:
+            return try sequence(at: event.start, depth: depth)
+        case .mappingStart:
+            return try mapping(at: event.start, depth: depth)
+        default:
+            throw Problem(event.start, "this cannot be read as YAML")
+        }
+    }
+
+    private mutating func sequence(at start: SourcePosition, depth: Int) throws(Problem) -> YAMLNode {
+        try count(1, at: start)
+        var items: [YAMLNode] = []
+        while true {
+            let event = try events.next()
+            if case .sequenceEnd = event.kind {
+                let size = items.reduce(1) { $0 + $1.size }
+                return YAMLNode(content: .sequence(items), position: start, lastLine: event.end.line, size: size)
+            }
+            items.append(try node(from: event, depth: depth + 1))
+        }
+    }
+
+    private mutating func mapping(at start: SourcePosition, depth: Int) throws(Problem) -> YAMLNode {
+        try count(1, at: start)
+        var entries = MappingEntries()
+        while true {
+            let event = try events.next()
+            if case .mappingEnd = event.kind {
+                let all = entries.merged()
+                let size = all.reduce(1) { $0 + $1.value.size + 1 }
+                return YAMLNode(content: .mapping(all), position: start, lastLine: event.end.line, size: size)
+            }
+            let key = try node(from: event, depth: depth + 1)
+            guard case .scalar(let name, let style) = key.content else {
+                throw Problem(event.start, "a key must be a plain word, not \(key.kindName)")
+            }
+            let value = try node(from: try events.next(), depth: depth + 1)
+            if name == "<<", style == .plain {
+                try entries.merge(value)
+            } else {
+                try entries.add(YAMLNode.Entry(key: name, keyPosition: key.position, value: value))
+            }
+        }
+    }
+
+    private mutating func alias(_ name: String, at position: SourcePosition) throws(Problem) -> YAMLNode {
+        if openAnchors.contains(name) { throw Problem(position, "this alias stands inside its own anchor") }
+        guard let node = anchors[name] else {
+            // The name is not shown: it may be a password that begins with an asterisk.
+            throw Problem(position, "no anchor of this name stands above; put text that begins with '*' in quotes")
+        }
+        try count(node.size, at: position)
+        return node
+    }
+
+    /// Keeps the bound before memory is spent: an alias counts as all the values behind its anchor.
+    private mutating func count(_ more: Int, at position: SourcePosition) throws(Problem) {
+        nodes += more
+        if nodes > Self.maximumNodes {
+            throw Problem(position, "more than \(Self.maximumNodes) values, aliases counted; the file is too large")
+        }
+    }
+}
+
+/// A mapping's entries while they are read: own keys win over merged ones, the first merged over later ones.
+private struct MappingEntries {
+    private var own: [YAMLNode.Entry] = []
+    private var lines: [String: Int] = [:]
+    private var sources: [[YAMLNode.Entry]] = []
+
+    mutating func add(_ entry: YAMLNode.Entry) throws(Problem) {
+        if let line = lines[entry.key] {
+            let name = Quotation.of(entry.key)
+            throw Problem(entry.keyPosition, "key \(name) is given twice; it is already on line \(line)")
+        }
+        lines[entry.key] = entry.keyPosition.line
+        own.append(entry)
+    }
+
+    mutating func merge(_ value: YAMLNode) throws(Problem) {
+        switch value.content {
+        case .mapping(let entries): sources.append(entries)
+        case .sequence(let items):
+            for item in items {
+                guard case .mapping(let entries) = item.content else { throw Self.refusal(item) }
+                sources.append(entries)
+            }
+        case .scalar: throw Self.refusal(value)
+        }
+    }
+
+    func merged() -> [YAMLNode.Entry] {
+        var all = own
+        var known = Set(lines.keys)
+        for entry in sources.joined() where known.insert(entry.key).inserted { all.append(entry) }
+        return all
+    }
+
+    private static func refusal(_ node: YAMLNode) -> Problem {
+        Problem(node.position, "'<<' merges a mapping or a list of mappings, not \(node.kindName)")
+    }
+}

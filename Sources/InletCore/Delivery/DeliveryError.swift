@@ -1,0 +1,84 @@
+/// Why one attempt at a delivery ended without proof, and what the agent should do about it.
+///
+/// Pipelines decide the `verdict` (they know their service); the agent decides when to act on it.
+package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What trying again can do.
+    package enum Verdict: Sendable, Equatable {
+        /// Something passing; counts as an attempt. `after` is the server's Retry-After, if it gave one.
+        case retry(after: Duration?)
+        /// The destination itself is unreachable; pauses it and costs no attempt.
+        case outage(after: Duration?)
+        /// Trying again cannot help; the file fails with this reason.
+        case giveUp
+        /// The destination refuses our credentials; pauses it until they change, and costs no attempt.
+        case credentials
+        /// The file is not what was admitted. Thrown only while nothing is visible under the key.
+        case sourceChanged
+        /// The file is no longer there. Thrown only while nothing is visible under the key.
+        case sourceGone
+        /// Our own doing: cancelled by a person, or the agent is stopping.
+        case cancelled
+    }
+
+    package var verdict: Verdict
+    package var code: ErrorCode
+    /// A sentence for a person: what happened, and what to do about it where that is known. Holds no secrets.
+    package var reason: String
+
+    package init(_ verdict: Verdict, _ code: ErrorCode, _ reason: String) {
+        self.verdict = verdict
+        self.code = code
+        self.reason = reason
+    }
+
+    package var description: String { "\(reason) [\(code.rawValue)]" }
+}
+
+/// Every stable error code, in one table; log lines, the API and the command line share them.
+package enum ErrorCode: String, Sendable, Codable, CaseIterable {
+    // Transport
+    case connectFailed = "connect_failed"
+    case nameNotFound = "name_not_found"
+    case timedOut = "timed_out"
+    case stalled = "stalled"
+    case tlsFailed = "tls_failed"
+    case connectionLost = "connection_lost"
+    case insecureURL = "insecure_url"
+    case forbiddenURL = "forbidden_url"
+    case redirected = "redirected"
+    case answerTooLarge = "answer_too_large"
+    // Answers
+    case badAnswer = "bad_answer"
+    case badRequest = "bad_request"
+    case unauthorized = "unauthorized"
+    case conflict = "conflict"
+    case notFound = "not_found"
+    case throttled = "throttled"
+    case serverError = "server_error"
+    // Multipart uploads
+    case badPartList = "bad_part_list"
+    case missingETag = "missing_etag"
+    case foreignETag = "foreign_etag"
+    case corrupted = "corrupted"
+    case urlExpired = "url_expired"
+    case uplinkTooSlow = "uplink_too_slow"
+    case uploadGone = "upload_gone"
+    case tooLarge = "too_large"
+    // Local files
+    case sourceChanged = "source_changed"
+    case sourceGone = "source_gone"
+    case sourceUnreadable = "source_unreadable"
+    case notRegular = "not_a_regular_file"
+    case destinationFull = "destination_full"
+    case destinationUnwritable = "destination_unwritable"
+    case destinationExists = "destination_exists"
+    case readBackDiffers = "read_back_differs"
+    // The agent's own
+    case rejected = "rejected"
+    case expired = "expired"
+    case cancelled = "cancelled"
+    case notConfigured = "not_configured"
+    case attemptsUsedUp = "attempts_used_up"
+    case dispositionFailed = "disposition_failed"
+    case internalFault = "internal_fault"
+}

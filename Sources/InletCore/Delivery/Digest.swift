@@ -1,0 +1,40 @@
+/// A checksum of known algorithm.
+package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
+    package enum Algorithm: String, Sendable, Codable {
+        case md5
+        case sha256
+    }
+
+    package var algorithm: Algorithm
+    package var bytes: [UInt8]
+
+    package init(_ algorithm: Algorithm, _ bytes: some Sequence<UInt8>) {
+        self.algorithm = algorithm
+        self.bytes = Array(bytes)
+    }
+
+    /// A digest from its hexadecimal form; nil unless every character is a digit of a whole byte.
+    package init?(_ algorithm: Algorithm, hex: String) {
+        let digits = hex.compactMap(\.hexDigitValue)
+        guard digits.count == hex.count, digits.count.isMultiple(of: 2) else { return nil }
+        self.init(
+            algorithm, stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
+    }
+
+    /// Lower-case hexadecimal.
+    package var hex: String { bytes.hex }
+
+    package var description: String { "\(algorithm.rawValue):\(hex)" }
+}
+
+extension Sequence<UInt8> {
+    /// Lower-case hexadecimal.
+    package var hex: String {
+        var text = ""
+        for byte in self {
+            if byte < 16 { text.append("0") }
+            text += String(byte, radix: 16)
+        }
+        return text
+    }
+}

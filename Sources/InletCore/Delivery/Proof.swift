@@ -1,0 +1,73 @@
+/// What shows that a destination holds the bytes: the condition for ever touching the source.
+package struct Proof: Sendable, Equatable, Codable {
+    /// How the bytes were compared.
+    package enum Method: String, Sendable, Codable {
+        /// Every part's ETag equalled the MD5 of what was read from the file.
+        case md5Parts = "md5_parts"
+        /// The destination confirmed the length only (`verify: size`).
+        case size
+        /// The written file was read back from the disk and its SHA-256 compared.
+        case readBack = "read_back"
+    }
+
+    /// Where the object is: the key, as the destination knows it.
+    package var key: String
+    /// Length in bytes that the destination confirmed.
+    package var size: Int64
+    package var method: Method
+    /// The checksum of the content, where one was computed; decides later whether a touched file is still the same.
+    package var content: ContentHash?
+    /// The destination's own tag of the object.
+    package var etag: String?
+    /// Where a person or a program can find it; never a presigned URL.
+    package var url: String?
+
+    package init(
+        key: String, size: Int64, method: Method, content: ContentHash? = nil, etag: String? = nil, url: String? = nil
+    ) {
+        self.key = key
+        self.size = size
+        self.method = method
+        self.content = content
+        self.etag = etag
+        self.url = url
+    }
+}
+
+/// A checksum of a whole file that can be recomputed from the file alone.
+package struct ContentHash: Sendable, Hashable, Codable {
+    /// SHA-256 of the content, or MD5 over the concatenated MD5s of parts of `partSize` bytes (S3's multipart ETag).
+    package var digest: Digest
+    /// Bytes of each part but the last; nil for a digest over the whole content.
+    package var partSize: Int64?
+
+    package init(digest: Digest, partSize: Int64?) {
+        self.digest = digest
+        self.partSize = partSize
+    }
+}
+
+/// A delivery as a pipeline sees it: what goes where, frozen at admission.
+package struct DeliveryOrder: Sendable, Equatable {
+    /// The journal's id of the delivery.
+    package var id: Int64
+    package var destination: String
+    /// The frozen key; never changes between attempts.
+    package var key: String
+    package var mediaType: String
+    /// Rendered `with:` fields.
+    package var fields: [String: String]
+    /// What the source was when it was admitted.
+    package var source: FileIdentity
+
+    package init(
+        id: Int64, destination: String, key: String, mediaType: String, fields: [String: String], source: FileIdentity
+    ) {
+        self.id = id
+        self.destination = destination
+        self.key = key
+        self.mediaType = mediaType
+        self.fields = fields
+        self.source = source
+    }
+}

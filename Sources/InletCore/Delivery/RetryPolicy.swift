@@ -1,0 +1,63 @@
+/// When a failed attempt is tried again: `retry:` of a route.
+package struct RetryPolicy: Sendable, Hashable {
+    /// How many attempts there are in all, the first included.
+    package var attempts: Int
+    /// The longest wait after the first attempt; doubles with each further one.
+    package var backoff: Duration
+    package var maxBackoff: Duration
+    /// How long a delivery may take while its destination is up; nil = for ever.
+    package var expire: Duration?
+
+    package init(
+        attempts: Int = 3, backoff: Duration = .seconds(1), maxBackoff: Duration = .seconds(300),
+        expire: Duration? = .seconds(86_400)
+    ) {
+        self.attempts = attempts
+        self.backoff = backoff
+        self.maxBackoff = maxBackoff
+        self.expire = expire
+    }
+
+    private static let shortest: Int64 = 100
+    private static let longestAsked: Int64 = 3_600_000
+
+    /// How long to wait after attempt number `attempt` (counted from 1): anything up to
+    /// min(`maxBackoff`, `backoff` × 2^(attempt − 1)), "full jitter", but at least 100 ms, and at least what the server
+    /// `asked` for (Retry-After), of which one hour counts.
+    package func delay(
+        afterAttempt attempt: Int, asked: Duration?, using generator: inout some RandomNumberGenerator
+    ) -> Duration {
+        let doublings = Int64(1) << Int64(min(max(attempt - 1, 0), 40))
+        let (product, overflow) = max(0, backoff.milliseconds).multipliedReportingOverflow(by: doublings)
+        let ceiling = min(overflow ? .max : product, max(0, maxBackoff.milliseconds))
+        let asked = min(asked?.milliseconds ?? 0, Self.longestAsked)
+        return .milliseconds(max(Int64.random(in: 0...ceiling, using: &generator), asked, Self.shortest))
+    }
+}
+
+/// In milliseconds, so that what the journal keeps can be read by a person.
+extension RetryPolicy: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case attempts
+        case backoff = "backoff_ms"
+        case maxBackoff = "max_backoff_ms"
+        case expire = "expire_ms"
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            attempts: try values.decode(Int.self, forKey: .attempts),
+            backoff: .milliseconds(try values.decode(Int64.self, forKey: .backoff)),
+            maxBackoff: .milliseconds(try values.decode(Int64.self, forKey: .maxBackoff)),
+            expire: try values.decodeIfPresent(Int64.self, forKey: .expire).map { .milliseconds($0) })
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(attempts, forKey: .attempts)
+        try values.encode(backoff.milliseconds, forKey: .backoff)
+        try values.encode(maxBackoff.milliseconds, forKey: .maxBackoff)
+        try values.encodeIfPresent(expire?.milliseconds, forKey: .expire)
+    }
+}

@@ -1,0 +1,38 @@
+/// What `statx(2)` says of one file at one moment; two equal values mean "the same bytes, as far as a stat can tell".
+///
+/// A file is *known* by path, `size` and `modified`. `inode`, `device` and `changed` guard one delivery only: they differ
+/// after a chmod, a remount or a restore, where the content hash decides before anything is sent again.
+package struct FileIdentity: Hashable, Sendable, Codable {
+    /// Length in bytes.
+    package var size: Int64
+    /// `st_mtim`, in nanoseconds since 1970-01-01 UTC.
+    package var modified: Int64
+    /// `st_ctim`, in nanoseconds since 1970-01-01 UTC.
+    package var changed: Int64
+    /// `st_ino`.
+    package var inode: UInt64
+    /// `st_dev`.
+    package var device: UInt64
+
+    package init(size: Int64, modified: Int64, changed: Int64, inode: UInt64, device: UInt64) {
+        self.size = size
+        self.modified = modified
+        self.changed = changed
+        self.inode = inode
+        self.device = device
+    }
+
+    /// Whether `other` is the same content by the rule for known files: size, and mtime to `tolerance` nanoseconds
+    /// (2 s on FAT, whose clock is that coarse; 0 elsewhere).
+    package func isKnown(as other: FileIdentity, tolerance: Int64 = 0) -> Bool {
+        let (distance, overflow) = modified.subtractingReportingOverflow(other.modified)
+        return size == other.size && !overflow && distance.magnitude <= tolerance.magnitude
+    }
+
+    /// Whether nothing happened to the file between two looks of one delivery. A rename changes ctime, so the finisher,
+    /// which renames first, leaves it out.
+    package func isUntouched(since admitted: FileIdentity, ignoringChangeTime: Bool = false) -> Bool {
+        size == admitted.size && modified == admitted.modified && inode == admitted.inode
+            && device == admitted.device && (ignoringChangeTime || changed == admitted.changed)
+    }
+}

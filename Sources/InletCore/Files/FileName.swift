@@ -1,0 +1,37 @@
+package import SystemPackage
+
+/// The last component of a path, as bytes, split where its extension begins.
+///
+/// The extension is what follows the last dot; a leading dot (`.profile`) or a trailing one begins none.
+package struct FileName: Hashable, Sendable {
+    package let bytes: [UInt8]
+    private let dot: Int?
+
+    package init(_ path: FilePath) {
+        let all = path.bytes
+        self.init(bytes: all[(all.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...])
+    }
+
+    package init(bytes: some Sequence<UInt8>) {
+        let name = Array(bytes)
+        let last = name.lastIndex(of: UInt8(ascii: "."))
+        dot = last.flatMap { $0 > 0 && $0 < name.count - 1 ? $0 : nil }
+        self.bytes = name
+    }
+
+    package var stem: ArraySlice<UInt8> { bytes[..<(dot ?? bytes.endIndex)] }
+    package var `extension`: ArraySlice<UInt8> { dot.map { bytes[($0 + 1)...] } ?? [] }
+
+    /// The extension in lower case without the dot, as tables and `extensions:` have it; empty when there is none, or
+    /// when it is not UTF-8.
+    package var plainExtension: String { String(validating: self.extension, as: UTF8.self)?.lowercased() ?? "" }
+
+    /// Whether the name ends in `extension` (lower case, without the dot), which may have dots of its own: `tar.gz`.
+    package func hasExtension(_ extension: String) -> Bool {
+        let suffix = Array(("." + `extension`).utf8)
+        guard `extension`.isEmpty == false, bytes.count > suffix.count,
+            let tail = String(validating: bytes.suffix(suffix.count), as: UTF8.self)
+        else { return false }
+        return tail.lowercased().utf8.elementsEqual(suffix)
+    }
+}

@@ -1,0 +1,77 @@
+package import SystemPackage
+
+/// File names are bytes. `FilePath.string` repairs invalid UTF-8 and then names another file, so paths cross module,
+/// database and kernel borders as bytes, and become text for display only.
+extension FilePath {
+    /// The path's bytes, without the terminating NUL.
+    package var bytes: [UInt8] {
+        withPlatformString { pointer in
+            var result: [UInt8] = []
+            result.reserveCapacity(length)
+            var offset = 0
+            while pointer[offset] != 0 {
+                result.append(UInt8(bitPattern: pointer[offset]))
+                offset += 1
+            }
+            return result
+        }
+    }
+
+    /// A path made of `bytes`, which end at the first NUL if there is one.
+    package init(bytes: some Collection<UInt8>) {
+        var terminated = bytes.map { CChar(bitPattern: $0) }
+        terminated.append(0)
+        self.init(platformString: terminated)
+    }
+
+    /// The path as a person may see it: control characters, quotes of the terminal and invalid UTF-8 become `\xHH`.
+    package var display: String { DisplayText.escape(bytes) }
+}
+
+/// Turns bytes of unknown origin into text that is safe on a terminal, in a log line and in a page.
+package enum DisplayText {
+    /// Escapes C0/C1 controls, DEL, bidirectional overrides and bytes that are not UTF-8 as `\xHH`.
+    package static func escape(_ bytes: some Sequence<UInt8>) -> String {
+        var result = ""
+        var rest = Array(bytes)[...]
+        while let first = rest.first {
+            let length = sequenceLength(first)
+            let head = rest.prefix(length)
+            if length > 0, head.count == length, let text = String(validating: head, as: UTF8.self) {
+                for scalar in text.unicodeScalars {
+                    result += isPrintable(scalar) ? String(scalar) : head.map(hexEscape).joined()
+                }
+                rest = rest.dropFirst(length)
+            } else {
+                result += hexEscape(first)
+                rest = rest.dropFirst()
+            }
+        }
+        return result
+    }
+
+    /// Escapes a text the same way.
+    package static func escape(_ text: String) -> String { escape(text.utf8) }
+
+    private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: false
+        default: true
+        }
+    }
+
+    private static func sequenceLength(_ lead: UInt8) -> Int {
+        switch lead {
+        case 0..<0x80: 1
+        case 0xC2..<0xE0: 2
+        case 0xE0..<0xF0: 3
+        case 0xF0..<0xF5: 4
+        default: 0
+        }
+    }
+
+    private static func hexEscape(_ byte: UInt8) -> String {
+        let digits = String(byte, radix: 16, uppercase: true)
+        return digits.count == 1 ? "\\x0\(digits)" : "\\x\(digits)"
+    }
+}

@@ -1,0 +1,224 @@
+import HeapModule
+package import SystemPackage
+
+/// Decides when a file is complete: quiet for its settle time, and no writer holds it.
+///
+/// The caller reports every sign of life with `observe`, asks for the paths that are `due`, looks at each (stat and
+/// writer probe) and hands the look to `judge`; every due path must be judged or forgotten. A busy or growing file is
+/// never given up. Memory is bounded by `capacity`.
+package struct Settler: Sendable {
+    /// What a look at a path found.
+    package enum Look: Sendable, Equatable {
+        case gone
+        case notRegular
+        /// `busy`: the writer probe says that somebody may still write to it.
+        case file(FileIdentity, busy: Bool)
+    }
+
+    package enum Verdict: Sendable, Equatable {
+        /// Complete, with the identity to admit it by; no longer tracked.
+        case settled(FileIdentity)
+        /// Will be due again.
+        case waiting
+        /// Not a file, or not tracked (any more).
+        case dropped
+    }
+
+    /// Each path handed out costs a stat and a probe: a burst must not starve the loop.
+    private static let mostDue = 256
+    private static let shortestBusyWait = Duration.milliseconds(50)
+    private static let longestBusyWait = Duration.seconds(5)
+
+    private let settle: Duration
+    private let capacity: Int
+    private var entries: [FilePath: Entry] = [:]
+    private var queue: Heap<Turn> = []
+    private var turns: UInt64 = 0
+
+    /// - Parameter settle: the quiet time of files for which `observe` names no other.
+    package init(settle: Duration, capacity: Int = 50_000) {
+        self.settle = settle
+        self.capacity = capacity
+    }
+
+    package var count: Int { entries.count }
+    package func isTracked(_ path: FilePath) -> Bool { entries[path] != nil }
+
+    /// When `due` should be asked next; may be early for a path that moved since, never late. nil = nothing is waiting.
+    package var nextDeadline: ContinuousClock.Instant? { entries.isEmpty ? nil : queue.min?.deadline }
+
+    /// Something happened to the file: its quiet time begins anew. False = no room for another file; mark its directory
+    /// for a rescan.
+    package mutating func observe(
+        _ path: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
+    ) -> Bool {
+        let settle = settle ?? self.settle
+        guard var entry = entries[path] ?? makeEntry(settle, at: now) else { return false }
+        entry.settle = settle
+        entry.busyWait = Self.shortestBusyWait
+        entry.isBusy = false
+        schedule(path, &entry, at: now.advanced(by: settle))
+        entries[path] = entry
+        return true
+    }
+
+    /// A listing shows the file: it is due at once, to be admitted if it is old enough. A file that is tracked already
+    /// keeps its time. False = no room.
+    package mutating func discover(
+        _ path: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
+    ) -> Bool {
+        if entries[path] != nil { return true }
+        guard var entry = makeEntry(settle ?? self.settle, at: now) else { return false }
+        schedule(path, &entry, at: now)
+        entries[path] = entry
+        return true
+    }
+
+    package mutating func forget(_ path: FilePath) {
+        entries[path] = nil
+        dropStaleTurns()
+    }
+
+    /// Forgets `directory` and everything below it.
+    package mutating func forget(below directory: FilePath) {
+        entries = entries.filter { !$0.key.starts(with: directory) }
+        dropStaleTurns()
+    }
+
+    /// Paths whose quiet time is over, longest overdue first, at most 256 a call.
+    package mutating func due(at now: ContinuousClock.Instant) -> [FilePath] {
+        var result: [FilePath] = []
+        while result.count < Self.mostDue, let turn = queue.min, turn.deadline <= now {
+            queue.removeMin()
+            guard var entry = entries[turn.path], entry.turn == turn.number else { continue }
+            entry.turn = nil
+            if entry.deadline > now {
+                schedule(turn.path, &entry, at: entry.deadline)
+            } else {
+                result.append(turn.path)
+            }
+            entries[turn.path] = entry
+        }
+        return result
+    }
+
+    /// Says what a look at a due path means. A path observed since it was handed out waits its new quiet time.
+    package mutating func judge(
+        _ path: FilePath, _ look: Look, at now: ContinuousClock.Instant, wall: WallTime
+    ) -> Verdict {
+        guard case .file(let identity, let isBusy) = look, var entry = entries[path] else {
+            forget(path)
+            return .dropped
+        }
+        if entry.look?.identity != identity { entry.look = (identity, now) }
+        let since = entry.look?.time ?? now
+        entry.isBusy = isBusy
+        if entry.deadline > now {
+            schedule(path, &entry, at: entry.deadline)
+        } else if isBusy {
+            schedule(path, &entry, at: now.advanced(by: entry.busyWait))
+            entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
+        } else if let wait = entry.remainingWait(identity, since: since, now: now, wall: wall) {
+            schedule(path, &entry, at: now.advanced(by: wait))
+        } else {
+            forget(path)
+            return .settled(identity)
+        }
+        entries[path] = entry
+        return .waiting
+    }
+
+    private func makeEntry(_ settle: Duration, at now: ContinuousClock.Instant) -> Entry? {
+        entries.count < capacity ? Entry(settle: settle, at: now, busyWait: Self.shortestBusyWait) : nil
+    }
+
+    /// Sets the deadline. A turn that comes earlier is left in the queue and re-queued when it comes up, so that a file
+    /// written for hours has one turn, not one for each event.
+    private mutating func schedule(_ path: FilePath, _ entry: inout Entry, at deadline: ContinuousClock.Instant) {
+        entry.deadline = deadline
+        if entry.turn != nil, entry.turnDeadline <= deadline { return }
+        turns += 1
+        entry.turn = turns
+        entry.turnDeadline = deadline
+        queue.insert(Turn(deadline: deadline, number: turns, path: path))
+    }
+
+    /// Files that come and go at once leave turns behind; they must not pile up for the length of a long quiet time.
+    private mutating func dropStaleTurns() {
+        guard queue.count > 2 * entries.count + 1024 else { return }
+        let live = queue.unordered.filter { entries[$0.path]?.turn == $0.number }
+        queue = Heap(live)
+    }
+}
+
+extension Settler {
+    /// A file that is not complete yet, for the status.
+    package struct Waiting: Sendable, Equatable {
+        package var path: FilePath
+        /// Since when it is tracked.
+        package var since: ContinuousClock.Instant
+        /// A writer holds it; otherwise it has not been quiet for long enough.
+        package var isBusy: Bool
+
+        package init(path: FilePath, since: ContinuousClock.Instant, isBusy: Bool) {
+            self.path = path
+            self.since = since
+            self.isBusy = isBusy
+        }
+    }
+
+    /// The files that have been waiting longest, oldest first.
+    package func oldest(_ limit: Int = 10) -> [Waiting] {
+        let all = entries.map { Waiting(path: $0.key, since: $0.value.since, isBusy: $0.value.isBusy) }
+        return Array(all.sorted { ($0.since, $0.path.bytes.hex) < ($1.since, $1.path.bytes.hex) }.prefix(limit))
+    }
+}
+
+/// A path's place in the queue; stale when its entry has another number.
+private struct Turn: Comparable, Sendable {
+    var deadline: ContinuousClock.Instant
+    var number: UInt64
+    var path: FilePath
+
+    static func < (left: Turn, right: Turn) -> Bool {
+        (left.deadline, left.number) < (right.deadline, right.number)
+    }
+}
+
+/// What is remembered of one file.
+private struct Entry: Sendable {
+    var settle: Duration
+    var since: ContinuousClock.Instant
+    var deadline: ContinuousClock.Instant
+    var busyWait: Duration
+    var isBusy = false
+    /// The first of the looks in a row that found the same identity.
+    var look: (identity: FileIdentity, time: ContinuousClock.Instant)?
+    /// The number of the turn in the queue; nil while the path is handed out.
+    var turn: UInt64?
+    /// When that turn comes up; never after `deadline` but for a path handed out.
+    var turnDeadline: ContinuousClock.Instant
+
+    init(settle: Duration, at now: ContinuousClock.Instant, busyWait: Duration) {
+        self.settle = settle
+        self.busyWait = busyWait
+        since = now
+        deadline = now
+        turnDeadline = now
+    }
+
+    /// How much longer the file must stay as it is; nil = it is complete. Either we saw it unchanged for `settle`, or
+    /// its own times say so and can be trusted, which a time in the future cannot.
+    func remainingWait(
+        _ identity: FileIdentity, since: ContinuousClock.Instant, now: ContinuousClock.Instant, wall: WallTime
+    ) -> Duration? {
+        let bySight = settle - since.duration(to: now)
+        let age = wall - WallTime(nanoseconds: max(identity.modified, identity.changed))
+        let byClock = age < .zero ? bySight : settle - age
+        // A first look is not yet two looks, whatever the settle time.
+        let isSecondLook = now > since || age >= .zero
+        let wait = min(bySight, byClock)
+        if wait <= .zero, isSecondLook { return nil }
+        return max(wait, .milliseconds(1))
+    }
+}

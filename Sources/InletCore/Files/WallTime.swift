@@ -1,0 +1,78 @@
+/// A moment of the civil clock, in milliseconds since 1970-01-01 UTC: what the journal stores and log lines print.
+///
+/// Waiting inside the process uses `ContinuousClock`; this type is for times that must survive a restart.
+package struct WallTime: Hashable, Comparable, Sendable, Codable {
+    package var milliseconds: Int64
+
+    package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    /// A time from nanoseconds since the epoch, as `stat` gives it; rounded down.
+    package init(nanoseconds: Int64) { milliseconds = nanoseconds.flooredDivision(by: 1_000_000) }
+
+    package static func < (left: WallTime, right: WallTime) -> Bool { left.milliseconds < right.milliseconds }
+
+    package static func + (time: WallTime, duration: Duration) -> WallTime {
+        WallTime(milliseconds: time.milliseconds.addingReportingOverflow(duration.milliseconds).partialValue)
+    }
+
+    /// Time from `right` to `left`; negative when `left` is earlier.
+    package static func - (left: WallTime, right: WallTime) -> Duration {
+        .milliseconds(left.milliseconds - right.milliseconds)
+    }
+
+    /// RFC 3339 in UTC with milliseconds, e.g. `2026-11-21T07:20:00.000Z` (proleptic Gregorian calendar).
+    package var rfc3339: String {
+        let day = milliseconds.flooredDivision(by: 86_400_000)
+        let rest = milliseconds - day * 86_400_000
+        let date = CivilDate(daysSinceEpoch: day)
+        let clock = [(rest / 3_600_000, 2), (rest / 60_000 % 60, 2), (rest / 1000 % 60, 2), (rest % 1000, 3)]
+            .map { Self.pad($0.0, $0.1) }
+        return "\(Self.pad(date.year, 4))-\(Self.pad(Int64(date.month), 2))-\(Self.pad(Int64(date.day), 2))"
+            + "T\(clock[0]):\(clock[1]):\(clock[2]).\(clock[3])Z"
+    }
+
+    private static func pad(_ number: Int64, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}
+
+/// A Gregorian date from a day number, by the era arithmetic of H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+struct CivilDate: Equatable {
+    var year: Int64
+    var month: Int
+    var day: Int
+
+    init(daysSinceEpoch: Int64) {
+        let shifted = daysSinceEpoch + 719_468
+        let era = shifted.flooredDivision(by: 146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let marchMonth = (5 * dayOfYear + 2) / 153
+        day = Int(dayOfYear - (153 * marchMonth + 2) / 5 + 1)
+        month = Int(marchMonth < 10 ? marchMonth + 3 : marchMonth - 9)
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+}
+
+extension Int64 {
+    fileprivate func flooredDivision(by divisor: Int64) -> Int64 {
+        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? quotient - 1 : quotient
+    }
+}
+
+extension Duration {
+    /// The duration in whole milliseconds, rounded toward zero.
+    package var milliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+    }
+
+    /// The duration in seconds.
+    package var inSeconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

@@ -1,0 +1,90 @@
+package import SystemPackage
+
+/// Names that are never a user's file: half-written downloads, editors' and systems' leavings, and our own folder.
+///
+/// The built-in list compares without regard to ASCII case (`THUMBS.DB`); the user's patterns are case-sensitive globs.
+package struct IgnoreList: Sendable {
+    /// The built-in list for people and docs: names with at most one `*`. Temporary names of rsync
+    /// (`.name.ext.aB3xYz`) are known by their shape in addition.
+    package static let builtIn: [String] = [
+        // Transfers and downloads under way.
+        "*.part", "*.partial", "*.filepart", "*.tmp", "*.temp", "*.crdownload", "*.download", "*.opdownload",
+        ".syncthing.*.tmp", "~syncthing~*.tmp", ".goutputstream-*", ".rsync-partial", ".~tmp~",
+        // Editors and offices.
+        "*~", ".~lock.*#", "~$*", ".#*", "*.swp", "*.swx",
+        // macOS.
+        ".DS_Store", "._*", ".Spotlight-V100", ".Trashes", ".fseventsd", ".TemporaryItems",
+        // Windows.
+        "System Volume Information", "$RECYCLE.BIN", "Thumbs.db", "desktop.ini", "ehthumbs.db",
+        // NAS and Linux.
+        "@eaDir", "#recycle", "@Recycle", ".recycle", "#snapshot", ".snapshots", ".zfs", "lost+found", ".Trash-*",
+        ".nfs*", ".fuse_hidden*",
+        // Other synchronisers, and ourselves.
+        ".stfolder", ".stversions", ".sync", ".inlet",
+    ]
+
+    private static let names = Names(builtIn)
+    private let user: [GlobPattern]
+
+    /// The built-in list and `user`'s patterns.
+    package init(user: [GlobPattern] = []) { self.user = user }
+
+    /// Whether the file or folder at `relativePath`, or a folder above it, is to be left alone.
+    package func ignores(_ relativePath: FilePath, isDirectory: Bool) -> Bool {
+        let bytes = relativePath.bytes
+        return bytes.split(separator: UInt8(ascii: "/")).contains { Self.isBuiltIn(name: $0) }
+            || user.contains { $0.matches(bytes, isDirectory: isDirectory) }
+    }
+
+    /// The same when the folders above are known not to be ignored, as in a walk from the top: looks at the last name
+    /// and the user's patterns only.
+    package func ignoresName(_ relativePath: FilePath, isDirectory: Bool) -> Bool {
+        let bytes = relativePath.bytes
+        let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+        return Self.isBuiltIn(name: bytes[start...]) || user.contains { $0.matches(bytes, isDirectory: isDirectory) }
+    }
+
+    /// Whether one name, without folders, is on the built-in list.
+    package static func isBuiltIn(name: some Collection<UInt8>) -> Bool {
+        names.contains(name.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }) || isRsyncTemporary(Array(name))
+    }
+
+    /// `.NAME.XXXXXX` with six letters or digits as mkstemp makes them. To spare hidden files with a six-letter
+    /// extension (`.photos.sqlite`), a capital or a mix of letters and digits is asked for.
+    private static func isRsyncTemporary(_ name: [UInt8]) -> Bool {
+        guard name.count > 8, name[0] == UInt8(ascii: "."), name[name.count - 7] == UInt8(ascii: ".") else {
+            return false
+        }
+        let random = name.suffix(6)
+        let digits = random.count { (0x30...0x39).contains($0) }
+        let capitals = random.count { (0x41...0x5A).contains($0) }
+        let small = random.count { (0x61...0x7A).contains($0) }
+        return digits + capitals + small == 6 && (capitals > 0 || (digits > 0 && small > 0))
+    }
+}
+
+/// The built-in names sorted by what has to be compared.
+private struct Names: Sendable {
+    private var whole: Set<[UInt8]> = []
+    private var affixes: [(prefix: [UInt8], suffix: [UInt8])] = []
+
+    init(_ patterns: [String]) {
+        for pattern in patterns {
+            let parts = pattern.lowercased().split(separator: "*", omittingEmptySubsequences: false)
+            if parts.count == 2 {
+                affixes.append((Array(parts[0].utf8), Array(parts[1].utf8)))
+            } else {
+                whole.insert(Array(pattern.lowercased().utf8))
+            }
+        }
+    }
+
+    /// `name` is in lower case.
+    func contains(_ name: [UInt8]) -> Bool {
+        whole.contains(name)
+            || affixes.contains { prefix, suffix in
+                name.count > prefix.count + suffix.count && name.starts(with: prefix)
+                    && name.suffix(suffix.count).elementsEqual(suffix)
+            }
+    }
+}

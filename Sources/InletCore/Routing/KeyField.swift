@@ -1,0 +1,142 @@
+import SystemPackage
+
+/// One `{field}` of a template.
+enum KeyField: Sendable, Hashable {
+    case name
+    case stem
+    case `extension`
+    case directory
+    /// Counted from 1, the first folder below the root.
+    case folder(Int)
+    case owner
+    case category
+    /// The first so many hexadecimal digits.
+    case sha256(Int)
+    case epochMilliseconds
+    case sequence
+    case modified(DatePattern, zone: String?)
+    case now(DatePattern, zone: String?)
+
+    private static let known = [
+        "name", "stem", "ext", "dir", "folder[1]", "owner", "category", "sha256", "epoch_ms", "seq", "mtime", "now",
+    ]
+    private static let plain: [String: KeyField] = [
+        "name": .name, "stem": .stem, "ext": .extension, "dir": .directory, "owner": .owner, "category": .category,
+        "sha256": .sha256(64), "epoch_ms": .epochMilliseconds, "seq": .sequence,
+    ]
+
+    /// Parses what stands between the braces; offsets in errors count from its beginning.
+    init(_ text: String) throws(PatternError) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = String(parts.first ?? "")
+        let argument = parts.count == 2 ? String(parts[1]) : nil
+        let argumentOffset = name.utf8.count + 1
+        switch (name, argument) {
+        case ("mtime", let format): self = try Self.date(format, name, argumentOffset) { .modified($0, zone: $1) }
+        case ("now", let format): self = try Self.date(format, name, argumentOffset) { .now($0, zone: $1) }
+        case ("sha256", let digits?): self = .sha256(try Self.count(digits, 1...64, "sha256:12", argumentOffset))
+        case (let name, nil) where name.hasPrefix("folder[") && name.hasSuffix("]"):
+            self = .folder(try Self.count(String(name.dropFirst(7).dropLast()), 1...4096, "folder[1]", 7))
+        default:
+            guard let field = Self.plain[name] else { throw Self.unknown(name) }
+            if argument != nil { throw PatternError(offset: argumentOffset - 1, message: "'{\(name)}' takes no ':'") }
+            self = field
+        }
+    }
+
+    var fact: Fact? {
+        switch self {
+        case .sha256: .sha256
+        case .sequence: .sequence
+        default: nil
+        }
+    }
+
+    private static func unknown(_ name: String) -> PatternError {
+        if name == "captured" || name == "volume" {
+            return PatternError(offset: 0, message: "'{\(name)}' is not available yet in this version")
+        }
+        if name == "folder" {
+            return PatternError(
+                offset: 0, message: "'{folder}' needs a number: '{folder[1]}' is the first below the root")
+        }
+        let shown = DisplayText.escape(name)
+        if let nearest = Suggestion.nearest(to: name, in: known) {
+            return PatternError(offset: 0, message: "unknown field '{\(shown)}'; did you mean '{\(nearest)}'?")
+        }
+        let all = known.joined(separator: ", ")
+        return PatternError(
+            offset: 0, message: "unknown field '{\(shown)}'; known: \(all); for a brace itself write '{{'")
+    }
+
+    private static func count(
+        _ digits: String, _ range: ClosedRange<Int>, _ example: String, _ offset: Int
+    ) throws(PatternError) -> Int {
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(digits), range.contains(number)
+        else {
+            let bounds = "\(range.lowerBound) to \(range.upperBound)"
+            throw PatternError(offset: offset, message: "a number from \(bounds) belongs here, as in '{\(example)}'")
+        }
+        return number
+    }
+
+    private static func date(
+        _ argument: String?, _ name: String, _ offset: Int, _ make: (DatePattern, String?) -> KeyField
+    ) throws(PatternError) -> KeyField {
+        guard let argument, !argument.isEmpty else {
+            throw PatternError(offset: 0, message: "'{\(name)}' needs a format, as in '{\(name):yyyy-MM-dd}'")
+        }
+        let (format, zone) = DatePattern.splitZone(argument)
+        if let zone, !ZoneClock.exists(zone) {
+            throw PatternError(
+                offset: offset + format.utf8.count + 1,
+                message: "unknown time zone '\(DisplayText.escape(zone))'; use a name like 'Europe/Berlin' or 'UTC'")
+        }
+        do throws(PatternError) {
+            return make(try DatePattern(format), zone)
+        } catch {
+            throw PatternError(offset: offset + error.offset, message: error.message)
+        }
+    }
+}
+
+extension KeyField {
+    /// The field's text, not yet cleaned; empty when there is none.
+    func value(_ fields: KeyFields) -> String {
+        switch self {
+        case .name: Self.name(FileName(fields.path), withExtension: true)
+        case .stem: Self.name(FileName(fields.path), withExtension: false)
+        case .extension: KeySanitizer.text(of: FileName(fields.path).extension).text
+        case .directory: Self.folders(fields.path).map(Self.folderName).joined(separator: "/")
+        case .folder(let number):
+            Self.folders(fields.path).dropFirst(number - 1).first.map(Self.folderName) ?? ""
+        case .owner: fields.owner ?? ""
+        case .category: fields.category
+        case .sha256(let digits): fields.sha256.map { String($0.hex.prefix(digits)) } ?? ""
+        case .epochMilliseconds: String(fields.admitted.milliseconds)
+        case .sequence: fields.sequence.map { String($0) } ?? ""
+        case .modified(let pattern, let zone):
+            pattern.text(ZoneClock.local(WallTime(nanoseconds: fields.modified), zone: zone ?? fields.zone))
+        case .now(let pattern, let zone): pattern.text(ZoneClock.local(fields.admitted, zone: zone ?? fields.zone))
+        }
+    }
+
+    private static func folders(_ path: FilePath) -> [ArraySlice<UInt8>] {
+        path.bytes.split(separator: UInt8(ascii: "/")).dropLast()
+    }
+
+    /// A name with bytes that are not UTF-8 gets the hash of its raw bytes before the extension, so that two names that
+    /// differ only there keep different keys.
+    private static func name(_ name: FileName, withExtension: Bool) -> String {
+        let stem = KeySanitizer.text(of: name.stem)
+        let ending = KeySanitizer.text(of: name.extension)
+        let mark = stem.isExact && ending.isExact ? "" : "_" + KeySanitizer.hash(name.bytes)
+        let tail = withExtension && !ending.text.isEmpty ? "." + ending.text : ""
+        return stem.text + mark + tail
+    }
+
+    private static func folderName(_ bytes: ArraySlice<UInt8>) -> String {
+        let (text, isExact) = KeySanitizer.text(of: bytes)
+        return isExact ? text : text + "_" + KeySanitizer.hash(bytes)
+    }
+}

@@ -1,0 +1,39 @@
+package import SystemPackage
+
+/// Something a template needs that costs more than a `stat`.
+package enum Fact: Hashable, Sendable {
+    /// One read of the file.
+    case sha256
+    /// A number from the journal's counter.
+    case sequence
+}
+
+/// What is known of one file when its key is made.
+package struct KeyFields: Sendable {
+    /// Relative to the watched root.
+    package var path: FilePath
+    /// mtime in nanoseconds since the epoch.
+    package var modified: Int64
+    package var owner: String?
+    package var category: String
+    package var sha256: Digest?
+    /// When the file was admitted: `epoch_ms` and `now`.
+    package var admitted: WallTime
+    package var sequence: Int64?
+    /// IANA name of the zone for dates without `@ZONE`; nil = the system's.
+    package var zone: String?
+
+    package init(
+        path: FilePath, modified: Int64, owner: String? = nil, category: String, sha256: Digest? = nil,
+        admitted: WallTime, sequence: Int64? = nil, zone: String? = nil
+    ) {
+        self.path = path
+        self.modified = modified
+        self.owner = owner
+        self.category = category
+        self.sha256 = sha256
+        self.admitted = admitted
+        self.sequence = sequence
+        self.zone = zone
+    }
+}

@@ -1,0 +1,95 @@
+/// Makes text into keys that every store, URL and shell can bear.
+enum KeySanitizer {
+    /// The longest key of S3 and R2, in bytes of UTF-8.
+    static let longestKey = 1024
+    /// What follows a dot and is longer than this is not an extension worth keeping when a key is cut.
+    private static let longestExtension = 32
+
+    /// `text` as a key; empty when nothing of it can stay.
+    static func key(_ text: String) -> String {
+        var scalars = String.UnicodeScalarView()
+        for scalar in KeyTemplate.composed(text).unicodeScalars {
+            scalars.append(isHarmless(scalar) ? scalar : "_")
+        }
+        // Split by scalar: a slash with a combining mark is one Character, but stores see the slash.
+        let names = scalars.split(separator: "/").map { String($0) }.filter { $0 != "." && $0 != ".." }
+        return limited(names.joined(separator: "/"))
+    }
+
+    /// `text` with each control character as `_`.
+    static func withoutControls(_ text: String) -> String {
+        var scalars = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            scalars.append(scalar.properties.generalCategory == .control ? "_" : scalar)
+        }
+        return String(scalars)
+    }
+
+    /// White space, controls, backslashes and what turns the direction of text are not.
+    private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x5C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: false
+        default: !scalar.properties.isWhitespace && scalar.properties.generalCategory != .control
+        }
+    }
+
+    /// `bytes` as text with each byte that is not part of UTF-8 as `%HH`, and whether there was none.
+    static func text(of bytes: ArraySlice<UInt8>) -> (text: String, isExact: Bool) {
+        if let text = String(validating: bytes, as: UTF8.self) { return (text, true) }
+        var result = String.UnicodeScalarView()
+        var iterator = bytes.makeIterator()
+        var parser = Unicode.UTF8.ForwardParser()
+        var index = bytes.startIndex
+        while true {
+            switch parser.parseScalar(from: &iterator) {
+            case .valid(let encoded):
+                result.append(Unicode.UTF8.decode(encoded))
+                index += encoded.count
+            case .error(let length):
+                for byte in bytes[index..<(index + length)] {
+                    result.append(contentsOf: ("%" + [byte].hex.uppercased()).unicodeScalars)
+                }
+                index += length
+            case .emptyInput: return (String(result), false)
+            }
+        }
+    }
+
+    /// Eight hexadecimal digits of FNV-1a (32 bits; Fowler, Noll, Vo), the same on every run and machine.
+    static func hash(_ bytes: some Sequence<UInt8>) -> String {
+        let value = bytes.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
+        return stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }.hex
+    }
+
+    /// `key` within the limit: characters before the extension go.
+    private static func limited(_ key: String) -> String {
+        guard key.utf8.count > longestKey else { return key }
+        let (head, ending) = splitExtension(key)
+        return cut(head, to: longestKey - ending.utf8.count) + ending
+    }
+
+    /// `key` before and from the dot of its last name's extension; what is too long for an extension stays in the head.
+    static func splitExtension(_ key: String) -> (head: Substring, ending: Substring) {
+        let bytes = key.utf8
+        let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes.index(after: $0) } ?? bytes.startIndex
+        guard let dot = bytes[start...].lastIndex(of: UInt8(ascii: ".")), dot > start,
+            (2...longestExtension).contains(bytes.distance(from: dot, to: bytes.endIndex))
+        else { return (key[...], "") }
+        return (key[..<dot], key[dot...])
+    }
+
+    /// At most `limit` bytes of `text`, ending with a whole character (a whole scalar, when one character alone is
+    /// longer) and not with a name that a store would take for a folder.
+    static func cut(_ text: Substring, to limit: Int) -> String {
+        guard text.utf8.count > limit else { return String(text) }
+        let text = String(text)
+        let last = text.utf8.index(text.startIndex, offsetBy: limit)
+        let characterEnd = text.indices.last { $0 <= last } ?? text.startIndex
+        let scalarEnd = text.unicodeScalars.indices.last { $0 <= last } ?? text.startIndex
+        let end = characterEnd > text.startIndex ? characterEnd : scalarEnd
+        var names = text.unicodeScalars[..<end].split(separator: "/", omittingEmptySubsequences: false)
+            .map { String($0) }
+        while let name = names.last, ["", ".", ".."].contains(name) { names.removeLast() }
+        return names.isEmpty ? "_" : names.joined(separator: "/")
+    }
+}

@@ -1,0 +1,94 @@
+package import SystemPackage
+
+/// A settled file, before anything is decided about it.
+package struct Arrival: Sendable, Hashable {
+    /// The watched folder, absolute.
+    package var root: FilePath
+    /// Relative to `root`.
+    package var path: FilePath
+    package var identity: FileIdentity
+
+    package init(root: FilePath, path: FilePath, identity: FileIdentity) {
+        self.root = root
+        self.path = path
+        self.identity = identity
+    }
+}
+
+/// What has been found out about a file beyond its identity; see `Fact`.
+package struct Facts: Sendable, Hashable {
+    package var sha256: Digest?
+    package var sequence: Int64?
+
+    package init(sha256: Digest? = nil, sequence: Int64? = nil) {
+        self.sha256 = sha256
+        self.sequence = sequence
+    }
+
+    /// Those of `wanted` that are not known yet.
+    package func missing(of wanted: Set<Fact>) -> Set<Fact> {
+        wanted.filter { fact in
+            switch fact {
+            case .sha256: sha256 == nil
+            case .sequence: sequence == nil
+            }
+        }
+    }
+}
+
+/// What will be done with one file, fixed at admission.
+package struct Plan: Sendable, Equatable {
+    /// The route's name.
+    package var route: String
+    package var category: String
+    package var key: String
+    package var mediaType: String
+    /// The destination's own fields, rendered.
+    package var with: [String: String]
+    /// Names, in the route's order.
+    package var destinations: [String]
+    package var onSuccess: Route.OnSuccess
+    package var onFailure: Route.OnFailure
+    package var retry: RetryPolicy
+
+    package init(
+        route: String, category: String, key: String, mediaType: String, with: [String: String] = [:],
+        destinations: [String], onSuccess: Route.OnSuccess = .keep, onFailure: Route.OnFailure = .keep,
+        retry: RetryPolicy = RetryPolicy()
+    ) {
+        self.route = route
+        self.category = category
+        self.key = key
+        self.mediaType = mediaType
+        self.with = with
+        self.destinations = destinations
+        self.onSuccess = onSuccess
+        self.onFailure = onFailure
+        self.retry = retry
+    }
+}
+
+/// What the routes say about one file.
+package enum RouteDecision: Sendable {
+    case plan(Plan)
+    /// Ask again with these facts.
+    case needs(Set<Fact>)
+    /// No route takes it.
+    case unmatched
+    /// The first route that takes it does not accept it; `reason` is a sentence for a person.
+    case rejected(route: Route, reason: String)
+}
+
+/// How one route looked at a file, for `inlet route`.
+package struct RouteTrace: Sendable, Hashable {
+    package var route: String
+    /// The first condition of `match:` that did not hold, in words; nil = the route takes the file.
+    package var mismatch: String?
+
+    package init(route: String, mismatch: String?) {
+        self.route = route
+        self.mismatch = mismatch
+    }
+
+    package var isMatch: Bool { mismatch == nil }
+}

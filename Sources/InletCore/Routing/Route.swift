@@ -1,0 +1,82 @@
+/// One entry of `routes:`: which files it takes, what it demands of them, where they go under which key.
+package struct Route: Sendable {
+    package enum OnSuccess: String, Sendable, CaseIterable, Codable {
+        case keep
+        case archive
+        case delete
+    }
+    package enum OnFailure: String, Sendable, CaseIterable, Codable {
+        case keep
+        case quarantine
+    }
+
+    package var name: String
+    package var match: RouteMatch
+    package var validate: Validation
+    /// nil = by extension (`Category.byExtension`).
+    package var category: String?
+    package var key: KeyTemplate
+    package var owner: String?
+    /// Destination names, at least one, no two the same.
+    package var to: [String]
+    /// Templates for the destination's own fields.
+    package var with: [String: KeyTemplate]
+    package var onSuccess: OnSuccess
+    package var onFailure: OnFailure
+    package var retry: RetryPolicy
+    /// nil = the root's.
+    package var settle: Duration?
+
+    package init(
+        name: String, match: RouteMatch = RouteMatch(), validate: Validation = Validation(), category: String? = nil,
+        key: KeyTemplate = .standard, owner: String? = nil, to: [String], with: [String: KeyTemplate] = [:],
+        onSuccess: OnSuccess = .keep, onFailure: OnFailure = .keep, retry: RetryPolicy = RetryPolicy(),
+        settle: Duration? = nil
+    ) {
+        self.name = name
+        self.match = match
+        self.validate = validate
+        self.category = category
+        self.key = key
+        self.owner = owner
+        self.to = to
+        self.with = with
+        self.onSuccess = onSuccess
+        self.onFailure = onFailure
+        self.retry = retry
+        self.settle = settle
+    }
+}
+
+/// `match:` — all given conditions must hold; none given matches every file.
+package struct RouteMatch: Sendable {
+    /// Path below the root, by gitignore's rules; any of them.
+    package var paths: [GlobPattern]
+    /// Lower case, without the dot; any of them; empty = any.
+    package var extensions: Set<String>
+    package var minSize: Int64?
+    package var maxSize: Int64?
+
+    package init(
+        paths: [GlobPattern] = [], extensions: Set<String> = [], minSize: Int64? = nil, maxSize: Int64? = nil
+    ) {
+        self.paths = paths
+        self.extensions = extensions
+        self.minSize = minSize
+        self.maxSize = maxSize
+    }
+}
+
+/// `validate:` — a violation is a rejection with a reason, not a reason to try the next route.
+package struct Validation: Sendable, Equatable {
+    package var minSize: Int64?
+    package var maxSize: Int64?
+    /// Lower case, without the dot; nil = any.
+    package var extensions: [String]?
+
+    package init(minSize: Int64? = nil, maxSize: Int64? = nil, extensions: [String]? = nil) {
+        self.minSize = minSize
+        self.maxSize = maxSize
+        self.extensions = extensions
+    }
+}

@@ -1,0 +1,104 @@
+package import SystemPackage
+
+/// The routes in the configuration's order; the first that matches a file decides about it.
+package struct RouteTable: Sendable {
+    package let routes: [Route]
+
+    package init(_ routes: [Route]) { self.routes = routes }
+
+    /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
+    /// none (nil = the system's).
+    package func plan(_ arrival: Arrival, facts: Facts, at time: WallTime, zone: String? = nil) -> RouteDecision {
+        guard let route = route(for: arrival.path, size: arrival.identity.size) else { return .unmatched }
+        if let reason = route.objection(to: arrival.path, size: arrival.identity.size) {
+            return .rejected(route: route, reason: reason)
+        }
+        let missing = facts.missing(of: route.facts)
+        return missing.isEmpty ? .plan(route.plan(arrival, facts, time, zone)) : .needs(missing)
+    }
+
+    /// The first route that takes a file of this path and size; with an unknown size (nil) the first that might.
+    package func route(for path: FilePath, size: Int64?) -> Route? {
+        routes.first { $0.match.mismatch(path, size: size) == nil }
+    }
+
+    /// The quiet time that the first route which might take the file asks for; nil = the root's.
+    package func settle(for path: FilePath) -> Duration? { route(for: path, size: nil)?.settle }
+
+    /// Each route tried, up to and including the one that matches.
+    package func trace(_ arrival: Arrival) -> [RouteTrace] {
+        var result: [RouteTrace] = []
+        for route in routes {
+            let mismatch = route.match.mismatch(arrival.path, size: arrival.identity.size)
+            result.append(RouteTrace(route: route.name, mismatch: mismatch))
+            if mismatch == nil { break }
+        }
+        return result
+    }
+}
+
+extension RouteMatch {
+    /// The first condition that does not hold, in words; nil when all do. A size of nil is not held against the bounds.
+    func mismatch(_ path: FilePath, size: Int64?) -> String? {
+        if !paths.isEmpty, !paths.contains(where: { $0.matches(path) }) {
+            return "path is not under " + paths.map { "'\($0.text)'" }.joined(separator: " or ")
+        }
+        let name = FileName(path)
+        if !extensions.isEmpty, !extensions.contains(where: { name.hasExtension($0) }) {
+            return "\(name.extensionInWords) is not one of " + extensions.sorted().joined(separator: ", ")
+        }
+        guard let size else { return nil }
+        if let minSize, size < minSize { return SizeText.under(size, minSize, "the minimum size") }
+        if let maxSize, size > maxSize { return SizeText.over(size, maxSize, "the maximum size") }
+        return nil
+    }
+}
+
+extension Route {
+    /// What the key and the destination's fields need to know.
+    package var facts: Set<Fact> { with.values.reduce(into: key.facts) { $0.formUnion($1.facts) } }
+
+    /// Why the file is not accepted (`validate:`), or nil.
+    func objection(to path: FilePath, size: Int64) -> String? {
+        let route = "route '\(name)'"
+        let file = FileName(path)
+        if let allowed = validate.extensions, !allowed.contains(where: { file.hasExtension($0) }) {
+            return "\(file.extensionInWords) is not allowed by \(route); allowed: " + allowed.joined(separator: ", ")
+        }
+        if let least = validate.minSize, size < least {
+            return SizeText.under(size, least, "the minimum") + " of \(route)"
+        }
+        if let most = validate.maxSize, size > most { return SizeText.over(size, most, "the limit") + " of \(route)" }
+        return nil
+    }
+
+    fileprivate func plan(_ arrival: Arrival, _ facts: Facts, _ time: WallTime, _ zone: String?) -> Plan {
+        let ext = FileName(arrival.path).plainExtension
+        let category = category ?? Category.byExtension(ext)
+        let fields = KeyFields(
+            path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
+            sha256: facts.sha256, admitted: time, sequence: facts.sequence, zone: zone)
+        return Plan(
+            route: name, category: category, key: key.key(fields), mediaType: MediaType.byExtension(ext),
+            with: with.mapValues { $0.text(fields) }, destinations: to, onSuccess: onSuccess, onFailure: onFailure,
+            retry: retry)
+    }
+}
+
+extension FileName {
+    fileprivate var extensionInWords: String {
+        self.extension.isEmpty ? "a file without an extension" : "extension '\(DisplayText.escape(self.extension))'"
+    }
+}
+
+/// "4.1 GiB is over the limit of 2 GiB"; to the byte where rounding would make both the same.
+private enum SizeText {
+    static func over(_ size: Int64, _ bound: Int64, _ what: String) -> String { compare(size, "over", bound, what) }
+    static func under(_ size: Int64, _ bound: Int64, _ what: String) -> String { compare(size, "under", bound, what) }
+
+    private static func compare(_ size: Int64, _ word: String, _ bound: Int64, _ what: String) -> String {
+        let (left, right) = (ByteText.format(size), ByteText.format(bound))
+        return left == right
+            ? "\(size) bytes is \(word) \(what) of \(bound) bytes" : "\(left) is \(word) \(what) of \(right)"
+    }
+}

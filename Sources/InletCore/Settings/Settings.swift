@@ -1,0 +1,123 @@
+package import SystemPackage
+
+/// The configuration after reading: everything checked, every default filled in, patterns and templates parsed.
+package struct Settings: Sendable {
+    package var stateDirectory: FilePath
+    /// Big transfers at once.
+    package var workers: Int
+    /// How long running parts may go on after SIGTERM.
+    package var shutdownGrace: Duration
+    package var log: LogSettings
+    /// A warning is logged when more files wait than this.
+    package var queueWarning: Int
+    package var destinations: [DestinationSettings]
+    package var watch: [WatchSettings]
+    package var routes: [Route]
+
+    package init(
+        stateDirectory: FilePath, workers: Int = 4, shutdownGrace: Duration = .seconds(30),
+        log: LogSettings = LogSettings(), queueWarning: Int = 20, destinations: [DestinationSettings] = [],
+        watch: [WatchSettings] = [], routes: [Route] = []
+    ) {
+        self.stateDirectory = stateDirectory
+        self.workers = workers
+        self.shutdownGrace = shutdownGrace
+        self.log = log
+        self.queueWarning = queueWarning
+        self.destinations = destinations
+        self.watch = watch
+        self.routes = routes
+    }
+}
+
+/// `log:` — what is written, where, and how.
+package struct LogSettings: Sendable, Equatable {
+    package enum Format: String, Sendable, CaseIterable {
+        case json
+        case text
+    }
+    package enum Level: String, Sendable, CaseIterable {
+        case debug
+        case info
+        case warning
+        case error
+    }
+
+    package var level: Level
+    /// `stderr`, `stdout`, or a file's path.
+    package var output: String
+    package var format: Format
+
+    package init(level: Level = .info, output: String = "stderr", format: Format = .json) {
+        self.level = level
+        self.output = output
+        self.format = format
+    }
+}
+
+/// One entry of `destinations:`; the values are those of its type's key table.
+package struct DestinationSettings: Sendable, Equatable {
+    package var name: String
+    /// `r2`, `folder`…
+    package var type: String
+    package var values: ConfigSection
+
+    package init(name: String, type: String, values: ConfigSection) {
+        self.name = name
+        self.type = type
+        self.values = values
+    }
+}
+
+/// What the reader must know of a destination type: its name and its keys (without `type` itself).
+package struct DestinationType: Sendable {
+    package var name: String
+    package var summary: String
+    package var keys: [KeySpec]
+
+    package init(name: String, summary: String, keys: [KeySpec]) {
+        self.name = name
+        self.summary = summary
+        self.keys = keys
+    }
+}
+
+/// One entry of `watch:`.
+package struct WatchSettings: Sendable {
+    /// What to do with files that are there before the root was first watched.
+    package enum Existing: String, Sendable, CaseIterable {
+        case ingest
+        case skip
+    }
+
+    /// Absolute; may not exist yet.
+    package var path: FilePath
+    package var recursive: Bool
+    package var settle: Duration
+    /// nil = off.
+    package var rescan: Duration?
+    package var existing: Existing
+    /// The user's own patterns, on top of `IgnoreList.builtIn`.
+    package var ignore: [GlobPattern]
+    /// Below the root, unless absolute.
+    package var archiveDirectory: FilePath
+    package var quarantineDirectory: FilePath
+    /// How long a file whose writers cannot be known is held before it is deleted or archived.
+    package var hold: Duration
+
+    package init(
+        path: FilePath, recursive: Bool = true, settle: Duration = .seconds(5), rescan: Duration? = .seconds(3600),
+        existing: Existing = .ingest, ignore: [GlobPattern] = [], archiveDirectory: FilePath = ".inlet/done",
+        quarantineDirectory: FilePath = ".inlet/failed", hold: Duration = .seconds(86_400)
+    ) {
+        self.path = path
+        self.recursive = recursive
+        self.settle = settle
+        self.rescan = rescan
+        self.existing = existing
+        self.ignore = ignore
+        self.archiveDirectory = archiveDirectory
+        self.quarantineDirectory = quarantineDirectory
+        self.hold = hold
+    }
+}

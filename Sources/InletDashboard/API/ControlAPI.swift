@@ -1,0 +1,108 @@
+package import InletAgent
+package import InletCore
+internal import InletJournal
+package import SystemPackage
+
+/// Everything that can be asked of an agent, the same whether it runs (over its socket) or not (on its journal).
+package protocol ControlAPI: Sendable {
+    func status() async throws -> StatusReport
+    func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport]
+    func job(_ id: Int64) async throws -> JobReport?
+    /// `retry`, `cancel`, `forget`.
+    func act(_ action: JobAction, on job: Int64) async throws -> CommandReport
+    func clear() async throws -> CommandReport
+    /// nil = every destination.
+    func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
+    /// Receipts as JSON lines, newest first.
+    func receipts(limit: Int) async throws -> [String]
+    func send(_ path: FilePath, to destination: String?) async throws -> CommandReport
+}
+
+/// What can be done to one file of the queue.
+package enum JobAction: String, Sendable, CaseIterable {
+    case retry
+    case cancel
+    case forget
+}
+
+/// The API on an agent of this process, or on the journal of one that does not run.
+package struct LocalControl: ControlAPI {
+    private let view: AgentView
+    private let commands: AgentCommands
+    private let configured: [(name: String, type: String)]
+    private let by: String
+
+    /// - Parameters:
+    ///   - configured: the destinations' names and types.
+    ///   - by: who asks, for the log.
+    package init(
+        view: AgentView, commands: AgentCommands, configured: [(name: String, type: String)], by: String = "a person"
+    ) {
+        self.view = view
+        self.commands = commands
+        self.configured = configured
+        self.by = by
+    }
+
+    package func status() async throws -> StatusReport { try await StatusReport(view, configured: configured) }
+
+    package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
+        let filter = FileFilter(states: states, destination: destination, limit: limit)
+        return try await view.journal.jobs(filter).map(JobReport.init)
+    }
+
+    package func job(_ id: Int64) async throws -> JobReport? { try await view.journal.job(id).map(JobReport.init) }
+
+    package func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
+        guard try await view.journal.job(job) != nil else {
+            return CommandReport(done: false, message: "there is no job \(job)")
+        }
+        switch action {
+        case .retry:
+            let done = try await commands.retry(job)
+            return CommandReport(
+                done: done, message: done ? "job \(job) is queued again" : "job \(job) has nothing to send again")
+        case .cancel:
+            let done = try await commands.cancel(job)
+            return CommandReport(done: done, message: done ? "job \(job) is cancelled" : "job \(job) has ended already")
+        case .forget:
+            let done = try await commands.forget(job)
+            return CommandReport(
+                done: done,
+                message: done
+                    ? "job \(job) is forgotten" : "job \(job) has not ended, or still has an upload to abort")
+        }
+    }
+
+    package func clear() async throws -> CommandReport {
+        let files = try await commands.clear()
+        return CommandReport(done: true, message: files == 1 ? "1 file cancelled" : "\(files) files cancelled")
+    }
+
+    package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
+        let known = configured.map(\.name)
+        let names = try await commands.setPaused(paused, destination, known: known, by: by)
+        if names.isEmpty, let destination {
+            let hint = Suggestion.nearest(to: destination, in: known).map { "; did you mean '\($0)'?" } ?? ""
+            return CommandReport(done: false, message: "no destination is called '\(destination)'\(hint)")
+        }
+        return CommandReport(
+            done: true, message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))")
+    }
+
+    package func receipts(limit: Int) async throws -> [String] {
+        try await view.journal.receipts(limit: limit).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    package func send(_ path: FilePath, to destination: String?) async throws -> CommandReport {
+        switch await commands.send(path, to: destination) {
+        case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
+        case .refused(let why): CommandReport(done: false, message: why)
+        }
+    }
+
+    /// The same API, on behalf of somebody else.
+    func acting(for who: String) -> LocalControl {
+        LocalControl(view: view, commands: commands, configured: configured, by: who)
+    }
+}

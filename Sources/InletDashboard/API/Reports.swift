@@ -1,0 +1,185 @@
+package import InletAgent
+internal import InletCore
+package import InletJournal
+internal import SystemPackage
+
+/// The control API's answers; `inlet status --json` prints them as they are. Paths are shown escaped, ids are the
+/// journal's. Keys may be added, never renamed.
+package struct StatusReport: Codable, Sendable {
+    package struct Destination: Codable, Sendable {
+        package var name: String
+        package var type: String
+        /// `up`, `down`, `credentials refused`, `paused`.
+        package var state: String
+        package var last_error: String?
+        package var next_probe: String?
+        package var waiting: Int
+    }
+
+    package struct Root: Codable, Sendable {
+        package var path: String
+        package var state: String
+        package var directories: Int
+        package var settling: Int
+        package var ignored: Int
+        package var unsettled: [Unsettled]
+    }
+
+    package struct Unsettled: Codable, Sendable {
+        package var path: String
+        package var writer: Bool
+    }
+
+    package struct Transfer: Codable, Sendable {
+        package var job: Int64
+        package var path: String
+        package var destination: String
+        package var sent: Int64
+        package var size: Int64
+        package var since: String
+    }
+
+    package var running: Bool
+    package var version: String?
+    package var started_at: String?
+    package var journal_failing: Bool
+    /// Files seen; equal to the sum of `files` and `ignored`.
+    package var seen: Int
+    package var pending: Int
+    package var ignored: Int
+    /// Files by state.
+    package var files: [String: Int]
+    package var bytes: [String: Int64]
+    package var oldest_pending: String?
+    package var destinations: [Destination]
+    package var roots: [Root]
+    package var in_flight: [Transfer]
+
+    /// What `view` shows now. `configured` names the destinations to list while no agent runs.
+    package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
+        let balance = try await view.balance()
+        let waiting = try await view.journal.deliveryCounts(.ready)
+        let paused = try await view.journal.paused()
+        running = view.live != nil
+        version = view.live?.version
+        started_at = view.live?.startedAt.rfc3339
+        journal_failing = view.live?.journalIsFailing() ?? false
+        seen = balance.seen
+        pending = balance.pending
+        ignored = balance.ignored
+        files = Dictionary(uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.files ?? 0) })
+        bytes = Dictionary(uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
+        oldest_pending = try await view.journal.oldestPending()?.rfc3339
+        destinations =
+            view.live?.destinations().map { Self.destination($0, waiting) }
+            ?? configured.map {
+                Destination(
+                    name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
+                    waiting: waiting[$0.name] ?? 0)
+            }
+        roots = view.live?.roots().map(Self.root) ?? []
+        in_flight = view.live?.inFlight().map(Self.transfer) ?? []
+    }
+
+    private static func destination(_ status: DestinationBoard.Status, _ waiting: [String: Int]) -> Destination {
+        var report = Destination(
+            name: status.name, type: status.type, state: "up", last_error: status.lastError,
+            waiting: waiting[status.name] ?? 0)
+        switch status.state {
+        case .up: break
+        case .down(_, let probe):
+            report.state = "down"
+            report.next_probe = probe.rfc3339
+        case .credentialsRefused(_, let probe):
+            report.state = "credentials refused"
+            report.next_probe = probe.rfc3339
+        }
+        if status.isPaused { report.state = "paused" }
+        return report
+    }
+
+    private static func root(_ status: IntakeStatus) -> Root {
+        let state =
+            switch status.state {
+            case .starting: "starting"
+            case .missing: "missing"
+            case .failing(let why): "failing: \(why)"
+            case .watching: "watching"
+            }
+        return Root(
+            path: status.root.display, state: state, directories: status.directories, settling: status.settling,
+            ignored: status.ignored,
+            unsettled: status.unsettled.map { Unsettled(path: $0.path.display, writer: $0.busy) })
+    }
+
+    private static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {
+        Transfer(
+            job: snapshot.ref.job, path: snapshot.ref.path.display, destination: snapshot.ref.destination,
+            sent: snapshot.sent, size: snapshot.size, since: snapshot.since.rfc3339)
+    }
+}
+
+/// One file and its deliveries.
+package struct JobReport: Codable, Sendable {
+    package struct Delivery: Codable, Sendable {
+        package var destination: String
+        package var key: String?
+        package var state: String
+        package var attempts: Int
+        package var next_at: String?
+        package var code: String?
+        package var reason: String?
+        package var url: String?
+        package var etag: String?
+        package var verified: String?
+    }
+
+    package var job: Int64
+    package var path: String
+    package var size: Int64
+    package var state: String
+    package var route: String?
+    package var code: String?
+    package var reason: String?
+    package var admitted_at: String
+    package var ended_at: String?
+    package var finished_at: String?
+    package var disposition: String?
+    package var deliveries: [Delivery]
+
+    package init(_ job: Job) {
+        let file = job.file
+        self.job = file.id
+        path = file.fullPath.display
+        size = file.identity.size
+        state = file.state.rawValue
+        route = file.route
+        code = file.code?.rawValue
+        reason = file.reason
+        admitted_at = file.admittedAt.rfc3339
+        ended_at = file.endedAt?.rfc3339
+        finished_at = file.finishedAt?.rfc3339
+        disposition = file.disposition
+        deliveries = job.deliveries.map { row in
+            Delivery(
+                destination: row.destination, key: row.proof?.key ?? row.key, state: row.state.rawValue,
+                attempts: row.attempts, next_at: row.state == .ready ? row.nextAt.rfc3339 : nil,
+                code: row.code?.rawValue, reason: row.reason, url: row.proof?.url, etag: row.proof?.etag,
+                verified: row.proof?.method.rawValue)
+        }
+    }
+}
+
+/// What a command answers: whether it did something, and a sentence.
+package struct CommandReport: Codable, Sendable {
+    package var done: Bool
+    package var message: String
+    /// The job that `send` queued.
+    package var job: Int64?
+
+    package init(done: Bool, message: String, job: Int64? = nil) {
+        self.done = done
+        self.message = message
+        self.job = job
+    }
+}

@@ -1,0 +1,87 @@
+internal import Foundation
+package import InletCore
+internal import InletTransfer
+package import SystemPackage
+
+/// The control API of a running agent, over its socket.
+package struct ControlClient: ControlAPI {
+    private let socket: FilePath
+    private let client = HTTPClient(threads: 1, userAgent: "inlet")
+
+    /// Nothing listens at the socket: no agent runs.
+    package struct NotRunning: Error, Sendable {}
+
+    /// What went wrong between us and a running agent.
+    package struct Failure: Error, Sendable, CustomStringConvertible {
+        package let description: String
+    }
+
+    package init(socket: FilePath) { self.socket = socket }
+
+    package func status() async throws -> StatusReport { try await call("GET", "status") }
+
+    package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
+        try await call(
+            "GET", "jobs",
+            query: [
+                ("state", states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")),
+                ("destination", destination), ("limit", String(limit)),
+            ])
+    }
+
+    package func job(_ id: Int64) async throws -> JobReport? {
+        let response = try await send("GET", "jobs/\(id)")
+        return response.status == 404 ? nil : try Self.decode(response)
+    }
+
+    package func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
+        try await call("POST", "jobs/\(job)/\(action.rawValue)")
+    }
+
+    package func clear() async throws -> CommandReport { try await call("POST", "queue/clear") }
+
+    package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
+        try await call("POST", paused ? "pause" : "resume", query: [("destination", destination)])
+    }
+
+    package func receipts(limit: Int) async throws -> [String] {
+        try await call("GET", "receipts", query: [("limit", String(limit))])
+    }
+
+    package func send(_ path: FilePath, to destination: String?) async throws -> CommandReport {
+        let body = try JSONEncoder().encode(SendOrder(path: path.bytes, to: destination))
+        return try Self.decode(try await send("POST", "send", body: .bytes(Array(body))))
+    }
+
+    /// Ends the client's connection and thread.
+    package func shutdown() { client.shutdown() }
+
+    private func call<Value: Decodable>(
+        _ method: String, _ path: String, query: [(String, String?)] = []
+    ) async throws -> Value {
+        try Self.decode(try await send(method, path, query: query))
+    }
+
+    private func send(
+        _ method: String, _ path: String, query: [(String, String?)] = [], body: HTTPBody = .none
+    ) async throws -> HTTPResponse {
+        var url = try HTTPURL("http://localhost/api/v1", rules: .configured(allowHTTP: false)).appending(path: path)
+        for case (let name, let value?) in query { url = url.appending(queryItem: name, value) }
+        let request = HTTPRequest(
+            method, url, headers: [("Content-Type", "application/json")], body: body, answerLimit: 64 << 20,
+            unixSocket: socket)
+        do {
+            return try await client.send(request)
+        } catch {
+            if error.code == .connectFailed { throw NotRunning() }
+            throw Failure(description: "the running agent did not answer at \(socket.display): \(error.reason)")
+        }
+    }
+
+    private static func decode<Value: Decodable>(_ response: HTTPResponse) throws -> Value {
+        guard (200..<300).contains(response.status) else {
+            throw Failure(description: "the running agent answered with \(response.status); are both of one version?")
+        }
+        return try JSONDecoder().decode(Value.self, from: Data(response.body))
+    }
+}

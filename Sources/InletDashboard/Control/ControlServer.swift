@@ -1,0 +1,142 @@
+internal import Foundation
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletCore
+internal import InletLinux
+internal import Logging
+internal import NIOCore
+internal import ServiceLifecycle
+package import SystemPackage
+
+/// Serves the control API on the agent's Unix socket, mode 0660: who may write to it may command the agent.
+package struct ControlServer: Service {
+    private let path: FilePath
+    private let control: LocalControl
+
+    /// Linux's limit for the path of a Unix socket (unix(7)), without the terminating NUL.
+    package static let longestPath = 107
+
+    package init(path: FilePath, control: LocalControl) {
+        self.path = path
+        self.control = control
+    }
+
+    package func run() async throws {
+        let path = path
+        let application = Application(
+            router: ControlRoutes(control: control).router,
+            configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path.string)),
+            onServerRunning: { _ in try? FileMode.set(path, 0o660) },
+            logger: Logger(label: "control") { _ in SwiftLogNoOpLogHandler() })
+        try await application.run()
+        try? DurableFile.remove(path)
+    }
+}
+
+/// Who is at the other end of the socket, as the kernel says (SO_PEERCRED, unix(7)).
+struct PeerCredentials: Sendable {
+    var process: Int32 = 0
+    var user: UInt32 = 0
+    var group: UInt32 = 0
+
+    static func of(_ channel: any Channel) async -> PeerCredentials? {
+        guard let provider = channel as? any SocketOptionProvider else { return nil }
+        let option = NIOBSDSocket.Option(rawValue: 17)
+        return try? await provider.unsafeGetSocketOption(level: .socket, name: option).get()
+    }
+}
+
+struct ControlContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        channel = source.channel
+    }
+}
+
+/// The API's paths.
+struct ControlRoutes: Sendable {
+    let control: LocalControl
+
+    var router: Router<ControlContext> {
+        let router = Router(context: ControlContext.self)
+        let api = router.group("api/v1")
+        api.get("status") { _, _ in try await JSONAnswer(control.status()) }
+        api.get("receipts") { request, _ in
+            try await JSONAnswer(control.receipts(limit: Self.limit(request)))
+        }
+        addJobs(api)
+        addCommands(api)
+        return router
+    }
+
+    private func addJobs(_ api: RouterGroup<ControlContext>) {
+        api.get("jobs") { request, _ in
+            let query = request.uri.queryParameters
+            let states = try (query["state"].map(String.init)?.split(separator: ",") ?? []).map { name in
+                guard let state = FileState(rawValue: String(name)) else { throw HTTPError(.badRequest) }
+                return state
+            }
+            return try await JSONAnswer(
+                control.jobs(
+                    states: states, destination: query["destination"].map(String.init), limit: Self.limit(request)))
+        }
+        api.get("jobs/:id") { _, context in
+            guard let job = try await control.job(context.parameters.require("id", as: Int64.self)) else {
+                throw HTTPError(.notFound)
+            }
+            return JSONAnswer(job)
+        }
+        api.post("jobs/:id/:action") { _, context in
+            let id = try context.parameters.require("id", as: Int64.self)
+            guard let action = JobAction(rawValue: try context.parameters.require("action")) else {
+                throw HTTPError(.notFound)
+            }
+            return try await JSONAnswer(control.act(action, on: id))
+        }
+    }
+
+    private func addCommands(_ api: RouterGroup<ControlContext>) {
+        api.post("queue/clear") { _, _ in try await JSONAnswer(control.clear()) }
+        api.post("send") { request, context in
+            let order = try await JSONDecoder().decode(
+                SendOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
+            return try await JSONAnswer(control.send(FilePath(bytes: order.path), to: order.to))
+        }
+        for (name, paused) in [("pause", true), ("resume", false)] {
+            api.post("\(RouterPath(name))") { request, context in
+                let asker = await PeerCredentials.of(context.channel).map { "uid \($0.user)" } ?? "a person"
+                let destination = request.uri.queryParameters["destination"].map(String.init)
+                return try await JSONAnswer(
+                    control.acting(for: asker).setPaused(paused, destination: destination))
+            }
+        }
+    }
+
+    private static func limit(_ request: Request) -> Int {
+        min(max(request.uri.queryParameters["limit"].flatMap { Int($0) } ?? 100, 1), 10_000)
+    }
+}
+
+/// What `send` posts; the path as bytes, because names need not be text.
+struct SendOrder: Codable, Sendable {
+    var path: [UInt8]
+    var to: String?
+}
+
+/// A JSON answer.
+struct JSONAnswer<Value: Encodable & Sendable>: ResponseGenerator {
+    private let value: Value
+
+    init(_ value: Value) { self.value = value }
+
+    func response(from request: Request, context: some RequestContext) throws -> Response {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Response(
+            status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
+    }
+}

@@ -1,0 +1,80 @@
+internal import GRDB
+internal import Synchronization
+
+/// Group commit: changes that arrive while a transaction is being synced to disk share the next one.
+///
+/// Each change runs in a savepoint of its own, so that one that throws takes back only itself. A caller resumes after
+/// the transaction that holds its change is durable, and sees the commit's error if there is one.
+final class CommitQueue: Sendable {
+    private struct Change: Sendable {
+        /// Runs the change; the returned closure tells its caller what came of it, once that is durable.
+        let run: @Sendable (Database) -> @Sendable () -> Void
+        /// Tells the caller that nothing of the transaction was kept.
+        let fail: @Sendable (any Error) -> Void
+    }
+
+    private struct State {
+        var waiting: [Change] = []
+        var isDraining = false
+    }
+
+    private let database: DatabaseQueue
+    private let state = Mutex(State())
+    /// Bounds how long the first of a burst waits for the last.
+    private static let transactionLimit = 512
+
+    init(_ database: DatabaseQueue) { self.database = database }
+
+    func commit<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            let change = Change(
+                run: { database in
+                    let outcome = Result { try Self.inSavepoint(database, body) }
+                    return { continuation.resume(with: outcome) }
+                },
+                fail: { continuation.resume(throwing: $0) })
+            enqueue(change)
+        }
+    }
+
+    private static func inSavepoint<Value>(_ database: Database, _ body: (Database) throws -> Value) throws -> Value {
+        var value: Value?
+        try database.inSavepoint {
+            value = try body(database)
+            return .commit
+        }
+        guard let value else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
+        return value
+    }
+
+    private func enqueue(_ change: Change) {
+        let mustStart = state.withLock { state in
+            state.waiting.append(change)
+            defer { state.isDraining = true }
+            return !state.isDraining
+        }
+        if mustStart { database.asyncWriteWithoutTransaction { self.drain($0) } }
+    }
+
+    private func drain(_ database: Database) {
+        while true {
+            let batch = state.withLock { state -> [Change] in
+                let taken = Array(state.waiting.prefix(Self.transactionLimit))
+                state.waiting.removeFirst(taken.count)
+                if taken.isEmpty { state.isDraining = false }
+                return taken
+            }
+            if batch.isEmpty { return }
+            do {
+                var answers: [@Sendable () -> Void] = []
+                try database.inTransaction(.immediate) {
+                    answers = batch.map { $0.run(database) }
+                    return .commit
+                }
+                for answer in answers { answer() }
+            } catch {
+                for change in batch { change.fail(error) }
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+/// What became of a source file, as the journal's `disposition` column says it.
+package enum Disposition {
+    /// The file stays where it is.
+    package static let kept = "kept"
+    package static let deleted = "deleted"
+    package static func archived(_ path: String) -> String { "archived: \(path)" }
+    package static func quarantined(_ path: String) -> String { "quarantined: \(path)" }
+    /// The file was gone or another one when its turn came; nothing was done.
+    package static func untouched(_ why: String) -> String { "untouched: \(why)" }
+
+    /// Whether this left the path free, so that a file dropped there later is a new one.
+    static func vacates(_ text: String?) -> Bool {
+        guard let text else { return false }
+        return text == deleted || text.hasPrefix("archived: ") || text.hasPrefix("quarantined: ")
+    }
+}

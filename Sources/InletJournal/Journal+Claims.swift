@@ -1,0 +1,198 @@
+package import InletCore
+internal import Foundation
+internal import GRDB
+
+/// Free places of one destination.
+package struct ClaimRoom: Sendable {
+    package var destination: String
+    /// Deliveries that may run at once, by lane.
+    package var limits: [Lane: Int]
+
+    package init(destination: String, limits: [Lane: Int]) {
+        self.destination = destination
+        self.limits = limits
+    }
+}
+
+/// A delivery that its holder works on, alone. It must be settled: `Journal.withClaim` does so on every path.
+package struct Claim: ~Copyable, Sendable {
+    package let file: FileRow
+    package let delivery: DeliveryRow
+    /// What earlier attempts left behind.
+    package let checkpoint: [String: [UInt8]]
+    private let journal: Journal
+
+    init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]], journal: Journal) {
+        self.file = file
+        self.delivery = delivery
+        self.checkpoint = checkpoint
+        self.journal = journal
+    }
+}
+
+/// How a claim ends.
+package enum Settlement: Sendable {
+    /// Durable point 2.
+    case delivered(Proof)
+    /// Back to the queue until `at`. `countsAttempt` is false for outages, credentials and our own stopping.
+    case again(at: WallTime, countsAttempt: Bool, code: ErrorCode?, reason: String?)
+    /// The end of this delivery without proof. A superseded one that left nothing behind gives its key back.
+    case ended(DeliveryState, code: ErrorCode, reason: String)
+}
+
+/// What settling did to the file.
+package struct SettledFile: Sendable {
+    /// `pending` while other deliveries of the file go on.
+    package var state: FileState
+    package var isFinal: Bool { state != .pending }
+}
+
+extension Journal {
+    /// Claims the delivery that has waited longest among those due in `lane`, and hands it to `body`.
+    ///
+    /// The attempt is written before `body` runs. If `body` throws, the claim goes back to the queue uncounted.
+    /// - Returns: nil when nothing is due within the given room.
+    package func withClaim<Result: Sendable>(
+        _ lane: Lane, rooms: [ClaimRoom], owner: String, clock: @Sendable () -> WallTime,
+        _ body: (borrowing Claim) async throws -> (Settlement, Result)
+    ) async throws -> (SettledFile, Result)? {
+        guard let found = try await claim(lane, rooms, owner, clock()) else { return nil }
+        let claim = Claim(
+            file: found.file, delivery: found.delivery, checkpoint: found.checkpoint, journal: self)
+        do {
+            let (settlement, result) = try await body(claim)
+            return (try await settlePersistently(found.delivery.id, settlement, clock), result)
+        } catch {
+            _ = try? await settle(
+                found.delivery.id, .again(at: clock(), countsAttempt: false, code: nil, reason: nil), at: clock())
+            throw error
+        }
+    }
+
+    /// A proof must not be lost to a full disk: it is written as soon as there is room again.
+    private func settlePersistently(
+        _ delivery: Int64, _ settlement: Settlement, _ clock: @Sendable () -> WallTime
+    ) async throws -> SettledFile {
+        while true {
+            do throws(JournalError) {
+                return try await settle(delivery, settlement, at: clock())
+            } catch {
+                guard error.isFull else { throw error }
+            }
+            try await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    private typealias Claimed = (file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]])
+
+    private func claim(
+        _ lane: Lane, _ rooms: [ClaimRoom], _ owner: String, _ now: WallTime
+    ) async throws(JournalError) -> Claimed? {
+        // A look first: an idle agent must not write.
+        guard try await read({ try Self.candidate(lane, rooms, now, $0) }) != nil else { return nil }
+        return try await commit { database in
+            guard let id = try Self.candidate(lane, rooms, now, database) else { return nil }
+            try database.cachedStatement(
+                sql: """
+                    UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1 WHERE id = ?
+                    """
+            ).execute(arguments: [owner, (now + .seconds(3600)).milliseconds, id])
+            let delivery = try Self.delivery(id, database)
+            return (
+                try Self.file(delivery.fileID, database), delivery, try Self.checkpoint(of: id, database)
+            )
+        }
+    }
+
+    /// The due delivery with the earliest time, of the destinations that have room.
+    private static func candidate(
+        _ lane: Lane, _ rooms: [ClaimRoom], _ now: WallTime, _ database: Database
+    ) throws -> Int64? {
+        var best: (time: Int64, id: Int64)?
+        let running = try database.cachedStatement(
+            sql: "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'")
+        let due = try database.cachedStatement(
+            sql: """
+                SELECT next_at, id FROM delivery
+                WHERE destination = ? AND lane = ? AND state = 'ready' AND next_at <= ? ORDER BY next_at, id LIMIT 1
+                """)
+        for room in rooms {
+            let place: StatementArguments = [room.destination, lane.rawValue]
+            guard try Int.fetchOne(running, arguments: place) ?? 0 < room.limits[lane] ?? 0,
+                let row = try Row.fetchOne(due, arguments: place + [now.milliseconds])
+            else { continue }
+            let found = (time: row["next_at"] as Int64, id: row["id"] as Int64)
+            if let known = best, known < found { continue }
+            best = found
+        }
+        return best?.id
+    }
+
+    /// When the next delivery to one of `destinations` is due; nil when none waits.
+    package func nextDue(destinations: [String]) async throws(JournalError) -> WallTime? {
+        try await read { database in
+            let statement = try database.cachedStatement(
+                sql: """
+                    SELECT min(next_at) FROM delivery WHERE destination = ? AND lane = ? AND state = 'ready'
+                    """)
+            var earliest: Int64?
+            for destination in destinations {
+                for lane in Lane.allCases {
+                    let next = try Int64.fetchOne(statement, arguments: [destination, lane.rawValue])
+                    earliest = [earliest, next].compactMap(\.self).min()
+                }
+            }
+            return earliest.map { WallTime(milliseconds: $0) }
+        }
+    }
+
+    /// Adds to what an attempt leaves for the next one; durable when it returns.
+    package func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
+        try await commit { database in
+            let statement = try database.cachedStatement(
+                sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)")
+            for (name, value) in entries {
+                try statement.execute(arguments: [delivery, name, Data(value)])
+            }
+            try database.execute(sql: "UPDATE delivery SET interrupted = 0 WHERE id = ?", arguments: [delivery])
+        }
+    }
+
+    /// Forgets what attempts left: the upload it spoke of no longer exists.
+    package func clearCheckpoint(_ delivery: Int64) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
+        }
+    }
+
+    static func checkpoint(of delivery: Int64, _ database: Database) throws -> [String: [UInt8]] {
+        let rows = try Row.fetchAll(
+            database.cachedStatement(sql: "SELECT name, value FROM checkpoint WHERE delivery_id = ?"),
+            arguments: [delivery])
+        return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], Array($0["value"] as Data)) })
+    }
+
+    static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
+        try DeliveryRow(
+            row: Row.find(database.cachedStatement(sql: "SELECT * FROM delivery WHERE id = ?"), [id]))
+    }
+
+    static func file(_ id: Int64, _ database: Database) throws -> FileRow {
+        try FileRow(
+            row: Row.find(
+                database.cachedStatement(sql: "SELECT \(FileRow.columns) FROM file WHERE id = ?"), [id]))
+    }
+}
+
+extension Row {
+    /// The one row of `statement`; throws `RowNotFound` rather than inventing one.
+    static func find(_ statement: Statement, _ arguments: StatementArguments) throws -> Row {
+        guard let row = try fetchOne(statement, arguments: arguments) else { throw RowNotFound() }
+        return row
+    }
+}
+
+/// The row was removed meanwhile (`queue forget`).
+struct RowNotFound: Error, CustomStringConvertible {
+    var description: String { "no such file or delivery in the journal" }
+}

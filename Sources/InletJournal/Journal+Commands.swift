@@ -1,0 +1,192 @@
+package import InletCore
+internal import Foundation
+internal import GRDB
+
+/// What start-up found and put right.
+package struct Recovery: Sendable, Equatable {
+    /// Claims of the process that died, back in the queue.
+    package var freedClaims: Int
+    /// Deliveries whose destination left the configuration.
+    package var parked: Int
+    /// Deliveries whose destination came back.
+    package var unparked: Int
+
+    /// Whether there was nothing to put right.
+    package var isEmpty: Bool { freedClaims + parked + unparked == 0 }
+}
+
+extension Journal {
+    /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
+    ///
+    /// An interrupted attempt is not counted: a power cut says nothing about the file. One that is interrupted again and
+    /// again without progress waits a little, so that it cannot keep the others from their turn.
+    package func recover(destinations: [String], at now: WallTime) async throws(JournalError) -> Recovery {
+        try await commit { database in
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, attempts = max(attempts - 1, 0),
+                        interrupted = interrupted + 1,
+                        next_at = ? + CASE WHEN interrupted < 3 THEN 0 ELSE min(interrupted, 15) * 1000 END
+                    WHERE state = 'claimed'
+                    """,
+                arguments: [now.milliseconds])
+            let freed = database.changesCount
+            let list = destinations.map { _ in "?" }.joined(separator: ", ")
+            let names = StatementArguments(destinations)
+            try database.execute(
+                sql: "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination NOT IN (\(list))",
+                arguments: names)
+            let parked = database.changesCount
+            try database.execute(
+                sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
+                arguments: names)
+            return Recovery(freedClaims: freed, parked: parked, unparked: database.changesCount)
+        }
+    }
+
+    /// Sends the ended, undelivered deliveries of a file again, with fresh attempts. False when it has none.
+    ///
+    /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live begins anew.
+    package func retry(
+        _ file: Int64, uptimes: [String: Int64], at now: WallTime
+    ) async throws(JournalError) -> Bool {
+        try await commit { database in
+            let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET state = 'ready', attempts = 0, interrupted = 0, next_at = ?, ended_at = NULL
+                    WHERE file_id = ? AND state IN (\(ended))
+                    """,
+                arguments: [now.milliseconds, file])
+            guard database.changesCount > 0 else { return false }
+            try Self.renewExpiry(file, uptimes, database)
+            try database.execute(
+                sql: """
+                    DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)
+                    """, arguments: [file])
+            try database.execute(
+                sql: "UPDATE file SET finished_at = NULL, disposition = NULL, intent = NULL, finish_at = 0 WHERE id = ?",
+                arguments: [file])
+            try database.execute(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
+            try Self.concludeFile(file, now, database)
+            return true
+        }
+    }
+
+    private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
+        let life = try self.file(file, database).policy.retry.expire
+        for destination in try String.fetchAll(
+            database, sql: "SELECT DISTINCT destination FROM delivery WHERE file_id = ?", arguments: [file])
+        {
+            let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
+            try database.execute(
+                sql: "UPDATE delivery SET expires_at = ? WHERE file_id = ? AND destination = ? AND state = 'ready'",
+                arguments: [expires, file, destination])
+        }
+    }
+
+    /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
+    /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
+    package func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {
+        try await commit { database in
+            let open = try Row.fetchAll(
+                database,
+                sql: "SELECT id, state FROM delivery WHERE file_id = ? AND state IN ('ready', 'claimed', 'parked')",
+                arguments: [file])
+            if open.isEmpty { return nil }
+            for row in open {
+                try Self.endDelivery(
+                    row["id"], .cancelled, code: .cancelled, reason: "cancelled by a person", now, database)
+            }
+            return open.filter { $0["state"] as String == "claimed" }.map { $0["id"] }
+        }
+    }
+
+    /// Removes an ended file from the journal; it is a new one if it is seen again. False when it is not ended.
+    package func forget(_ file: Int64) async throws(JournalError) -> Bool {
+        try await commit { database in
+            try database.execute(
+                sql: """
+                    DELETE FROM file WHERE id = ? AND state <> 'pending' AND finished_at IS NOT NULL
+                        AND id NOT IN (SELECT file_id FROM delivery JOIN leftover ON delivery_id = delivery.id)
+                    """, arguments: [file])
+            return database.changesCount > 0
+        }
+    }
+
+    /// Cancels everything that waits. - Returns: how many files, and the deliveries that were running.
+    package func clear(at now: WallTime) async throws(JournalError) -> (files: Int, running: [Int64]) {
+        let pending = try await read { try Int64.fetchAll($0, sql: "SELECT id FROM file WHERE state = 'pending'") }
+        var files = 0
+        var running: [Int64] = []
+        for file in pending {
+            guard let cancelled = try await cancel(file, at: now) else { continue }
+            files += 1
+            running += cancelled
+        }
+        return (files, running)
+    }
+
+    /// Pauses a destination until it is resumed, across restarts.
+    package func setPaused(_ destination: String, _ paused: Bool) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: """
+                    INSERT INTO destination (name, paused) VALUES (?, ?)
+                    ON CONFLICT(name) DO UPDATE SET paused = excluded.paused
+                    """, arguments: [destination, paused])
+        }
+    }
+
+    /// The destinations that a person paused.
+    package func paused() async throws(JournalError) -> Set<String> {
+        try await read { Set(try String.fetchAll($0, sql: "SELECT name FROM destination WHERE paused")) }
+    }
+
+    /// The destinations' expiry clocks as last written, in milliseconds.
+    package func uptimes() async throws(JournalError) -> [String: Int64] {
+        try await read { database in
+            let rows = try Row.fetchAll(database, sql: "SELECT name, uptime FROM destination")
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], $0["uptime"]) })
+        }
+    }
+
+    /// Writes a destination's expiry clock and expires what is over its time.
+    /// - Returns: the files of the deliveries that expired.
+    package func setUptime(
+        _ destination: String, _ uptime: Int64, at now: WallTime
+    ) async throws(JournalError) -> [Int64] {
+        try await commit { database in
+            try database.execute(
+                sql: """
+                    INSERT INTO destination (name, uptime) VALUES (?, ?)
+                    ON CONFLICT(name) DO UPDATE SET uptime = max(uptime, excluded.uptime)
+                    """, arguments: [destination, uptime])
+            let expired = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT id, file_id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?
+                    """, arguments: [destination, uptime])
+            for row in expired {
+                try Self.endDelivery(
+                    row["id"], .expired, code: .expired,
+                    reason: "not delivered within its time (retry.expire); 'inlet queue retry' sends it again", now,
+                    database)
+            }
+            return expired.map { $0["file_id"] }
+        }
+    }
+
+    /// The earliest expiry of what waits, by destination, on its expiry clock in milliseconds.
+    package func nextExpiries() async throws(JournalError) -> [String: Int64] {
+        try await read { database in
+            let rows = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT destination, min(expires_at) AS first FROM delivery
+                    WHERE state = 'ready' AND expires_at IS NOT NULL GROUP BY destination
+                    """)
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["first"]) })
+        }
+    }
+}

@@ -1,0 +1,125 @@
+package import InletCore
+internal import Foundation
+internal import GRDB
+
+extension Journal {
+    /// Files whose deliveries have ended but which are not finished, oldest first.
+    package func unfinished(at now: WallTime, limit: Int) async throws(JournalError) -> [Job] {
+        try await read { database in
+            try FileRow.all(
+                database,
+                """
+                WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ? ORDER BY finish_at, id LIMIT ?
+                """, [now.milliseconds, limit]
+            ).map { try Self.job($0, database) }
+        }
+    }
+
+    /// When the finisher should look next; nil when nothing is unfinished.
+    package func nextFinish() async throws(JournalError) -> WallTime? {
+        try await read { database in
+            try Int64.fetchOne(
+                database,
+                sql: "SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'"
+            ).map { WallTime(milliseconds: $0) }
+        }
+    }
+
+    /// Puts finishing off; `note` shows as the disposition meanwhile.
+    package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ?",
+                arguments: [time.milliseconds, note, file])
+        }
+    }
+
+    /// Writes what the finisher is about to do, before it does it; nil takes it back.
+    package func intend(_ file: Int64, _ intent: [UInt8]?) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE file SET intent = ? WHERE id = ?", arguments: [intent.map { Data($0) }, file])
+        }
+    }
+
+    /// Durable point 3: the source is disposed of as `disposition` says, and the receipt is written.
+    ///
+    /// - Parameter receipt: the receipt's JSON.
+    /// - Returns: false when it had been finished before.
+    package func finish(
+        _ file: FileRow, disposition: String, state: FileState? = nil, receipt: [UInt8], at now: WallTime
+    ) async throws(JournalError) -> Bool {
+        try await commit { database in
+            try database.execute(
+                sql: """
+                    UPDATE file SET finished_at = ?, disposition = ?, state = ifnull(?, state), intent = NULL
+                    WHERE id = ? AND finished_at IS NULL
+                    """,
+                arguments: [now.milliseconds, disposition, state?.rawValue, file.id])
+            guard database.changesCount > 0 else { return false }
+            try database.execute(
+                sql: "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
+                arguments: [
+                    file.id, Data(file.root.bytes), Data(file.path.bytes), now.milliseconds, Data(receipt),
+                ])
+            return true
+        }
+    }
+
+    /// The newest receipts' JSON, newest first.
+    package func receipts(limit: Int) async throws(JournalError) -> [[UInt8]] {
+        try await read { database in
+            try Data.fetchAll(
+                database, sql: "SELECT body FROM receipt ORDER BY id DESC LIMIT ?", arguments: [limit]
+            ).map(Array.init)
+        }
+    }
+
+    /// Uploads that were given up while the destination may still hold parts of them.
+    package func leftovers(at now: WallTime, limit: Int) async throws(JournalError) -> [Leftover] {
+        try await read { database in
+            let ids = try Int64.fetchAll(
+                database, sql: "SELECT delivery_id FROM leftover WHERE next_at <= ? ORDER BY next_at LIMIT ?",
+                arguments: [now.milliseconds, limit])
+            return try ids.map { id in
+                let delivery = try Self.delivery(id, database)
+                return Leftover(
+                    delivery: delivery, file: try Self.file(delivery.fileID, database),
+                    checkpoint: try Self.checkpoint(of: id, database))
+            }
+        }
+    }
+
+    /// The leftover is gone from its destination.
+    package func leftoverRemoved(_ delivery: Int64) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [delivery])
+            try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
+        }
+    }
+
+    /// The leftover could not be removed; it is tried again at `time`, and after ten tries left to the store's expiry.
+    package func leftoverRemains(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE leftover SET tries = tries + 1, next_at = ? WHERE delivery_id = ?",
+                arguments: [time.milliseconds, delivery])
+            try database.execute(
+                sql: "DELETE FROM leftover WHERE delivery_id = ? AND tries >= 10", arguments: [delivery])
+        }
+    }
+}
+
+/// An upload that still needs an abort at its destination.
+package struct Leftover: Sendable {
+    package var delivery: DeliveryRow
+    package var file: FileRow
+    package var checkpoint: [String: [UInt8]]
+}
+
+extension Journal {
+    /// When the next leftover is due; nil when there is none.
+    package func nextLeftover() async throws(JournalError) -> WallTime? {
+        try await read { try Int64.fetchOne($0, sql: "SELECT min(next_at) FROM leftover").map { WallTime(milliseconds: $0) } }
+    }
+}

@@ -1,0 +1,107 @@
+package import InletCore
+package import SystemPackage
+internal import Foundation
+internal import GRDB
+
+/// Files and bytes of one state.
+package struct StateTotal: Sendable, Equatable {
+    package var files: Int
+    package var bytes: Int64
+}
+
+/// Which files a query is about.
+package struct FileFilter: Sendable {
+    package var states: [FileState]
+    package var destination: String?
+    package var limit: Int
+
+    package init(states: [FileState] = [], destination: String? = nil, limit: Int = 100) {
+        self.states = states
+        self.destination = destination
+        self.limit = limit
+    }
+}
+
+extension Journal {
+    /// Totals by state; states without files are left out.
+    package func totals() async throws(JournalError) -> [FileState: StateTotal] {
+        try await read { database in
+            var totals: [FileState: StateTotal] = [:]
+            for row in try Row.fetchAll(database, sql: "SELECT state, files, bytes FROM tally WHERE files > 0") {
+                guard let state = FileState(rawValue: row["state"]) else { continue }
+                totals[state] = StateTotal(files: row["files"], bytes: row["bytes"])
+            }
+            return totals
+        }
+    }
+
+    /// Files that a filter lets through, newest first.
+    package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
+        try await read { database in
+            var conditions: [String] = []
+            var arguments = StatementArguments()
+            if !filter.states.isEmpty {
+                conditions.append("state IN (\(filter.states.map { "'\($0.rawValue)'" }.joined(separator: ", ")))")
+            }
+            if let destination = filter.destination {
+                conditions.append("id IN (SELECT file_id FROM delivery WHERE destination = ?)")
+                arguments += [destination]
+            }
+            let clause = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+            return try FileRow.all(database, "\(clause) ORDER BY id DESC LIMIT \(filter.limit)", arguments)
+                .map { try Self.job($0, database) }
+        }
+    }
+
+    /// The file with its deliveries; nil when the journal has no such id.
+    package func job(_ id: Int64) async throws(JournalError) -> Job? {
+        try await read { database in
+            try FileRow.all(database, "WHERE id = ?", [id]).first.map { try Self.job($0, database) }
+        }
+    }
+
+    /// Admission time of the oldest pending file.
+    package func oldestPending() async throws(JournalError) -> WallTime? {
+        try await read { database in
+            try Int64.fetchOne(
+                database, sql: "SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1"
+            ).map { WallTime(milliseconds: $0) }
+        }
+    }
+
+    /// Deliveries in `state`, by destination.
+    package func deliveryCounts(_ state: DeliveryState) async throws(JournalError) -> [String: Int] {
+        try await read { database in
+            let rows = try Row.fetchAll(
+                database, sql: "SELECT destination, count(*) AS n FROM delivery WHERE state = ? GROUP BY destination",
+                arguments: [state.rawValue])
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["n"]) })
+        }
+    }
+
+    /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
+    package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
+        try await read { database in
+            let files = try FileRow.all(
+                database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [Data(path.bytes)])
+            return try files.lazy.map { try Self.job($0, database) }.first { job in
+                Set(destinations) == Set(job.deliveries.map(\.destination))
+            }
+        }
+    }
+
+    static func job(_ file: FileRow, _ database: Database) throws -> Job {
+        let rows = try Row.fetchAll(
+            database.cachedStatement(sql: "SELECT * FROM delivery WHERE file_id = ? ORDER BY id"),
+            arguments: [file.id])
+        return Job(file: file, deliveries: try rows.map(DeliveryRow.init(row:)))
+    }
+}
+
+extension FileRow {
+    static func all(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> [FileRow] {
+        try Row.fetchAll(
+            database.cachedStatement(sql: "SELECT \(columns) FROM file \(clause)"), arguments: arguments
+        ).map(FileRow.init(row:))
+    }
+}

@@ -1,0 +1,110 @@
+internal import InletCore
+internal import Foundation
+internal import GRDB
+
+extension Journal {
+    /// Ends a claim; with `.delivered`, durable point 2.
+    func settle(
+        _ delivery: Int64, _ settlement: Settlement, at now: WallTime
+    ) async throws(JournalError) -> SettledFile {
+        try await commit { database in
+            // A person may have cancelled it meanwhile; a proof counts all the same, anything else does not.
+            let row = try Self.delivery(delivery, database)
+            if row.state == .claimed {
+                try Self.apply(settlement, to: row, now, database)
+            } else if case .delivered(let proof) = settlement {
+                try Self.markDelivered(row, proof, now, database)
+            }
+            return SettledFile(state: try Self.file(row.fileID, database).state)
+        }
+    }
+
+    private static func apply(
+        _ settlement: Settlement, to row: DeliveryRow, _ now: WallTime, _ database: Database
+    ) throws {
+        switch settlement {
+        case .delivered(let proof):
+            try markDelivered(row, proof, now, database)
+        case .again(let time, let counts, let code, let reason):
+            try database.cachedStatement(
+                sql: """
+                    UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, next_at = ?,
+                        attempts = attempts - ?, code = ?, reason = ? WHERE id = ?
+                    """
+            ).execute(
+                arguments: [
+                    time.milliseconds, counts ? 0 : 1, code?.rawValue ?? row.code?.rawValue, reason ?? row.reason,
+                    row.id,
+                ])
+        case .ended(let state, let code, let reason):
+            try endDelivery(row.id, state, code: code, reason: reason, now, database)
+        }
+    }
+
+    private static func markDelivered(
+        _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
+    ) throws {
+        try database.cachedStatement(
+            sql: """
+                UPDATE delivery SET state = 'delivered', owner = NULL, until = NULL, code = NULL, reason = NULL,
+                    proof = ?, ended_at = ? WHERE id = ?
+                """
+        ).execute(arguments: [try JournalJSON.encode(proof), now.milliseconds, row.id])
+        try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [row.id])
+        if let content = proof.content {
+            try database.execute(
+                sql: "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
+                arguments: [try JournalJSON.encode(content), row.fileID])
+        }
+        try database.execute(
+            sql: "UPDATE delivery SET next_at = ? WHERE after_id = ? AND state = 'ready'",
+            arguments: [now.milliseconds, row.id])
+        try concludeFile(row.fileID, now, database)
+    }
+
+    /// Ends a delivery without proof. What its attempts left at the destination is remembered as a leftover to abort.
+    static func endDelivery(
+        _ id: Int64, _ state: DeliveryState, code: ErrorCode, reason: String, _ now: WallTime, _ database: Database
+    ) throws {
+        try database.execute(
+            sql: """
+                UPDATE delivery SET state = ?, owner = NULL, until = NULL, code = ?, reason = ?, ended_at = ?
+                WHERE id = ?
+                """,
+            arguments: [state.rawValue, code.rawValue, reason, now.milliseconds, id])
+        if state == .superseded {
+            // Nothing is visible under the key (the contract of `.sourceChanged`), so the new content may have it.
+            try database.execute(sql: "UPDATE delivery SET key = NULL WHERE id = ?", arguments: [id])
+        }
+        try database.execute(
+            sql: """
+                INSERT OR IGNORE INTO leftover (delivery_id, next_at)
+                SELECT DISTINCT delivery_id, ? FROM checkpoint WHERE delivery_id = ?
+                """,
+            arguments: [now.milliseconds, id])
+        let followers = try Int64.fetchAll(
+            database, sql: "SELECT id FROM delivery WHERE after_id = ? AND state = 'ready'", arguments: [id])
+        for follower in followers {
+            try endDelivery(follower, state, code: code, reason: reason, now, database)
+        }
+        let file = try delivery(id, database).fileID
+        try concludeFile(file, now, database)
+    }
+
+    /// Gives the file the worst state of its deliveries once none of them is open.
+    static func concludeFile(_ id: Int64, _ now: WallTime, _ database: Database) throws {
+        let rows = try Row.fetchAll(
+            database.cachedStatement(sql: "SELECT state, code, reason FROM delivery WHERE file_id = ?"),
+            arguments: [id])
+        let states = rows.compactMap { DeliveryState(rawValue: $0["state"]) }
+        let state = FileState.combined(states)
+        let cause = rows.first { $0["state"] as String == state.rawValue }
+        try database.cachedStatement(
+            sql: "UPDATE file SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?"
+        ).execute(
+            arguments: [
+                state.rawValue, cause?["code"] as String?, cause?["reason"] as String?,
+                state == .pending ? nil : now.milliseconds, id,
+            ])
+    }
+}

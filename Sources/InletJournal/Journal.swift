@@ -1,0 +1,104 @@
+package import InletCore
+package import SystemPackage
+internal import Foundation
+internal import GRDB
+
+/// The crash-safe queue: every file seen, every delivery owed, every proof. SQLite in WAL mode with `synchronous=FULL`.
+///
+/// Three of its transactions are the durable points: `admit`, `settle(… .delivered)` and `finish`. The process may die
+/// between any two. One connection writes and checkpoints, in one process: the owner holds the state directory's lock.
+package final class Journal: Sendable {
+    /// The database file.
+    package let path: FilePath
+    let database: DatabaseQueue
+    private let commits: CommitQueue
+
+    /// Opens or creates the journal and brings its schema up to date.
+    ///
+    /// A journal that does not open is renamed, never changed or removed, and `JournalError` says where it went.
+    package init(path: FilePath, now: WallTime) throws(JournalError) {
+        self.path = path
+        do {
+            database = try Self.open(path, now)
+        } catch let error as JournalError {
+            throw error
+        } catch {
+            throw try Self.setAsideIfUnreadable(path, error, now)
+        }
+        commits = CommitQueue(database)
+    }
+
+    private static func open(_ path: FilePath, _ now: WallTime) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.journalMode = .wal
+        configuration.busyMode = .timeout(5)
+        configuration.prepareDatabase { database in
+            try database.execute(
+                sql: """
+                    PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;
+                    PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;
+                    """)
+        }
+        let database = try DatabaseQueue(path: path.string, configuration: configuration)
+        let isNewer = try database.read { try Schema.migrator.hasBeenSuperseded($0) }
+        if isNewer {
+            try database.close()
+            throw try JournalError.newerSchema(path, setAside: setAside(path, as: "newer", now))
+        }
+        try Schema.migrator.migrate(database)
+        return database
+    }
+
+    private static func setAsideIfUnreadable(
+        _ path: FilePath, _ error: any Error, _ now: WallTime
+    ) throws(JournalError) -> JournalError {
+        let broken: [ResultCode] = [.SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_FORMAT]
+        guard let cause = error as? DatabaseError, broken.contains(cause.resultCode) else {
+            return .from(error, at: path)
+        }
+        return .unreadable(path, setAside: try setAside(path, as: "unreadable", now), cause: cause.message ?? "damaged")
+    }
+
+    /// Renames the database with its `-wal` and `-shm`, so that nothing of it is lost.
+    private static func setAside(
+        _ path: FilePath, as kind: String, _ now: WallTime
+    ) throws(JournalError) -> FilePath {
+        let stamp = now.rfc3339.filter(\.isNumber)
+        let target = FilePath(path.string + ".\(kind)-\(stamp)")
+        for suffix in ["", "-wal", "-shm"] {
+            do {
+                try FileManager.default.moveItem(atPath: path.string + suffix, toPath: target.string + suffix)
+            } catch {
+                if suffix.isEmpty { throw .failed(path, "cannot be set aside as \(target.display): \(error)") }
+            }
+        }
+        return target
+    }
+
+    /// Runs `body` in the next group commit and returns when it is durable.
+    func commit<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(JournalError) -> Value {
+        do {
+            return try await commits.commit(body)
+        } catch {
+            throw .from(error, at: path)
+        }
+    }
+
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(JournalError) -> Value {
+        do {
+            return try await database.read(body)
+        } catch {
+            throw .from(error, at: path)
+        }
+    }
+
+    /// Checkpoints the WAL and closes the connection.
+    package func close() {
+        try? database.inDatabase { _ = try $0.checkpoint(.truncate) }
+        try? database.close()
+    }
+}

@@ -1,0 +1,108 @@
+internal import GRDB
+
+/// The journal's tables. A migration that has been released is never edited: the next change is a new one.
+enum Schema {
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 files, deliveries, receipts") { try createFirstTables($0) }
+        return migrator
+    }
+
+    private static func createFirstTables(_ database: Database) throws {
+        for statement in [files, deliveries, checkpoints, receipts, destinations, tallies] {
+            try database.execute(sql: statement)
+        }
+    }
+
+    /// `batch` groups files that belong together; `file` is one arrival: the same path with other content is a new row.
+    /// `finished_at` is durable point 3; `intent` is what the finisher was about to do when the process died, `finish_at`
+    /// when it should look again.
+    private static let files = """
+        CREATE TABLE batch (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, state TEXT NOT NULL,
+            created_at INTEGER NOT NULL, ended_at INTEGER);
+        CREATE TABLE file (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            batch_id INTEGER REFERENCES batch(id),
+            root BLOB NOT NULL, path BLOB NOT NULL,
+            size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL,
+            inode INTEGER NOT NULL, device INTEGER NOT NULL,
+            state TEXT NOT NULL, route TEXT, category TEXT, media_type TEXT, policy BLOB NOT NULL,
+            code TEXT, reason TEXT, content BLOB,
+            admitted_at INTEGER NOT NULL, ended_at INTEGER, finished_at INTEGER,
+            disposition TEXT, intent BLOB, finish_at INTEGER NOT NULL DEFAULT 0);
+        CREATE INDEX file_by_path ON file(root, path, id);
+        CREATE INDEX file_by_state ON file(state, id);
+        CREATE INDEX file_unfinished ON file(finish_at, id) WHERE finished_at IS NULL AND state <> 'pending';
+        """
+
+    /// `owner` and `until` are the claim's lease. `after_id` waits for another delivery: its `next_at` is far away until
+    /// that one is delivered. A key is taken for good once its row exists; NULL gives it back.
+    private static let deliveries = """
+        CREATE TABLE delivery (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            file_id INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE,
+            after_id INTEGER REFERENCES delivery(id),
+            destination TEXT NOT NULL, key TEXT, fields BLOB, lane INTEGER NOT NULL,
+            state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, interrupted INTEGER NOT NULL DEFAULT 0,
+            next_at INTEGER NOT NULL, expires_at INTEGER,
+            owner TEXT, until INTEGER,
+            code TEXT, reason TEXT, proof BLOB, ended_at INTEGER);
+        CREATE UNIQUE INDEX delivery_by_key ON delivery(destination, key) WHERE key IS NOT NULL;
+        CREATE INDEX delivery_by_file ON delivery(file_id);
+        CREATE INDEX delivery_after ON delivery(after_id) WHERE after_id IS NOT NULL;
+        CREATE INDEX delivery_ready ON delivery(destination, lane, next_at, id) WHERE state = 'ready';
+        CREATE INDEX delivery_claimed ON delivery(destination, lane) WHERE state = 'claimed';
+        """
+
+    /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.
+    private static let checkpoints = """
+        CREATE TABLE checkpoint (
+            delivery_id INTEGER NOT NULL REFERENCES delivery(id) ON DELETE CASCADE,
+            name TEXT NOT NULL, value BLOB NOT NULL,
+            PRIMARY KEY (delivery_id, name)) WITHOUT ROWID;
+        CREATE TABLE leftover (
+            delivery_id INTEGER PRIMARY KEY REFERENCES delivery(id) ON DELETE CASCADE,
+            tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL);
+        """
+
+    /// `outbox` keeps a notification until its receiver has acknowledged it.
+    private static let receipts = """
+        CREATE TABLE receipt (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            file_id INTEGER NOT NULL UNIQUE, root BLOB NOT NULL, path BLOB NOT NULL,
+            created_at INTEGER NOT NULL, body BLOB NOT NULL);
+        CREATE TABLE outbox (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            receipt_id INTEGER REFERENCES receipt(id), sink TEXT NOT NULL, payload BLOB NOT NULL,
+            state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL);
+        CREATE INDEX outbox_ready ON outbox(next_at) WHERE state = 'ready';
+        """
+
+    /// `uptime` is the expiry clock: milliseconds for which the destination was up and not paused.
+    private static let destinations = """
+        CREATE TABLE destination (
+            name TEXT PRIMARY KEY, paused INTEGER NOT NULL DEFAULT 0, uptime INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+        CREATE TABLE root (path BLOB PRIMARY KEY, first_seen INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+        INSERT INTO counter VALUES ('sequence', 0);
+        """
+
+    /// Totals by state, kept by triggers, so that `status` never counts a million rows.
+    private static let tallies = """
+        CREATE TABLE tally (
+            state TEXT PRIMARY KEY, files INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TRIGGER tally_insert AFTER INSERT ON file BEGIN
+            INSERT INTO tally VALUES (new.state, 1, new.size)
+            ON CONFLICT(state) DO UPDATE SET files = files + 1, bytes = bytes + new.size;
+        END;
+        CREATE TRIGGER tally_update AFTER UPDATE OF state ON file WHEN old.state <> new.state BEGIN
+            UPDATE tally SET files = files - 1, bytes = bytes - old.size WHERE state = old.state;
+            INSERT INTO tally VALUES (new.state, 1, new.size)
+            ON CONFLICT(state) DO UPDATE SET files = files + 1, bytes = bytes + new.size;
+        END;
+        CREATE TRIGGER tally_delete AFTER DELETE ON file BEGIN
+            UPDATE tally SET files = files - 1, bytes = bytes - old.size WHERE state = old.state;
+        END;
+        """
+}

@@ -1,0 +1,82 @@
+import Glibc
+package import SystemPackage
+
+/// One name in a folder.
+package struct DirectoryEntry: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
+        case directory
+        case regular
+        case symlink
+        /// A FIFO, socket or device.
+        case other
+        /// Gone, or not readable, between listing and looking.
+        case unknown
+    }
+
+    /// The name as the kernel gives it: bytes, neither empty nor `.` nor `..`.
+    package let name: FilePath.Component
+    package let kind: Kind
+}
+
+/// Reads a folder name by name, in no order; memory does not grow with the folder. Not for two threads at once.
+package struct DirectoryStream: ~Copyable {
+    private let path: FilePath
+    private let stream: OpaquePointer
+
+    /// Opens a folder, without following a symlink in the last component and, where allowed, without changing its
+    /// access time. Blocks.
+    package init(_ path: FilePath) throws(SystemError) {
+        let descriptor = try Descriptor(readingQuietly: path, O_DIRECTORY | O_NOFOLLOW, call: "opendir")
+        // closedir(3) closes the number it was given, so it gets one of its own.
+        let duplicate = try SystemCall.result("opendir", path) { fcntl(descriptor.number, F_DUPFD_CLOEXEC, 0) }
+        guard let stream = fdopendir(duplicate) else {
+            let error = SystemError.last("opendir", path)
+            close(duplicate)
+            throw error
+        }
+        self.path = path
+        self.stream = stream
+    }
+
+    deinit { closedir(stream) }
+
+    /// The next name, nil at the end. Names that come or go while reading may or may not be seen (readdir(3)). Blocks.
+    package mutating func next() throws(SystemError) -> DirectoryEntry? {
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                if errno == 0 { return nil }
+                throw SystemError.last("getdents", path)
+            }
+            guard let start = UnsafeRawPointer(entry).advanced(byName: \.d_name),
+                let name = FilePath.Component(platformString: start), name.kind == .regular
+            else { continue }
+            return DirectoryEntry(name: name, kind: kind(entry.pointee.d_type, start))
+        }
+    }
+
+    // Some file systems leave the type out of their entries (DT_UNKNOWN): then one stat tells.
+    private func kind(_ type: UInt8, _ name: UnsafePointer<CChar>) -> DirectoryEntry.Kind {
+        switch Int(type) {
+        case Int(DT_REG): return .regular
+        case Int(DT_DIR): return .directory
+        case Int(DT_LNK): return .symlink
+        case Int(DT_UNKNOWN):
+            var status = stat()
+            guard fstatat(dirfd(stream), name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return .unknown }
+            return switch status.st_mode & S_IFMT {
+            case S_IFREG: .regular
+            case S_IFDIR: .directory
+            case S_IFLNK: .symlink
+            default: .other
+            }
+        default: return .other
+        }
+    }
+}
+
+extension UnsafeRawPointer {
+    fileprivate func advanced(byName field: PartialKeyPath<dirent>) -> UnsafePointer<CChar>? {
+        MemoryLayout<dirent>.offset(of: field).map { (self + $0).assumingMemoryBound(to: CChar.self) }
+    }
+}

@@ -1,0 +1,104 @@
+import CLinux
+import Glibc
+import InletCore
+package import SystemPackage
+
+/// Changes to files that are on the disk, whole or not at all, when the call returns. Every call blocks.
+package enum DurableFile {
+    /// Puts `bytes` at `path`, over a file that is there: a reader, or the next start after a power cut, sees the old
+    /// content or the new, never a part. Nothing is left behind on failure.
+    package static func write(_ bytes: [UInt8], to path: FilePath, mode: UInt32) throws(SystemError) {
+        guard let name = path.lastComponent else {
+            throw SystemError(call: "create", path: path, code: .isDirectory)
+        }
+        let temporary = try TemporaryFile(in: parent(of: path), for: name)
+        try write(bytes, mode, to: temporary.descriptor, temporary.path)
+        _ = try SystemCall.result("rename", temporary.path, target: path) {
+            temporary.path.withPlatformString { from in path.withPlatformString { Glibc.rename(from, $0) } }
+        }
+        temporary.keep()
+        try syncDirectory(parent(of: path))
+    }
+
+    /// Makes the folder and those above it that are missing, each synced into the one above. `mode` is subject to the
+    /// umask. A folder that is there already stays as it is.
+    package static func makeDirectories(_ path: FilePath, mode: UInt32) throws(SystemError) {
+        do throws(SystemError) {
+            try makeDirectory(path, mode)
+        } catch where error.code == .noSuchFileOrDirectory && parent(of: path) != path {
+            try makeDirectories(parent(of: path), mode: mode)
+            try makeDirectory(path, mode)
+        }
+    }
+
+    /// `fsync(2)` of a folder, which makes the names in it durable. File systems that cannot (`EINVAL`) are let off.
+    package static func syncDirectory(_ path: FilePath) throws(SystemError) {
+        let descriptor = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY, call: "opendir")
+        do throws(SystemError) {
+            try descriptor.synchronize(path)
+        } catch where error.code == .invalidArgument || error.code == .notSupported {
+            return
+        }
+    }
+
+    /// Removes a file (not a folder). The removal is durable after `syncDirectory` of its folder.
+    package static func remove(_ path: FilePath) throws(SystemError) {
+        _ = try SystemCall.result("unlink", path) { path.withPlatformString { unlink($0) } }
+    }
+
+    /// The content of a file, symlinks followed. Throws `EFBIG` with `.tooLarge` above `limit` bytes, and `EAGAIN` for a
+    /// FIFO whose writer sends nothing for 5 s.
+    package static func read(_ path: FilePath, limit: Int) throws(SystemError) -> [UInt8] {
+        let descriptor = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+        var content: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = try read(descriptor, into: &chunk, path)
+            if count == 0 { return content }
+            if content.count + count > limit {
+                throw SystemError(call: "read", path: path, code: .fileTooLarge, refusal: .tooLarge(limit: limit))
+            }
+            content += chunk[..<count]
+        }
+    }
+
+    /// The folder that `path` is in; `.` for a bare name.
+    static func parent(of path: FilePath) -> FilePath {
+        let parent = path.removingLastComponent()
+        return parent.isEmpty ? "." : parent
+    }
+
+    private static func write(
+        _ bytes: [UInt8], _ mode: UInt32, to descriptor: borrowing Descriptor, _ path: FilePath
+    ) throws(SystemError) {
+        let number = descriptor.number
+        try bytes.span.withUnsafeBytes { (all) throws(SystemError) in try Descriptor.write(all, to: number, path) }
+        _ = try SystemCall.result("chmod", path) { fchmod(number, mode_t(mode)) }
+        try descriptor.synchronize(path)
+    }
+
+    private static func makeDirectory(_ path: FilePath, _ mode: UInt32) throws(SystemError) {
+        do throws(SystemError) {
+            _ = try SystemCall.result("mkdir", path) { path.withPlatformString { mkdir($0, mode_t(mode)) } }
+        } catch where error.isTaken {
+            var status = stat()
+            _ = try SystemCall.result("stat", path) { path.withPlatformString { stat($0, &status) } }
+            if !status.isDirectory { throw SystemError(call: "mkdir", path: path, code: .notDirectory) }
+            return
+        }
+        try syncDirectory(parent(of: path))
+    }
+
+    private static func read(
+        _ descriptor: borrowing Descriptor, into chunk: inout [UInt8], _ path: FilePath
+    ) throws(SystemError) -> Int {
+        let number = descriptor.number
+        do throws(SystemError) {
+            return try SystemCall.result("read", path) { Glibc.read(number, &chunk, chunk.count) }
+        } catch where error.code == .resourceTemporarilyUnavailable {
+            var request = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+            guard poll(&request, 1, 5000) > 0 else { throw error }
+            return try SystemCall.result("read", path) { Glibc.read(number, &chunk, chunk.count) }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import CLinux
+import Glibc
+import InletCore
+package import SystemPackage
+
+/// Why a copy was not made. Nothing is left behind in any case.
+package enum FileCopyError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// `isCancelled` answered true.
+    case cancelled
+    /// The source ended before the length it had when it was opened.
+    case sourceShort(FilePath, expected: Int64, found: Int64)
+    /// The source cannot be read.
+    case source(SystemError)
+    /// The copy cannot be written; `isFull` says whether for want of space.
+    case target(SystemError)
+
+    package var description: String {
+        switch self {
+        case .cancelled: "copy cancelled"
+        case .sourceShort(let path, let expected, let found):
+            "read \(path.display): ends after \(found) of \(expected) bytes; it was changed while it was copied"
+        case .source(let error), .target(let error): error.description
+        }
+    }
+}
+
+/// Copies a file into a folder under a temporary name, with its content on the disk before the call returns.
+package enum FileCopy {
+    /// Copies `source`, at the length it had when it was opened, to `.NAME.inlet-XXXXXXXX.tmp` in `directory`: by shared
+    /// extents where the file system can (`FICLONE`), else within the kernel (`copy_file_range`), else through a buffer of
+    /// 1 MiB. Permissions and mtime are kept, and so are `user.*` attributes and the ACL where the target can hold them.
+    /// `progress` gets the bytes copied so far. Blocks.
+    ///
+    /// Returns the temporary file's path: the caller checks it and renames it, or removes it.
+    package static func copy(
+        _ source: SourceFile, toTemporaryIn directory: FilePath, name: FilePath.Component,
+        isCancelled: () -> Bool, progress: (Int64) -> Void
+    ) throws(FileCopyError) -> FilePath {
+        let temporary = try onTarget { () throws(SystemError) in try TemporaryFile(in: directory, for: name) }
+        var target = Target(number: temporary.descriptor.number, path: temporary.path)
+        let length = source.opened.size
+        var copied: Int64 = 0
+        if clone(source, to: target.number) {
+            copied = length
+            progress(copied)
+        }
+        while copied < length {
+            if isCancelled() { throw .cancelled }
+            let count = copyInKernel(source, to: target.number, at: copied)
+            if count <= 0 { break }
+            copied += count
+            try onTarget { () throws(SystemError) in try target.advance(to: copied) }
+            progress(copied)
+        }
+        // Whatever stopped the kernel, the plain way finds out on which side the trouble is, or gets through.
+        try copyThroughBuffer(source, to: &target, from: copied, isCancelled, progress)
+        try onTarget { () throws(SystemError) in try target.finish(like: source) }
+        temporary.keep()
+        return target.path
+    }
+
+    /// The copy being written; its descriptor belongs to a `TemporaryFile`.
+    private struct Target {
+        let number: CInt
+        let path: FilePath
+        private var synced: Int64 = 0
+
+        init(number: CInt, path: FilePath) {
+            self.number = number
+            self.path = path
+        }
+
+        /// Keeps the last fsync short, which no cancel can interrupt: at most 64 MiB wait for the device at any time.
+        mutating func advance(to copied: Int64) throws(SystemError) {
+            guard copied - synced >= 64 << 20 else { return }
+            _ = try SystemCall.result("fsync", path) { fdatasync(number) }
+            synced = copied
+        }
+
+        func finish(like source: SourceFile) throws(SystemError) {
+            try FileAttributes.copy(from: source, to: number, path)
+            _ = try SystemCall.result("fsync", path) { fsync(number) }
+        }
+    }
+
+    private static func clone(_ source: SourceFile, to target: CInt) -> Bool {
+        guard source.opened.size > 0, inlet_clone(target, source.descriptor.number) == 0 else { return false }
+        var status = stat()
+        // A clone takes the whole file as it is now; another length than at opening goes the plain way.
+        if fstat(target, &status) == 0, Int64(status.st_size) == source.opened.size { return true }
+        ftruncate(target, 0)
+        return false
+    }
+
+    /// At most 8 MiB, so that a cancel is seen and progress is told while a slow disk works. 0 or less: not this way.
+    private static func copyInKernel(_ source: SourceFile, to target: CInt, at offset: Int64) -> Int64 {
+        let count = Int(min(8 << 20, source.opened.size - offset))
+        return Int64(inlet_copy_file_range(source.descriptor.number, offset, target, offset, count))
+    }
+
+    private static func copyThroughBuffer(
+        _ source: SourceFile, to target: inout Target, from start: Int64, _ isCancelled: () -> Bool,
+        _ progress: (Int64) -> Void
+    ) throws(FileCopyError) {
+        let length = source.opened.size
+        guard start < length else { return }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { buffer.deallocate() }
+        var copied = start
+        try onTarget { () throws(SystemError) in
+            _ = try SystemCall.result("write", target.path) { lseek(target.number, off_t(copied), SEEK_SET) }
+        }
+        while copied < length {
+            if isCancelled() { throw .cancelled }
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(1 << 20, length - copied))])
+            let count: Int
+            do { count = try source.read(into: room, at: copied) } catch { throw .source(error) }
+            if count == 0 { throw .sourceShort(source.path, expected: length, found: copied) }
+            let piece = UnsafeRawBufferPointer(rebasing: room[..<count])
+            copied += Int64(count)
+            try onTarget { () throws(SystemError) in
+                try Descriptor.write(piece, to: target.number, target.path)
+                try target.advance(to: copied)
+            }
+            progress(copied)
+        }
+    }
+
+    private static func onTarget<Value: ~Copyable>(
+        _ body: () throws(SystemError) -> Value
+    ) throws(FileCopyError) -> Value {
+        do { return try body() } catch { throw .target(error) }
+    }
+}

@@ -1,0 +1,34 @@
+import Glibc
+package import InletCore
+package import SystemPackage
+
+/// What is at a path, seen without opening it and without following a symlink.
+package enum FileLook: Sendable, Hashable {
+    case missing
+    case directory(FileIdentity)
+    /// `owner` is a user ID, `links` the number of hard links.
+    case regular(FileIdentity, owner: UInt32, links: UInt64)
+    case symlink
+    /// A FIFO, socket or device.
+    case other
+
+    /// Looks by `lstat(2)`. A missing file is an answer, not an error. May block on network file systems.
+    package static func look(at path: FilePath) throws(SystemError) -> FileLook {
+        do throws(SystemError) {
+            let status = try SystemCall.status(of: path)
+            return switch status.st_mode & S_IFMT {
+            case S_IFREG: .regular(status.identity, owner: status.st_uid, links: UInt64(status.st_nlink))
+            case S_IFDIR: .directory(status.identity)
+            case S_IFLNK: .symlink
+            default: .other
+            }
+        } catch where error.isMissing {
+            return .missing
+        }
+    }
+
+    /// The identity of a regular file, nil for everything else.
+    package var identity: FileIdentity? {
+        if case .regular(let identity, _, _) = self { identity } else { nil }
+    }
+}

@@ -1,0 +1,82 @@
+import CLinux
+import Glibc
+package import SystemPackage
+
+/// What kind of file system a path is on, as far as the agent behaves differently (statfs(2)).
+package struct FileSystemKind: Sendable, Hashable {
+    /// Its usual name, e.g. `ext4`, or the magic number in hexadecimal.
+    package var name: String
+    /// Other hosts, or a program in user space, may change files behind the kernel's back: inotify and leases then do
+    /// not see everything, and a journal does not belong there. FUSE counts.
+    package var isNetwork: Bool
+    /// How far two looks at one unchanged file's mtime may differ, in nanoseconds: 2 s on FAT, else 0.
+    package var modifiedTolerance: Int64
+
+    package init(name: String, isNetwork: Bool = false, modifiedTolerance: Int64 = 0) {
+        self.name = name
+        self.isNetwork = isNetwork
+        self.modifiedTolerance = modifiedTolerance
+    }
+
+    /// The kind of the file system that `path` (which must exist) is on. Blocks while a network server does not answer.
+    package static func of(_ path: FilePath) throws(SystemError) -> FileSystemKind {
+        FileSystemKind(magic: try FreeSpace.statistics(path).f_type)
+    }
+
+    /// nil where the kernel does not say.
+    init?(of descriptor: CInt) {
+        var statistics = statfs()
+        guard fstatfs(descriptor, &statistics) == 0 else { return nil }
+        self.init(magic: statistics.f_type)
+    }
+
+    /// `f_type` is signed and has its upper half set on some architectures; magic numbers have 32 bits.
+    package init(magic: some BinaryInteger) {
+        let number = UInt32(truncatingIfNeeded: magic)
+        self = Self.known[number] ?? FileSystemKind(name: "0x" + String(number, radix: 16))
+    }
+
+    var isFUSE: Bool { name == "fuse" }
+
+    // linux/magic.h, and the sources of the file systems that are not in it.
+    private static let known: [UInt32: FileSystemKind] = [
+        0xEF53: .init(name: "ext4"), 0x5846_5342: .init(name: "xfs"), 0x9123_683E: .init(name: "btrfs"),
+        0xCA45_1A4E: .init(name: "bcachefs"), 0x2FC1_2FC1: .init(name: "zfs"), 0xF2F5_2010: .init(name: "f2fs"),
+        0x0102_1994: .init(name: "tmpfs"), 0x8584_58F6: .init(name: "ramfs"), 0x794C_7630: .init(name: "overlay"),
+        0x5346_544E: .init(name: "ntfs"), 0x7366_746E: .init(name: "ntfs3"), 0x482B: .init(name: "hfsplus"),
+        0x3153_464A: .init(name: "jfs"), 0x5265_4973: .init(name: "reiserfs"), 0x3434: .init(name: "nilfs2"),
+        0x9660: .init(name: "iso9660"), 0x1501_3346: .init(name: "udf"), 0x7371_7368: .init(name: "squashfs"),
+        0xF15F: .init(name: "ecryptfs"),
+        0x4D44: .init(name: "vfat", modifiedTolerance: 2_000_000_000),
+        0x2011_BAB0: .init(name: "exfat", modifiedTolerance: 2_000_000_000),
+        0x6969: .init(name: "nfs", isNetwork: true), 0x517B: .init(name: "smb", isNetwork: true),
+        0xFF53_4D42: .init(name: "cifs", isNetwork: true), 0xFE53_4D42: .init(name: "smb2", isNetwork: true),
+        0x6573_5546: .init(name: "fuse", isNetwork: true), 0x0102_1997: .init(name: "9p", isNetwork: true),
+        0x00C3_6400: .init(name: "ceph", isNetwork: true), 0x5346_414F: .init(name: "afs", isNetwork: true),
+        0x6B41_4653: .init(name: "afs", isNetwork: true), 0x7375_7245: .init(name: "coda", isNetwork: true),
+        0x0116_1970: .init(name: "gfs2", isNetwork: true), 0x7461_636F: .init(name: "ocfs2", isNetwork: true),
+        0x0BD0_0BD0: .init(name: "lustre", isNetwork: true), 0x786F_4256: .init(name: "vboxsf", isNetwork: true),
+        0xBACB_ACBC: .init(name: "vmhgfs", isNetwork: true),
+    ]
+}
+
+/// Room on a file system.
+package enum FreeSpace {
+    /// Bytes that this user may still write to the file system of `path`, which must exist; may block like `of`.
+    package static func available(at path: FilePath) throws(SystemError) -> Int64 {
+        let statistics = try statistics(path)
+        return Int64(clamping: UInt64(statistics.f_bavail).multipliedReportingOverflow(by: UInt64(statistics.f_bsize)))
+    }
+
+    static func statistics(_ path: FilePath) throws(SystemError) -> statfs {
+        var statistics = statfs()
+        _ = try SystemCall.result("statfs", path) { path.withPlatformString { statfs($0, &statistics) } }
+        return statistics
+    }
+}
+
+extension Int64 {
+    fileprivate init(clamping product: (partialValue: UInt64, overflow: Bool)) {
+        self = product.overflow ? .max : Int64(clamping: product.partialValue)
+    }
+}

@@ -1,0 +1,90 @@
+import Glibc
+package import InletCore
+package import SystemPackage
+
+/// The one opening of a source file per delivery. Everything that is read, probed or compared goes through it, so a file
+/// put in its place under the same name cannot slip into a transfer.
+package final class SourceFile: Sendable {
+    package let path: FilePath
+    /// What the file was when it was opened.
+    package let opened: FileIdentity
+    /// Permission bits (`st_mode & 07777`).
+    package let mode: UInt32
+    let descriptor: Descriptor
+
+    /// Opens a regular file for reading, without following a symlink, without waiting for a FIFO's writer and, where
+    /// allowed, without changing the access time. Blocks.
+    ///
+    /// Throws `isNotRegular` for everything else; `EAGAIN` means that another process holds a lease (Samba's oplock).
+    package init(opening path: FilePath) throws(SystemError) {
+        // The type is asked before opening: opening a device can act on it (a tape rewinds).
+        guard try SystemCall.status(of: path).isRegular else { throw Self.notRegular(path) }
+        do throws(SystemError) {
+            descriptor = try Descriptor(readingQuietly: path, O_NONBLOCK | O_NOFOLLOW)
+        } catch where error.code == .tooManySymbolicLinkLevels || error.code == .noSuchAddressOrDevice {
+            throw Self.notRegular(path)
+        }
+        let status = try descriptor.status(path)
+        guard status.isRegular else { throw Self.notRegular(path) }
+        self.path = path
+        opened = status.identity
+        mode = UInt32(status.st_mode) & 0o7777
+    }
+
+    /// Reads at `offset` and returns the number of bytes, 0 at the end; may be fewer than asked for. Blocks.
+    package func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(SystemError) -> Int {
+        try SystemCall.result("read", path) { pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset)) }
+    }
+
+    /// What the opened file is now, under whatever name it has.
+    package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
+
+    /// Whether `path` still leads to this very file (device and inode).
+    package func pathStillNamesIt() -> Bool {
+        guard let now = try? SystemCall.status(of: path).identity else { return false }
+        return now.inode == opened.inode && now.device == opened.device
+    }
+
+    /// Tells the kernel that the range is read soon and in order; advice only.
+    package func adviseSequential(offset: Int64, length: Int64) {
+        posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_SEQUENTIAL)
+        posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_WILLNEED)
+    }
+
+    /// Gives the page cache of the range back, so that a large transfer does not push out what others use; advice only.
+    package func dropCache(offset: Int64, length: Int64) {
+        posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_DONTNEED)
+    }
+
+    /// Whether anyone has the file open for writing now.
+    package func probeLease() -> LeaseProbe { Lease.probe(descriptor.number) }
+
+    private static func notRegular(_ path: FilePath) -> SystemError {
+        SystemError(call: "open", path: path, code: .invalidArgument, refusal: .notRegular)
+    }
+}
+
+extension stat {
+    var isRegular: Bool { st_mode & S_IFMT == S_IFREG }
+    var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }
+
+    var identity: FileIdentity {
+        FileIdentity(
+            size: Int64(st_size), modified: st_mtim.nanoseconds, changed: st_ctim.nanoseconds, inode: UInt64(st_ino),
+            device: UInt64(st_dev))
+    }
+}
+
+extension timespec {
+    /// Nanoseconds since the epoch; times that no 64-bit count can hold (a damaged file system) wrap.
+    var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
+
+    init(nanoseconds: Int64) {
+        let rest = nanoseconds % 1_000_000_000
+        let borrow: Int64 = rest < 0 ? 1 : 0
+        self.init(
+            tv_sec: time_t(nanoseconds / 1_000_000_000 - borrow), tv_nsec: Int(rest + borrow * 1_000_000_000))
+    }
+}

@@ -1,0 +1,54 @@
+import CLinux
+import Glibc
+import InletCore
+import SystemPackage
+
+/// A new file beside the one it will become: created by this process alone (`O_EXCL`, 0600), removed when the value ends
+/// unless it was kept.
+struct TemporaryFile: ~Copyable {
+    let path: FilePath
+    let descriptor: Descriptor
+    private var isKept = false
+
+    /// Makes `.NAME.inlet-XXXXXXXX.tmp` in `directory`; NAME is shortened where the whole would exceed 255 bytes.
+    init(in directory: FilePath, for name: FilePath.Component) throws(SystemError) {
+        var tries = 0
+        while true {
+            let path = directory.pushing(Self.name(for: name))
+            do throws(SystemError) {
+                descriptor = try Descriptor(
+                    opening: path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, call: "create")
+                self.path = path
+                return
+            } catch {
+                tries += 1
+                if !error.isTaken || tries == 100 { throw error }
+            }
+        }
+    }
+
+    deinit { if !isKept { _ = path.withPlatformString { unlink($0) } } }
+
+    /// Ends the ownership of the file: it stays, and the descriptor is closed.
+    consuming func keep() { isKept = true }
+
+    /// What every temporary name for `name` begins with, and the length of each, in bytes.
+    static func pattern(for name: FilePath.Component) -> (prefix: [UInt8], length: Int) {
+        let bytes = FilePath(root: nil, [name]).bytes
+        let marker = ".inlet-"
+        let rest = randomDigits + ".tmp".utf8.count
+        var length = min(bytes.count, 255 - 1 - marker.utf8.count - rest)
+        // Not within a UTF-8 sequence: some file systems refuse what is not text.
+        while length > 0, length < bytes.count, bytes[length] & 0xC0 == 0x80 { length -= 1 }
+        let prefix = [UInt8(ascii: ".")] + bytes[..<length] + marker.utf8
+        return (prefix, prefix.count + rest)
+    }
+
+    private static let randomDigits = 8
+
+    private static func name(for name: FilePath.Component) -> FilePath {
+        let random = String(UInt64.random(in: 0..<2_821_109_907_456), radix: 36)
+        let padded = String(repeating: "0", count: randomDigits - random.count) + random
+        return FilePath(bytes: pattern(for: name).prefix + padded.utf8 + ".tmp".utf8)
+    }
+}

@@ -1,0 +1,149 @@
+import CLinux
+import Glibc
+
+/// Threads for calls that block: file reads, fsync, hashing, `poll(2)`. The cooperative pool has one thread per core and
+/// must never wait in the kernel.
+///
+/// Jobs start in the order they came. Threads start when there is work for them and then stay until `shutdown`, or until
+/// the last reference to the pool goes. A task that runs with the pool as its preferred executor
+/// (`withTaskExecutorPreference`) stays on its threads across awaits, and so do the child tasks it starts.
+package final class BlockingPool: TaskExecutor, Sendable {
+    private let queue: JobQueue
+
+    /// `name` is what `top -H` shows, cut to 15 bytes. A pool of one thread is a home for one loop.
+    package init(name: String, threads: Int) { queue = JobQueue(name: name, threads: max(1, threads)) }
+
+    deinit { queue.close() }
+
+    /// Runs `body` on a thread of the pool, waiting for a free one if need be. Does not react to cancellation: `body` must.
+    package func run<Value: Sendable, Failure: Error>(
+        _ body: @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await withTaskExecutorPreference(self) { () async throws(Failure) in try body() }
+    }
+
+    /// Lets the threads end once the queue is empty, and returns at once; for any thread. Work that comes later is still
+    /// done: a task that hops back to the pool must not hang.
+    package func shutdown() { queue.close() }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let queued = JobQueue.Entry(job: UnownedJob(job), pool: self)
+        // Only when the system gives no thread at all: late is better than never.
+        if !queue.append(queued) { queued.run() }
+    }
+}
+
+/// First in, first out, for detached threads that sleep on a condition.
+///
+/// Unchecked, because the condition of pthreads has no counterpart in `Synchronization`: `state` is only touched
+/// between `lock` and `unlock` of `mutex`.
+private final class JobQueue: @unchecked Sendable {
+    /// A job holds its pool, so that the pool lives until the job has returned.
+    struct Entry: Sendable {
+        let job: UnownedJob
+        let pool: BlockingPool
+
+        func run() { job.runSynchronously(on: pool.asUnownedTaskExecutor()) }
+    }
+
+    private struct State {
+        var entries: [Entry] = []
+        var head = 0
+        var threads = 0
+        var idle = 0
+        var isClosed = false
+
+        var waiting: Int { entries.count - head }
+
+        mutating func takeFirst() -> Entry? {
+            guard head < entries.count else { return nil }
+            defer {
+                head += 1
+                if head == entries.count || head > 1024 {
+                    entries.removeFirst(head)
+                    head = 0
+                }
+            }
+            return entries[head]
+        }
+    }
+
+    private let name: String
+    private let limit: Int
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var state = State()
+
+    init(name: String, threads: Int) {
+        self.name = name
+        limit = threads
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    /// False when no thread runs and none could be started; the entry is then not queued.
+    func append(_ entry: Entry) -> Bool {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        if state.idle <= state.waiting, state.threads < limit {
+            if startThread() { state.threads += 1 } else if state.threads == 0 { return false }
+        }
+        state.entries.append(entry)
+        pthread_cond_signal(condition)
+        return true
+    }
+
+    func close() {
+        pthread_mutex_lock(mutex)
+        state.isClosed = true
+        pthread_cond_broadcast(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// The next job, waiting for one; nil when the calling thread shall end.
+    private func next() -> Entry? {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while true {
+            if let entry = state.takeFirst() { return entry }
+            if state.isClosed {
+                state.threads -= 1
+                return nil
+            }
+            state.idle += 1
+            pthread_cond_wait(condition, mutex)
+            state.idle -= 1
+        }
+    }
+
+    private func startThread() -> Bool {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        pthread_attr_setstacksize(&attributes, 512 << 10)
+        pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
+        let context = Unmanaged.passRetained(self)
+        var thread = pthread_t()
+        let code = pthread_create(
+            &thread, &attributes,
+            { context in
+                guard let context else { return nil }
+                Unmanaged<JobQueue>.fromOpaque(context).takeRetainedValue().work()
+                return nil
+            }, context.toOpaque())
+        if code != 0 { context.release() }
+        return code == 0
+    }
+
+    private func work() {
+        inlet_name_thread(name)
+        while let entry = next() { entry.run() }
+    }
+}

@@ -1,0 +1,81 @@
+import CLinux
+import Glibc
+package import SystemPackage
+
+/// What this process is, and what it asks of the kernel for itself.
+package enum ProcessSetup {
+    /// A capability of capabilities(7), by its bit.
+    package enum Capability: Int, Sendable {
+        /// Leases on files of other users: the writer check.
+        case lease = 28
+    }
+
+    /// Must be called before the first thread starts: `SIGIO` comes when a writer opens a file during the writer check,
+    /// `SIGPIPE` when a peer goes, and the default of both ends the process.
+    package static func ignoreSignals() {
+        signal(SIGIO, SIG_IGN)
+        signal(SIGPIPE, SIG_IGN)
+    }
+
+    /// Raises the soft limit of open descriptors to the hard one, and returns the limit that then holds.
+    @discardableResult
+    package static func raiseDescriptorLimit() -> UInt64 {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return UInt64(limit.rlim_cur)
+    }
+
+    /// Secrets are in this process's memory, and shall not be on the disk after a crash.
+    package static func disableCoreDumps() {
+        var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+    }
+
+    /// The effective user, by which the kernel judges access.
+    package static var userID: UInt32 { geteuid() }
+
+    package static var processID: Int32 { getpid() }
+
+    /// Whether the process has the capability in effect, from `/proc/self/status`.
+    package static func hasCapability(_ capability: Capability) -> Bool {
+        guard let text = statusField("CapEff"), let bits = UInt64(text, radix: 16) else { return false }
+        return bits >> capability.rawValue & 1 == 1
+    }
+
+    /// The largest resident size so far, in bytes (`VmHWM`); 0 where `/proc` does not say.
+    package static var peakResidentBytes: Int64 {
+        guard let kibibytes = statusField("VmHWM")?.split(separator: " ").first else { return 0 }
+        return (Int64(kibibytes) ?? 0) * 1024
+    }
+
+    package static var hostName: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "localhost" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The value of an environment variable; nil when it is not set.
+    package static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    /// The user's home from `HOME`, or else from the user database; nil where neither says.
+    package static var homeDirectory: FilePath? {
+        if let home = environment("HOME"), home.hasPrefix("/") { return FilePath(home) }
+        guard let entry = getpwuid(geteuid()), let home = entry.pointee.pw_dir else { return nil }
+        return FilePath(platformString: home)
+    }
+
+    /// Ends the process at once (`_exit(2)`): no handlers, no flushing.
+    package static func exitNow(_ code: Int32) -> Never { _exit(code) }
+
+    private static func statusField(_ name: String) -> Substring? {
+        guard let bytes = try? DurableFile.read("/proc/self/status", limit: 64 << 10) else { return nil }
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix(name + ":") {
+            let value = line.dropFirst(name.count + 1)
+            return value.drop { $0 == " " || $0 == "\t" }
+        }
+        return nil
+    }
+}

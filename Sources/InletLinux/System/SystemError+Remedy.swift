@@ -1,0 +1,65 @@
+import Glibc
+import SystemPackage
+
+extension SystemError {
+    /// What a person can do, without a full stop; nil where the cause says it all.
+    package var remedy: String? {
+        switch refusal {
+        case .notRegular: "only regular files are taken; remove it or name it in 'ignore'"
+        case .tooLarge: "check that this is the right file"
+        case nil: watchRemedy ?? spaceRemedy ?? accessRemedy ?? otherRemedy
+        }
+    }
+
+    private var watchRemedy: String? {
+        switch (call, code) {
+        case ("inotify_add_watch", .noSpace):
+            "raise the limit: sysctl fs.inotify.max_user_watches=1048576 (and keep it in /etc/sysctl.d), or use mode: poll"
+        case ("inotify_init1", .tooManyOpenFiles):
+            "raise the limit: sysctl fs.inotify.max_user_instances=1024 (and keep it in /etc/sysctl.d)"
+        default: nil
+        }
+    }
+
+    private var spaceRemedy: String? {
+        switch code {
+        case .noSpace: "free space on that file system"
+        case .diskQuotaExceeded: "raise the quota of user \(getuid()) or remove files"
+        case .tooManyOpenFiles: "raise LimitNOFILE of the service (ulimit -n) or lower the number of connections"
+        case .tooManyOpenFilesInSystem: "raise the limit: sysctl fs.file-max"
+        case .noMemory: "free memory or raise MemoryMax of the service"
+        case .fileTooLarge: "the file system cannot hold a file of that size"
+        default: nil
+        }
+    }
+
+    private var accessRemedy: String? {
+        switch code {
+        case .permissionDenied: "check that user \(getuid()) may \(deed)"
+        case .notPermitted: "check the owner and the attributes (lsattr) of the file and its folder"
+        case .readOnlyFileSystem: "mount the file system for writing, or choose another folder"
+        default: nil
+        }
+    }
+
+    private var otherRemedy: String? {
+        switch code {
+        case .ioError: "the device reports errors: look at dmesg and at the disk's health"
+        case .fileNameTooLong: "shorten the name; most file systems take 255 bytes"
+        case .improperLink: "the two folders are on different file systems"
+        case .tooManySymbolicLinkLevels: "it is a symlink, and symlinks are not followed"
+        case .staleNFSFileHandle: "the file is gone from the server, or the share must be mounted again"
+        case .fileExists where call == "rename": "nothing was overwritten; remove or rename the one that is there"
+        default: nil
+        }
+    }
+
+    private var deed: String {
+        switch call {
+        case "open", "read", "stat", "statfs": "read it"
+        case "opendir", "getdents", "inotify_add_watch": "list that folder"
+        case "create", "mkdir", "rename", "link", "unlink": "write to that folder"
+        default: "do that"
+        }
+    }
+}

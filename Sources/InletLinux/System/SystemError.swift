@@ -1,0 +1,77 @@
+import Glibc
+import InletCore
+package import SystemPackage
+
+/// A system call that failed: which one, on what, why, and what a person can do about it.
+package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What was wrong where the kernel had no complaint of its own.
+    package enum Refusal: Sendable, Hashable {
+        /// A symlink, FIFO, socket, device or folder where only a regular file is taken.
+        case notRegular
+        /// A file above the limit that the caller gave to `DurableFile.read`, in bytes.
+        case tooLarge(limit: Int)
+    }
+
+    /// The call by its manual page's name, e.g. `open`.
+    package var call: String
+    /// The file it was made on, if there was one.
+    package var path: FilePath?
+    /// The second file of `rename` and `link`.
+    package var target: FilePath?
+    package var code: Errno
+    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL` or `EFBIG`.
+    package var refusal: Refusal?
+
+    package init(
+        call: String, path: FilePath? = nil, target: FilePath? = nil, code: Errno, refusal: Refusal? = nil
+    ) {
+        self.call = call
+        self.path = path
+        self.target = target
+        self.code = code
+        self.refusal = refusal
+    }
+
+    /// The error of the call that returned just now on this thread.
+    static func last(_ call: String, _ path: FilePath? = nil, target: FilePath? = nil) -> SystemError {
+        SystemError(call: call, path: path, target: target, code: Errno(rawValue: errno))
+    }
+
+    /// `open /srv/x: Permission denied; check that user 998 may read it`; names are escaped for terminals and logs.
+    package var description: String {
+        var text = call
+        if let path { text += " \(path.display)" }
+        if let target { text += " to \(target.display)" }
+        text += ": \(cause)"
+        if let remedy { text += "; \(remedy)" }
+        return text
+    }
+
+    private var cause: String {
+        switch refusal {
+        case .notRegular: "not a regular file"
+        case .tooLarge(let limit): "larger than \(limit) bytes"
+        case nil: code.description
+        }
+    }
+}
+
+extension SystemError {
+    /// Nothing is at that path (`ENOENT`, `ENOTDIR`).
+    package var isMissing: Bool { code == .noSuchFileOrDirectory || code == .notDirectory }
+
+    /// The disk or the quota is full (`ENOSPC`, `EDQUOT`), except for inotify's `ENOSPC`, which means its watch limit.
+    package var isFull: Bool { !isWatchLimit && (code == .noSpace || code == .diskQuotaExceeded) }
+
+    /// The kernel's limit of inotify watches for this user is reached.
+    package var isWatchLimit: Bool { call == "inotify_add_watch" && code == .noSpace }
+
+    /// Not allowed (`EACCES`, `EPERM`).
+    package var isPermission: Bool { code == .permissionDenied || code == .notPermitted }
+
+    /// Something has that name already (`EEXIST`).
+    package var isTaken: Bool { code == .fileExists }
+
+    /// The file is a symlink, FIFO, socket, device or folder.
+    package var isNotRegular: Bool { refusal == .notRegular }
+}

@@ -1,0 +1,59 @@
+import Glibc
+package import SystemPackage
+
+/// The kernel's news about watched folders: an owner of one inotify descriptor. For one thread at a time.
+package struct Inotify: ~Copyable, Sendable {
+    private let descriptor: Descriptor
+
+    /// Throws `EMFILE` with the sysctl to raise when this user has too many instances.
+    package init() throws(SystemError) {
+        descriptor = Descriptor(
+            owning: try SystemCall.result("inotify_init1") { inotify_init1(CInt(IN_NONBLOCK | IN_CLOEXEC)) })
+    }
+
+    /// Watches a folder (not what is below it) and returns the watch's number; a folder that is watched already, under
+    /// whatever name, gives the same number again. Symlinks are not followed. Throws `isWatchLimit` when the user has no
+    /// watches left, `isMissing` for a path that is no folder.
+    package func add(_ directory: FilePath) throws(SystemError) -> Int32 {
+        let mask: InotifyRecord.Mask = [.watched, .manners]
+        return try SystemCall.result("inotify_add_watch", directory) {
+            directory.withPlatformString { inotify_add_watch(descriptor.number, $0, mask.rawValue) }
+        }
+    }
+
+    /// Ends a watch; one that the kernel ended already is no error. Records that wait may still name it.
+    package func remove(_ watch: Int32) { inotify_rm_watch(descriptor.number, watch) }
+
+    /// The records that wait, up to 64 KiB of them; empty when there are none. Does not block.
+    package func read() throws(SystemError) -> [InotifyRecord] {
+        let number = descriptor.number
+        return try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { (buffer) throws(SystemError) in
+            do throws(SystemError) {
+                let count = try SystemCall.result("read") { Glibc.read(number, buffer.baseAddress, buffer.count) }
+                return Self.parse(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            } catch where error.code == .resourceTemporarilyUnavailable {
+                return []
+            }
+        }
+    }
+
+    /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). A wake-up is taken: the
+    /// next wait blocks again.
+    package func wait(until deadline: ContinuousClock.Instant?, waker: Waker) throws(SystemError) -> WaitOutcome {
+        let ready = try Poll.wait(descriptor.number, waker.number, until: deadline)
+        if ready.second { waker.drain() }
+        return WaitOutcome(isReadable: ready.first, isWoken: ready.second)
+    }
+}
+
+/// Why a wait ended; neither is set when the deadline passed.
+package struct WaitOutcome: Sendable, Hashable {
+    package var isReadable: Bool
+    package var isWoken: Bool
+    package var isTimedOut: Bool { !isReadable && !isWoken }
+
+    package init(isReadable: Bool, isWoken: Bool) {
+        self.isReadable = isReadable
+        self.isWoken = isWoken
+    }
+}

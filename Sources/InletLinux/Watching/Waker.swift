@@ -1,0 +1,63 @@
+import CLinux
+import Glibc
+
+/// Ends the blocking wait of a loop on another thread (eventfd(2)). Wake-ups that nobody waited for are kept as one.
+package final class Waker: Sendable {
+    private let descriptor: Descriptor
+
+    package init() throws(SystemError) {
+        descriptor = Descriptor(
+            owning: try SystemCall.result("eventfd") { eventfd(0, CInt(EFD_NONBLOCK | EFD_CLOEXEC)) })
+    }
+
+    var number: CInt { descriptor.number }
+
+    /// Ends the wait that is going on, or else the next one. Never blocks; for any thread.
+    package func wake() {
+        var one: UInt64 = 1
+        // EAGAIN means that the counter is full, and so that a wake-up waits already.
+        _ = write(descriptor.number, &one, 8)
+    }
+
+    /// Forgets a wake-up that waits.
+    package func drain() {
+        var count: UInt64 = 0
+        _ = read(descriptor.number, &count, 8)
+    }
+
+    /// Blocks until woken (true) or `deadline` has passed (false); nil: no deadline. The wake-up is taken.
+    package func wait(until deadline: ContinuousClock.Instant?) throws(SystemError) -> Bool {
+        let isWoken = try Poll.wait(descriptor.number, -1, until: deadline).first
+        if isWoken { drain() }
+        return isWoken
+    }
+}
+
+/// `poll(2)` for one or two descriptors with a deadline of the continuous clock.
+enum Poll {
+    /// Which of the two can be read; neither when the deadline passed. A negative number is left out.
+    static func wait(
+        _ first: CInt, _ second: CInt, until deadline: ContinuousClock.Instant?
+    ) throws(SystemError) -> (first: Bool, second: Bool) {
+        var requests = [
+            pollfd(fd: first, events: Int16(POLLIN), revents: 0), pollfd(fd: second, events: Int16(POLLIN), revents: 0),
+        ]
+        while true {
+            let ready = poll(&requests, 2, timeout(until: deadline))
+            if ready > 0 { return (requests[0].revents != 0, requests[1].revents != 0) }
+            if ready == 0, let deadline, ContinuousClock.now >= deadline { return (false, false) }
+            if ready < 0, errno != EINTR { throw SystemError.last("poll") }
+        }
+    }
+
+    // Rounded up, or the last millisecond would be spent spinning. One wait is an hour at most: `poll` does not count
+    // the time of a suspend, the clock does.
+    private static func timeout(until deadline: ContinuousClock.Instant?) -> CInt {
+        guard let deadline else { return -1 }
+        let left = ContinuousClock.now.duration(to: deadline)
+        if left <= .zero { return 0 }
+        if left >= .seconds(3600) { return 3_600_000 }
+        let (seconds, attoseconds) = left.components
+        return CInt(seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    }
+}

@@ -1,0 +1,90 @@
+package import InletCore
+package import InletLinux
+internal import InletTransfer
+
+/// Where files go: the one seam of Inlet with many implementations. This comment is the contract;
+/// `PipelineContractTests` runs it over every implementation.
+///
+/// `deliver` makes the bytes of `source` visible under `order.key`, whole or not at all, and returns only with a proof.
+/// * The key, the media type and the fields were frozen at admission: every attempt uses the same ones, and delivering
+///   twice leaves one object.
+/// * The source is read through the given descriptor, by offset, and never held in memory.
+/// * Before anything becomes visible the source must still be what `order.source` says; otherwise `.sourceChanged` or
+///   `.sourceGone` is thrown, and then nothing is visible under the key.
+/// * What the next attempt needs is put in the checkpoint *before* the step that it remembers is relied upon.
+/// * Cancelling the task ends the attempt within 200 ms. Its checkpoint stays; `abandon` removes what it left.
+/// * When `attempt.isStopping` turns true, no new step begins; running ones may end; then `.cancelled` is thrown.
+/// * A different file that is under the key already is never overwritten where the destination can tell.
+/// * Errors carry their verdict; an error without one is a defect.
+package protocol Pipeline: Sendable {
+    /// Delivers, or goes on with an earlier attempt at the same order.
+    func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome
+
+    /// Removes what attempts at `order` left at the destination. Idempotent: nothing left is success.
+    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError)
+
+    /// Whether the destination answers and takes our credentials; leaves nothing behind.
+    /// - Returns: what it said, in a few words.
+    func probe() async throws(DeliveryError) -> String
+}
+
+/// How an attempt ended without an error.
+package enum DeliveryOutcome: Sendable, Equatable {
+    case delivered(Proof)
+    /// The destination works on it; come back then. The worker is free meanwhile.
+    case waiting(until: WallTime)
+}
+
+/// What an attempt is given beside the file and the order.
+package struct Attempt: Sendable {
+    package let checkpoint: CheckpointLog
+    /// Counts the bytes that went out, for progress.
+    let meter = TransferMeter()
+    /// True once the agent is stopping.
+    package let isStopping: @Sendable () -> Bool
+
+    package init(checkpoint: CheckpointLog, isStopping: @escaping @Sendable () -> Bool) {
+        self.checkpoint = checkpoint
+        self.isStopping = isStopping
+    }
+
+    /// Bytes that have left for the destination so far.
+    package var bytesSent: Int64 { meter.bytesSent }
+}
+
+/// The durable notes of one delivery, kept by the journal between attempts.
+package struct CheckpointLog: Sendable {
+    /// The notes as they were when the attempt began.
+    package let entries: [String: [UInt8]]
+    private let write: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
+    private let erase: @Sendable () async throws(DeliveryError) -> Void
+
+    package init(
+        entries: [String: [UInt8]], write: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void,
+        erase: @escaping @Sendable () async throws(DeliveryError) -> Void
+    ) {
+        self.entries = entries
+        self.write = write
+        self.erase = erase
+    }
+
+    /// Adds or replaces notes; durable when it returns.
+    package func put(_ entries: [String: [UInt8]]) async throws(DeliveryError) { try await write(entries) }
+
+    /// Forgets all notes.
+    package func clear() async throws(DeliveryError) { try await erase() }
+}
+
+/// A configured destination: its pipeline, and how much of it may run at once.
+package struct Destination: Sendable {
+    package var name: String
+    package var type: String
+    package var pipeline: any Pipeline
+    /// Files larger than this take a worker; others share `connections`.
+    package var smallLimit: Int64
+    package var connections: Int
+    /// Big transfers to this destination at once; nil = as many as there are workers.
+    package var maxInFlight: Int?
+}

@@ -1,0 +1,56 @@
+package import InletCore
+package import InletLinux
+internal import InletTransfer
+internal import Synchronization
+internal import SystemPackage
+
+/// Makes pipelines from settings. A new destination type is one folder beside this file, and one line in `make` and `types`.
+package final class PipelineFactory: Sendable {
+    /// Every destination type this version knows, with its keys.
+    package static let types: [DestinationType] = [R2Settings.type, FolderSettings.type]
+
+    /// Where hashing and copying happen.
+    private let pool: BlockingPool
+    private let userAgent: String
+    /// One client, and so one set of connections, for each set of trusted certificates.
+    private let clients = Mutex<[Trust: HTTPClient]>([:])
+
+    package init(pool: BlockingPool, userAgent: String) {
+        self.pool = pool
+        self.userAgent = userAgent
+    }
+
+    /// - Throws: `SettingFault` naming the key whose value this destination cannot use.
+    package func make(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
+        switch destination.type {
+        case R2Settings.type.name:
+            let settings = try R2Settings(destination.values)
+            let pipeline = R2Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
+            return Destination(
+                name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
+                connections: settings.connections, maxInFlight: settings.maxInFlight)
+        case FolderSettings.type.name:
+            let settings = FolderSettings(destination.values)
+            return Destination(
+                name: destination.name, type: destination.type,
+                pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
+                maxInFlight: nil)
+        default:
+            throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
+        }
+    }
+
+    private func client(_ trust: Trust) -> HTTPClient {
+        clients.withLock { clients in
+            if let known = clients[trust] { return known }
+            let client = HTTPClient(trust: trust, userAgent: userAgent)
+            clients[trust] = client
+            return client
+        }
+    }
+
+    /// Ends every connection; transfers that still run fail as cancelled.
+    package func shutdown() {
+        for client in clients.withLock({ $0.values.map { $0 } }) { client.shutdown() }
+    }
+}

@@ -1,0 +1,135 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// One attempt at a multipart upload: open or go on, send what is missing in parallel, compose, prove.
+struct MultipartUpload: Sendable {
+    let api: SpiralAPI
+    let sender: PartSender
+    let order: DeliveryOrder
+    let attempt: Attempt
+
+    func deliver() async throws(DeliveryError) -> Proof {
+        var record = try await open()
+        if !record.isCompleting {
+            do {
+                try await sendMissing(&record)
+                try SourceGuard.check(sender.source, order)
+            } catch {
+                throw try await concluding(error, record)
+            }
+            try await attempt.checkpoint.put([UploadRecord.completingName: []])
+        }
+        return try await UploadCompletion(api: api, order: order, attempt: attempt).complete(record)
+    }
+
+    /// The journaled upload if it can go on, or a new one.
+    private func open() async throws(DeliveryError) -> UploadRecord {
+        if let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
+            if record.isCompleting || !record.missing.contains(where: { hasExpired(record, $0) }) { return record }
+            // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
+            try? await api.abort(id: record.upload.id, key: record.upload.key)
+        }
+        let plan = PartPlan(fileSize: order.source.size, configured: api.settings.partSize)
+        let upload = try await api.create(order, count: plan.count)
+        let record = UploadRecord(upload: upload, plan: plan)
+        for url in upload.partURLs { _ = try api.checked(url) }
+        try await attempt.checkpoint.clear()
+        try await attempt.checkpoint.put(kept(UploadRecord.openingName, note { try record.openingNote }))
+        return record
+    }
+
+    private func hasExpired(_ record: UploadRecord, _ number: Int) -> Bool {
+        guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
+        return PresignedLife.hasExpired(url, now: .now) ?? false
+    }
+
+    /// A note for the new upload, with the count of expiries, which outlives uploads.
+    private func kept(_ name: String, _ note: [UInt8]) -> [String: [UInt8]] {
+        var notes = [name: note]
+        notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
+        return notes
+    }
+
+    private func note(_ encode: () throws -> [UInt8]) throws(DeliveryError) -> [UInt8] {
+        do {
+            return try encode()
+        } catch {
+            throw DeliveryError(.giveUp, .internalFault, "the checkpoint cannot be encoded: \(error)")
+        }
+    }
+
+    private typealias PartResult = Result<(Int, UploadRecord.ProvedPart), DeliveryError>
+
+    /// Sends the missing parts, `parallel_parts` at a time. The first failure lets no new part begin and ends the others.
+    private func sendMissing(_ record: inout UploadRecord) async throws(DeliveryError) {
+        var waiting = record.missing[...]
+        let opened = record
+        var failure: DeliveryError?
+        let proved = await withTaskGroup(of: PartResult.self) { group in
+            var proved: [Int: UploadRecord.ProvedPart] = [:]
+            for _ in 0..<api.settings.parallelParts {
+                if let number = waiting.popFirst() { group.addTask { await send(number, of: opened) } }
+            }
+            for await result in group {
+                switch result {
+                case .success(let (number, part)):
+                    proved[number] = part
+                    if failure == nil, attempt.isStopping() { failure = .stopping }
+                    if failure == nil, let next = waiting.popFirst() {
+                        group.addTask { await send(next, of: opened) }
+                    }
+                case .failure(let error):
+                    if failure == nil || failure?.verdict == .cancelled { failure = error }
+                    if error.verdict != .cancelled { group.cancelAll() }
+                }
+            }
+            return proved
+        }
+        record.parts.merge(proved) { _, new in new }
+        if let failure, !record.missing.isEmpty { throw failure }
+    }
+
+    private func send(_ number: Int, of record: UploadRecord) async -> PartResult {
+        do throws(DeliveryError) {
+            let range = record.plan.range(number)
+            let part = try await sender.send(
+                range, to: try api.checked(record.upload.partURLs[number - 1]),
+                what: "part \(number) of \(record.plan.count)")
+            try SourceGuard.check(sender.source, order)
+            try await attempt.checkpoint.put([
+                UploadRecord.partName(number): try note { try UploadRecord.note(part) }
+            ])
+            return .success((number, part))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// What a failed attempt means for the upload: it stays for the next attempt, unless its URLs or itself are gone.
+    private func concluding(_ error: DeliveryError, _ record: UploadRecord) async throws(DeliveryError) -> DeliveryError {
+        switch error.code {
+        case .urlExpired:
+            let count = (attempt.checkpoint.entries[UploadRecord.expiryName]?.first ?? 0) &+ 1
+            try? await api.abort(id: record.upload.id, key: record.upload.key)
+            try await attempt.checkpoint.clear()
+            try await attempt.checkpoint.put([UploadRecord.expiryName: [count]])
+            guard count >= 2 else { return error }
+            return DeliveryError(
+                .retry(after: nil), .uplinkTooSlow,
+                "\(error.reason), \(count) times in a row: the uplink is too slow for the life of these URLs; "
+                    + "lower parallel_parts, or have the API sign them for longer")
+        case .uploadGone, .corrupted, .sourceChanged, .sourceGone:
+            try? await api.abort(id: record.upload.id, key: record.upload.key)
+            try await attempt.checkpoint.clear()
+            return error
+        default:
+            return error
+        }
+    }
+}
+
+extension DeliveryError {
+    static let stopping = DeliveryError(.cancelled, .cancelled, "the agent is stopping; the upload goes on at its next start")
+}

@@ -1,0 +1,82 @@
+package import InletCore
+package import InletLinux
+package import InletTransfer
+
+/// Delivers to Cloudflare R2 through the Spiral Storage API: presigned multipart uploads that survive a restart, and a
+/// single presigned PUT for small files where the dialect has one.
+package struct R2Pipeline: Pipeline {
+    private let settings: R2Settings
+    private let api: SpiralAPI
+    private let hashing: BlockingPool
+
+    /// Files up to this many bytes go by single PUT in dialect v1, as its clients do.
+    static let singleLimit: Int64 = 5 << 20
+
+    package init(settings: R2Settings, client: HTTPClient, hashing: BlockingPool) {
+        self.settings = settings
+        self.hashing = hashing
+        api = SpiralAPI(settings: settings, client: client)
+    }
+
+    package func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        try SourceGuard.check(source, order)
+        let sender = PartSender(api: api, source: source, order: order, meter: attempt.meter, hashing: hashing)
+        if settings.dialect == .v1, order.source.size <= Self.singleLimit {
+            return .delivered(try await SinglePut(api: api, sender: sender).deliver(order))
+        }
+        let upload = MultipartUpload(api: api, sender: sender, order: order, attempt: attempt)
+        return .delivered(try await upload.deliver())
+    }
+
+    package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
+        guard let upload = UploadRecord.identity(checkpoint) else { return }
+        try await api.abort(id: upload.id, key: upload.key)
+    }
+
+    /// Opens an upload of one part and drops it again.
+    package func probe() async throws(DeliveryError) -> String {
+        let order = DeliveryOrder(
+            id: 0, destination: "", key: ".inlet-check", mediaType: "application/octet-stream", fields: [:],
+            source: FileIdentity(size: 0, modified: 0, changed: 0, inode: 0, device: 0))
+        let upload = try await api.create(order, count: 1)
+        try await api.abort(id: upload.id, key: upload.key)
+        return "\(settings.api.redacted) answers, dialect \(settings.dialect.rawValue)"
+    }
+}
+
+/// A small file in one request to a presigned URL (dialect v1).
+struct SinglePut: Sendable {
+    let api: SpiralAPI
+    let sender: PartSender
+
+    func deliver(_ order: DeliveryOrder) async throws(DeliveryError) -> Proof {
+        let url = try api.checked(try await api.presign(order))
+        let part = try await sender.send(
+            0..<order.source.size, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
+            headers: [("Content-Type", order.mediaType)])
+        let md5 = part.md5.flatMap { Digest(.md5, hex: $0) }
+        return Proof(
+            key: order.key, size: order.source.size, method: md5 == nil ? .size : .md5Parts,
+            content: md5.map { ContentHash(digest: $0, partSize: nil) }, etag: ETagJudge.bare(part.etag),
+            url: api.publicLocation(order.key, answered: nil))
+    }
+}
+
+extension SpiralAPI {
+    /// Holds a URL that the server sent to the rules of URLs from servers.
+    func checked(_ text: String) throws(DeliveryError) -> HTTPURL {
+        do {
+            return try HTTPURL(text, rules: .sentByServer(at: settings.api, allowHTTP: settings.allowHTTP))
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+
+    /// Where people find the object: below `public_url`, or where the store said, without any signature.
+    func publicLocation(_ key: String, answered: String?) -> String? {
+        if let base = settings.publicURL { return base.appending(path: key).text }
+        return answered.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
+    }
+}

@@ -1,0 +1,130 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// The control calls of the Spiral Storage API, in the configured dialect. Every call is one request, never retried here.
+struct SpiralAPI: Sendable {
+    let settings: R2Settings
+    let client: HTTPClient
+
+    /// An upload that the store has opened for us.
+    struct Upload: Sendable, Equatable, Codable {
+        var id: String
+        /// The key as the store knows it.
+        var key: String
+        /// The presigned URL of part n at index n-1. They are secrets until they expire.
+        var partURLs: [String]
+    }
+
+    private var base: String { settings.dialect == .v1 ? "v1/multipart" : "r2/multipart" }
+
+    /// Opens an upload of `count` parts.
+    /// - Throws: `badPartList` unless exactly the parts 1...count have one URL each.
+    func create(_ order: DeliveryOrder, count: Int) async throws(DeliveryError) -> Upload {
+        let message =
+            settings.dialect == .seed
+            ? SpiralMessages.Create(key: order.key, partCount: count)
+            : SpiralMessages.Create(key: order.key, contentType: order.mediaType, parts: count)
+        let what = "creating the upload at \(settings.api.redacted)"
+        let response = try await post("\(base)/create", message, what, answerLimit: 64 << 10 + count * 4096)
+        let created: SpiralMessages.Created = try parse(response, what)
+        let parts = (created.partURLs ?? created.parts ?? []).sorted { $0.number < $1.number }
+        guard parts.map(\.number) == Array(1...count), !created.uploadID.isEmpty else {
+            throw DeliveryError(
+                .giveUp, .badPartList,
+                "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
+                    + "numbered \(parts.first?.number ?? 0) to \(parts.last?.number ?? 0)")
+        }
+        return Upload(id: created.uploadID, key: created.key ?? order.key, partURLs: parts.map(\.url))
+    }
+
+    /// Composes the object. - Returns: where the store says it is, if it does.
+    func complete(_ upload: Upload, etags: [String]) async throws(DeliveryError) -> String? {
+        let parts = etags.enumerated().map { SpiralMessages.Part(number: $0.offset + 1, etag: $0.element) }
+        let what = "completing the upload at \(settings.api.redacted)"
+        let message = SpiralMessages.Complete(key: upload.key, uploadID: upload.id, parts: parts)
+        let completed: SpiralMessages.Completed = try parse(
+            try await post("\(base)/complete", message, what, deadline: .seconds(300)), what)
+        guard let url = completed.objectURL ?? completed.url else {
+            if completed.key != nil { return nil }
+            throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer has neither a URL nor a key")
+        }
+        return url
+    }
+
+    /// Drops an upload and its parts. An upload that is not there counts as dropped.
+    func abort(id: String, key: String) async throws(DeliveryError) {
+        let what = "aborting an upload at \(settings.api.redacted)"
+        do {
+            _ = try await post("\(base)/abort", SpiralMessages.Complete(key: key, uploadID: id), what)
+        } catch where error.code == .notFound {
+            return
+        }
+    }
+
+    /// A presigned PUT for a small file (dialect v1).
+    func presign(_ order: DeliveryOrder) async throws(DeliveryError) -> String {
+        let what = "asking for an upload URL at \(settings.api.redacted)"
+        let message = SpiralMessages.Presign(key: order.key, contentType: order.mediaType)
+        let location: SpiralMessages.Location = try parse(try await post("v1/presign/upload", message, what), what)
+        return location.url
+    }
+
+    /// A presigned GET of an object (dialect v1); nil when the store has no such key.
+    func objectURL(_ key: String) async throws(DeliveryError) -> String? {
+        let what = "looking up an object at \(settings.api.redacted)"
+        let request = HTTPRequest(
+            "GET", settings.api.appending(path: "v1/objects/url/\(key)"), headers: headers)
+        let response = try await send(request)
+        if response.status == 404 { return nil }
+        guard (200..<300).contains(response.status) else {
+            throw DeliveryError(response, what, secretsMatter: true, now: .now)
+        }
+        let location: SpiralMessages.Location = try parse(response, what)
+        return location.url
+    }
+
+    private var headers: HTTPFields {
+        var headers: HTTPFields = [("Accept", "application/json")]
+        if settings.dialect == .v1, let key = settings.apiKey { headers.append(("X-API-Key", key.reveal())) }
+        return headers
+    }
+
+    private func post(
+        _ path: String, _ message: some Encodable, _ what: String, answerLimit: Int = 1 << 20,
+        deadline: Duration = .seconds(60)
+    ) async throws(DeliveryError) -> HTTPResponse {
+        let body: [UInt8]
+        do {
+            body = try SpiralMessages.encode(message)
+        } catch {
+            throw DeliveryError(.giveUp, .internalFault, "\(what): the request cannot be encoded: \(error)")
+        }
+        let request = HTTPRequest(
+            "POST", settings.api.appending(path: path), headers: headers + [("Content-Type", "application/json")], body: .bytes(body), answerLimit: answerLimit,
+            answerDeadline: deadline)
+        let response = try await send(request)
+        guard (200..<300).contains(response.status) else {
+            throw DeliveryError(response, what, secretsMatter: true, now: .now)
+        }
+        return response
+    }
+
+    func send(_ request: HTTPRequest, meter: TransferMeter? = nil) async throws(DeliveryError) -> HTTPResponse {
+        do {
+            return try await client.send(request, meter: meter)
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+
+    private func parse<Message: Decodable>(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> Message {
+        do {
+            return try SpiralMessages.decode(response.body)
+        } catch {
+            throw DeliveryError(
+                .retry(after: nil), .badAnswer,
+                "\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(response.body))")
+        }
+    }
+}

@@ -1,0 +1,60 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// What went wrong on the way, in the agent's terms: one place for the rules of `peers`' status codes.
+extension DeliveryError {
+    /// A request that got no usable answer.
+    init(_ error: TransferError) {
+        let verdict: Verdict =
+            switch error.code {
+            case .cancelled: .cancelled
+            case .sourceChanged: .sourceChanged
+            case .insecureURL, .forbiddenURL: .giveUp
+            default: error.isOutage ? .outage(after: nil) : .retry(after: nil)
+            }
+        self.init(verdict, error.code, error.reason)
+    }
+
+    /// A local file that could not be read.
+    init(reading error: SystemError) {
+        if error.isMissing {
+            self.init(.sourceGone, .sourceGone, "\(error)")
+        } else {
+            self.init(.retry(after: nil), .sourceUnreadable, "\(error)")
+        }
+    }
+
+    /// An answer that is not a success.
+    ///
+    /// - Parameters:
+    ///   - what: the step, e.g. `creating the upload at api.example`.
+    ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
+    init(_ response: HTTPResponse, _ what: String, secretsMatter: Bool, now: WallTime) {
+        let said = Self.excerpt(response.body)
+        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let after = response.retryAfter(now: now)
+        switch response.status {
+        case 300..<400:
+            self.init(.giveUp, .redirected, "\(text) (a redirect, which is never followed; correct the address)")
+        case 401 where secretsMatter, 403 where secretsMatter:
+            self.init(.credentials, .unauthorized, "\(text); check this destination's credentials")
+        case 404, 410: self.init(.retry(after: after), .notFound, text)
+        case 408: self.init(.retry(after: after), .timedOut, text)
+        case 409: self.init(.giveUp, .conflict, text)
+        case 413: self.init(.giveUp, .tooLarge, text)
+        case 429: self.init(.retry(after: after), .throttled, text)
+        case 502, 503, 504: self.init(.outage(after: after), .serverError, text)
+        case 500...: self.init(.retry(after: after), .serverError, text)
+        case 401, 403: self.init(.retry(after: after), .unauthorized, text)
+        default: self.init(.giveUp, .badRequest, text)
+        }
+    }
+
+    /// The beginning of an answer's text, made safe to print and without URLs, which may be presigned.
+    static func excerpt(_ body: [UInt8]) -> String {
+        let text = DisplayText.escape(body.prefix(300))
+        let words = text.split(separator: " ").map { $0.contains("://") ? "[URL]" : String($0) }
+        return String(words.joined(separator: " ").prefix(200))
+    }
+}

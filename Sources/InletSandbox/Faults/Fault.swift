@@ -1,0 +1,89 @@
+/// One thing that shall go wrong: what, at which operation, how often.
+package struct Fault: Sendable {
+    package var action: FaultAction
+    /// nil = at any.
+    package var operation: SpiralOperation?
+    /// Only at the part of this number; nil = at any part.
+    package var part: Int?
+    /// How many times it happens; nil = until cleared.
+    package var times: Int?
+    /// How likely it happens where it could, by the plan's seed.
+    package var probability: Double
+
+    package init(
+        _ action: FaultAction, at operation: SpiralOperation? = nil, part: Int? = nil, times: Int? = 1,
+        probability: Double = 1
+    ) {
+        self.action = action
+        self.operation = operation
+        self.part = part
+        self.times = times
+        self.probability = probability
+    }
+}
+
+/// How it goes wrong.
+package enum FaultAction: Sendable, Hashable {
+    package enum WrongETag: Sendable, Hashable {
+        /// Another value each time: what a corrupted body looks like.
+        case random
+        /// The same value for the same bytes: what a store looks like whose ETags are not MD5 (SSE-KMS).
+        /// `complete` accepts either, because the store remembers what it told.
+        case constant
+    }
+    package enum PartURLs: Sendable, Hashable {
+        /// The last one is left out.
+        case fewer
+        /// One that was not asked for is added.
+        case more
+        /// Numbers count from 0.
+        case renumbered
+        /// All have this scheme and host instead, e.g. `http://storage.example` or `https://203.0.113.7`.
+        case origin(String)
+    }
+
+    /// The body is read and thrown away, then this status is answered, with `Retry-After: retryAfter` (seconds).
+    case status(Int, retryAfter: Int? = nil)
+    /// The socket is closed once this many bytes of the request body were read, or at its end.
+    case reset(afterBytes: Int)
+    /// The request is read and never answered.
+    case stall
+    /// A good head, then one byte of the answer a second, without end.
+    case drip
+    /// A good head, then bytes as fast as they go, without end.
+    case endlessAnswer
+    /// 200 and random bytes that call themselves JSON.
+    case garbage
+    /// 200 and a web page, as a captive portal or a proxy answers.
+    case html
+    /// The part is stored, the answer has no ETag.
+    case missingETag
+    /// The part is stored, the answer has an ETag that is not its MD5.
+    case wrongETag(WrongETag)
+    /// 307 to this address.
+    case redirect(to: String)
+    /// `create` answers a list of part URLs that is not the one asked for.
+    case partURLs(PartURLs)
+    /// The URLs in the answer have a lifetime of 0 seconds: 403 at their first use.
+    case expiredURLs
+    /// The work is done, then the socket is closed instead of an answer.
+    case loseAnswer
+    /// The request body is read at this many bytes a second.
+    case slowRead(bytesPerSecond: Int)
+    /// The request is handled after this time.
+    case delay(Duration)
+}
+
+/// What goes wrong from the start on.
+package struct FaultPlan: Sendable {
+    package var faults: [Fault]
+    /// Decides everything that is random: two runs with one seed and the same order of requests are the same.
+    package var seed: UInt64
+
+    package init(_ faults: [Fault] = [], seed: UInt64 = 1) {
+        self.faults = faults
+        self.seed = seed
+    }
+
+    package static let none = FaultPlan()
+}

@@ -1,0 +1,78 @@
+import NIOCore
+import Synchronization
+
+/// The switchboard of faults: tests add and clear while the sandbox runs.
+package final class Faults: Sendable {
+    private struct State {
+        var waiting: [Fault]
+        var injected: [Fault] = []
+        var random: SplitMix64
+    }
+
+    private let state: Mutex<State>
+    let held = HeldConnections()
+
+    init(_ plan: FaultPlan) {
+        state = Mutex(State(waiting: plan.faults, random: SplitMix64(state: plan.seed)))
+    }
+
+    /// Faults are tried in the order in which they were added; one request meets one of them.
+    package func add(_ faults: Fault...) {
+        state.withLock { $0.waiting += faults }
+    }
+
+    /// Nothing goes wrong from here on; connections that meet a fault at this moment are closed.
+    package func clear() {
+        state.withLock { $0.waiting = [] }
+        held.closeAll()
+    }
+
+    /// How many requests met a fault.
+    package var injected: Int { state.withLock { $0.injected.count } }
+
+    /// How many requests met a fault at `operation`, whatever it was registered for.
+    package func injected(at operation: SpiralOperation) -> Int {
+        state.withLock { $0.injected.count { $0.operation == operation } }
+    }
+
+    /// Takes the fault that a request on `channel` meets, and counts it; `held.remove` when the request has ended.
+    func next(at operation: SpiralOperation, part: Int?, on channel: any Channel) -> FaultAction? {
+        state.withLock { state in
+            for index in state.waiting.indices {
+                let fault = state.waiting[index]
+                guard fault.operation ?? operation == operation, fault.part == nil || fault.part == part else {
+                    continue
+                }
+                guard fault.probability >= 1 || state.random.fraction() < fault.probability else { continue }
+                if let times = fault.times {
+                    state.waiting[index].times = times - 1
+                    if times <= 1 { state.waiting.remove(at: index) }
+                }
+                state.injected.append(Fault(fault.action, at: operation, part: part))
+                held.add(channel)
+                return fault.action
+            }
+            return nil
+        }
+    }
+
+    func randomBytes(_ count: Int) -> [UInt8] {
+        state.withLock { state in (0..<count).map { _ in UInt8(truncatingIfNeeded: state.random.next()) } }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, good enough to choose faults and fill garbage.
+struct SplitMix64: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// In 0..<1.
+    mutating func fraction() -> Double { Double(next() >> 11) / Double(1 << 53) }
+}

@@ -1,0 +1,28 @@
+import Crypto
+import Foundation
+import InletCore
+import SystemPackage
+
+/// The sandbox's own signing key: made once, kept in `signing.key` (mode 0600) so that URLs outlive a restart.
+enum SigningSecret {
+    static func load(from root: FilePath) throws -> Secret {
+        let path = root.appending("signing.key")
+        if let text = try? String(contentsOfFile: path.string, encoding: .utf8), text.count == 64 {
+            return Secret(text)
+        }
+        let text = SymmetricKey(size: .bits256).withUnsafeBytes { $0.hex }
+        let draft = root.appending("signing.key.\(UUID().uuidString)")
+        let file = try FileDescriptor.open(
+            draft, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
+        _ = try file.closeAfter { try file.writeAll(text.utf8) }
+        try FileMove.rename(draft, to: path)
+        return Secret(text)
+    }
+
+    /// Compares without telling by its time where the texts differ: codes under a fresh key are compared, not the texts.
+    static func areEqual(_ left: String, _ right: String) -> Bool {
+        let key = SymmetricKey(size: .bits256)
+        return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)
+            == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
+    }
+}

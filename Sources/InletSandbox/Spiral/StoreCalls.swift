@@ -1,0 +1,124 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import InletCore
+import SystemPackage
+
+import struct NIOCore.ByteBuffer
+
+/// The store's own calls: bodies in through presigned PUTs, objects out.
+struct StoreCalls: Sendable {
+    let store: ObjectStore
+    let faults: Faults
+
+    func part(_ number: Int, upload: String, key: String, _ body: inout IncomingBody, fault: FaultAction?) async throws
+        -> Response
+    {
+        let key = try ObjectKey(key)
+        try store.checkPart(number, upload: upload, key: key)
+        var file = try IncomingFile(in: store.folders.incoming)
+        try await receive(&body, into: &file)
+        let etag = self.etag(of: file.hash.finish().md5, fault: fault)
+        try store.keepPart(number, upload: upload, etag: etag, file)
+        return tagged("\"\(etag)\"", fault: fault)
+    }
+
+    /// `contentType` is covered by the signature, so it is the one that was presigned.
+    func single(_ key: String, contentType: String?, _ body: inout IncomingBody, fault: FaultAction?) async throws
+        -> Response
+    {
+        let key = try ObjectKey(key)
+        var file = try IncomingFile(in: store.folders.incoming)
+        try await receive(&body, into: &file)
+        let object = try store.keepSingle(key, contentType: contentType ?? "application/octet-stream", file)
+        return tagged("\"\(etag(of: object.md5.bytes, fault: fault))\"", fault: fault)
+    }
+
+    /// The object or the range asked for; the body is left out for HEAD.
+    func read(_ key: String, _ request: Request) throws -> Response {
+        let object = try store.object(ObjectKey(key))
+        var headers: HTTPFields = [
+            .contentType: object.contentType, .eTag: object.etag, .acceptRanges: "bytes",
+        ]
+        guard let range = ByteRange(header: request.headers[.range], size: object.size) else {
+            headers[.contentRange] = "bytes */\(object.size)"
+            return Response(status: .rangeNotSatisfiable, headers: headers)
+        }
+        headers[.contentLength] = String(range.count)
+        if range.isPartial { headers[.contentRange] = "bytes \(range.first)-\(range.end - 1)/\(object.size)" }
+        let status: HTTPResponse.Status = range.isPartial ? .partialContent : .ok
+        guard request.method == .get, range.count > 0 else { return Response(status: status, headers: headers) }
+        return Response(status: status, headers: headers, body: FileBody.slice(range, of: object.path))
+    }
+
+    private func receive(_ body: inout IncomingBody, into file: inout IncomingFile) async throws {
+        guard body.expected != nil else { throw StoreError.missingLength }
+        while let chunk = try await body.next() { try file.write(chunk) }
+    }
+
+    private func etag(of md5: [UInt8], fault: FaultAction?) -> String {
+        switch fault {
+        case .wrongETag(.random): faults.randomBytes(16).hex
+        case .wrongETag(.constant): ContentHash.md5(md5).hex
+        default: md5.hex
+        }
+    }
+
+    private func tagged(_ etag: String, fault: FaultAction?) -> Response {
+        Response(status: .ok, headers: fault == .missingETag ? [:] : [.eTag: etag])
+    }
+}
+
+/// One `Range` of bytes (RFC 9110, section 14.1.2).
+struct ByteRange: Sendable, Equatable {
+    var first: Int64
+    /// One past the last.
+    var end: Int64
+    var isPartial: Bool
+    var count: Int64 { end - first }
+
+    /// The whole where no header, or one that is not a single range of bytes, is given; nil when it lies outside.
+    init?(header: String?, size: Int64) {
+        self.init(first: 0, end: size, isPartial: false)
+        guard let header, header.hasPrefix("bytes="), !header.contains(",") else { return }
+        let ends = header.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2 else { return }
+        switch (Int64(ends[0]), Int64(ends[1])) {
+        case (let from?, let to) where ends[1].isEmpty || to != nil:
+            if let to, to < from { return }
+            guard from < size else { return nil }
+            self.init(first: from, end: min(to.map { $0 == .max ? $0 : $0 + 1 } ?? size, size), isPartial: true)
+        case (nil, let last?) where ends[0].isEmpty:
+            guard last > 0, size > 0 else { return nil }
+            self.init(first: max(size - last, 0), end: size, isPartial: true)
+        default: return
+        }
+    }
+
+    private init(first: Int64, end: Int64, isPartial: Bool) {
+        (self.first, self.end, self.isPartial) = (first, end, isPartial)
+    }
+}
+
+/// A slice of a file as an answer's body, 256 KiB in memory at a time.
+enum FileBody {
+    static func slice(_ range: ByteRange, of path: FilePath) -> ResponseBody {
+        ResponseBody(contentLength: Int(range.count)) { writer in
+            let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+            defer { try? file.close() }
+            var offset = range.first
+            while offset < range.end {
+                var chunk = ByteBuffer()
+                let wanted = Int(min(range.end - offset, 1 << 18))
+                let count = try chunk.writeWithUnsafeMutableBytes(minimumWritableBytes: wanted) { space in
+                    try file.read(
+                        fromAbsoluteOffset: offset, into: UnsafeMutableRawBufferPointer(rebasing: space[..<wanted]))
+                }
+                guard count > 0 else { throw ConnectionDropped() }
+                offset += Int64(count)
+                try await writer.write(chunk)
+            }
+            try await writer.finish(nil)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+package import InletCore
+package import SystemPackage
+
+/// An object that the sandbox keeps, as a test or the demo may look at it.
+package struct StoredObject: Sendable, Hashable {
+    package var key: String
+    /// Length in bytes.
+    package var size: Int64
+    /// Of the whole content, computed by the sandbox from the bytes it stored.
+    package var md5: Digest
+    package var sha256: Digest
+    /// As S3 gives it, with its quotes: the MD5, or for N parts the MD5 of the parts' MD5s and `-N`.
+    package var etag: String
+    package var contentType: String
+    /// The file that holds the bytes.
+    package var path: FilePath
+    /// How many times this key was completed or put; more than 1 means that somebody sent it again.
+    package var versions: Int
+}
+
+/// What is kept of an object beside its bytes: one JSON file below `records/`.
+struct ObjectRecord: Codable, Sendable {
+    var key: String
+    var size: Int64
+    var md5: Digest
+    var sha256: Digest
+    var etag: String
+    var contentType: String
+    var versions: Int
+}
+
+/// An upload that was created and is not yet completed or aborted: `upload.json` in its folder.
+struct UploadRecord: Codable, Sendable {
+    var id: String
+    var key: String
+    var contentType: String
+    var partCount: Int
+}
+
+/// One stored part of an open upload.
+struct StoredPart: Sendable {
+    var number: Int
+    /// As told to the client, without quotes; a fault may have made it something else than the MD5.
+    var etag: String
+    var size: Int64
+    var file: FilePath
+}
+
+/// A part as the client lists it when it completes an upload.
+struct ListedPart: Sendable {
+    var number: Int
+    var etag: String
+
+    /// The bare value: clients send it with and without quotes, or as a weak tag.
+    var bareETag: String {
+        let value = etag.hasPrefix("W/") ? etag.dropFirst(2) : etag[...]
+        return value.filter { $0 != "\"" }.lowercased()
+    }
+}

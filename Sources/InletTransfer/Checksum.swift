@@ -1,0 +1,79 @@
+package import InletCore
+package import InletLinux
+
+import protocol Crypto.HashFunction
+import enum Crypto.Insecure
+import struct Crypto.SHA256
+
+/// Checksums of bytes and of files. Files are read on a blocking thread through one buffer.
+package enum Checksum {
+    private static let bufferSize = 256 * 1024
+
+    package static func md5(_ bytes: some Sequence<UInt8>) -> Digest {
+        digest(.md5, Insecure.MD5.self, Array(bytes))
+    }
+
+    package static func sha256(_ bytes: some Sequence<UInt8>) -> Digest {
+        digest(.sha256, SHA256.self, Array(bytes))
+    }
+
+    /// The MD5 of `length` bytes from `offset`.
+    ///
+    /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
+    ///   task's cancellation.
+    package static func md5(
+        of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool
+    ) async throws(TransferError) -> Digest {
+        try await pool.run { () throws(TransferError) in
+            try read(.md5, Insecure.MD5.self, source, offset, length)
+        }
+    }
+
+    /// The SHA-256 of all that the file held when it was opened; throws as `md5(of:)` does.
+    package static func sha256(of source: SourceFile, on pool: BlockingPool) async throws(TransferError) -> Digest {
+        try await pool.run { () throws(TransferError) in
+            try read(.sha256, SHA256.self, source, 0, source.opened.size)
+        }
+    }
+
+    private static func digest<Hash: HashFunction>(
+        _ algorithm: Digest.Algorithm, _: Hash.Type, _ bytes: [UInt8]
+    ) -> Digest {
+        Digest(algorithm, Hash.hash(data: bytes))
+    }
+
+    private static func read<Hash: HashFunction>(
+        _ algorithm: Digest.Algorithm, _: Hash.Type, _ source: SourceFile, _ offset: Int64, _ length: Int64
+    ) throws(TransferError) -> Digest {
+        var hash = Hash()
+        var rest = length
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
+        defer { buffer.deallocate() }
+        source.adviseSequential(offset: offset, length: min(length, 16 << 20))
+        while rest > 0 {
+            if Task.isCancelled { throw error(.cancelled, source, "the checksum was cancelled") }
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(bufferSize)))])
+            let count = try fill(room, from: source, at: offset + length - rest)
+            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: room[..<count]))
+            rest -= Int64(count)
+        }
+        return Digest(algorithm, hash.finalize())
+    }
+
+    private static func fill(
+        _ room: UnsafeMutableRawBufferPointer, from source: SourceFile, at offset: Int64
+    ) throws(TransferError) -> Int {
+        let count: Int
+        do throws(SystemError) {
+            count = try source.read(into: room, at: offset)
+        } catch { throw Self.error(.sourceUnreadable, source, "\(error)") }
+        guard count > 0 else {
+            throw error(.sourceChanged, source, "the file ended at byte \(offset): it has been cut")
+        }
+        return count
+    }
+
+    private static func error(_ code: ErrorCode, _ source: SourceFile, _ why: String) -> TransferError {
+        TransferError(code, "\(source.path.display): \(why)", isOutage: false)
+    }
+}

@@ -1,0 +1,57 @@
+import CCurl
+
+/// Owner of one `CURL` and of what libcurl expects to outlive it. Used by one thread at a time.
+///
+/// Setters after a failed one do nothing, so that `setUp` is looked at once, at the end.
+final class CurlEasy {
+    let handle: UnsafeMutableRawPointer
+    /// The first failure of a setter.
+    private(set) var setUp = CURLE_OK
+    private var fields: UnsafeMutablePointer<curl_slist>?
+    private let message: UnsafeMutablePointer<CChar>
+
+    /// nil when memory is out.
+    init?() {
+        guard let handle = curl_easy_init() else { return nil }
+        self.handle = handle
+        message = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        note(inlet_curl_set_error_buffer(handle, message))
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(fields)
+        message.deallocate()
+    }
+
+    func set(_ option: CURLoption, _ value: Int) { note(inlet_curl_set_long(handle, option, value)) }
+    func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
+    func set(_ option: CURLoption, _ value: String) { note(inlet_curl_set_string(handle, option, value)) }
+    func set(_ option: CURLoption, offset: Int64) { note(inlet_curl_set_offset(handle, option, curl_off_t(offset))) }
+    func set(_ option: CURLoption, path: UnsafePointer<CChar>) { note(inlet_curl_set_string(handle, option, path)) }
+    func note(_ code: CURLcode) { if setUp == CURLE_OK { setUp = code } }
+
+    /// Adds one line to the request's header.
+    func add(field: String) {
+        guard let longer = curl_slist_append(fields, field) else { return note(CURLE_OUT_OF_MEMORY) }
+        fields = longer
+    }
+
+    /// Hands the added lines over.
+    func setFields() { note(inlet_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)) }
+
+    /// libcurl's own sentence on the failure, or its general text for `code`.
+    func detail(_ code: CURLcode) -> String {
+        message[0] == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: message)
+    }
+
+    /// Status of the answer so far; 0 before there is one.
+    var status: Int { Int(inlet_curl_status(handle)) }
+
+    /// Whether the connection stands and the request may be on its way.
+    var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }
+
+    /// Bytes in the kernel that the peer has not acknowledged; 0 where that is not known.
+    var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
+}

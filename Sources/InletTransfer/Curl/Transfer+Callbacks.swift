@@ -1,0 +1,97 @@
+import CCurl
+import InletCore
+import InletLinux
+
+/// What libcurl calls while a transfer runs, on the loop's thread. The context is the unretained `Transfer`, which its
+/// loop keeps until the handle is removed.
+extension Transfer {
+    func setCallbacks() {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        easy.note(
+            inlet_curl_set_callbacks(easy.handle, context, Self.takeBody, Self.takeHeader, Self.takeProgress))
+        if request.hasBody { easy.note(inlet_curl_set_upload(easy.handle, context, Self.giveBody, Self.rewind)) }
+    }
+
+    private static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+        context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static let takeBody: curl_write_callback = { bytes, _, count, context in
+        guard let transfer = from(context), let bytes else { return 0 }
+        transfer.deadlines.answerMoved(at: .now)
+        let piece = UnsafeRawBufferPointer(start: bytes, count: count)
+        if transfer.answer.take(body: piece) { return count }
+        transfer.refuseAnswer("its body is larger than \(transfer.request.answerLimit) bytes")
+        return 0
+    }
+
+    private static let takeHeader: curl_write_callback = { bytes, _, count, context in
+        guard let transfer = from(context), let bytes else { return 0 }
+        if transfer.answer.take(line: UnsafeRawBufferPointer(start: bytes, count: count)) {
+            // curl stops sending then, or what it still sends has been refused already.
+            if transfer.answer.status >= 300 { transfer.deadlines.bodyEnded(at: .now) }
+            transfer.deadlines.answerMoved(at: .now)
+            return count
+        }
+        transfer.refuseAnswer(
+            "its header has more than \(AnswerBuffer.fieldLimit) fields or \(AnswerBuffer.headerLimit) bytes")
+        return 0
+    }
+
+    private static let takeProgress: curl_xferinfo_callback = { context, _, received, _, sent in
+        from(context)?.progress(sent: Int64(sent), received: Int64(received), now: .now)
+        return 0
+    }
+
+    private static let giveBody: curl_read_callback = { buffer, size, count, context in
+        guard let transfer = from(context), let buffer else { return Int(CURL_READFUNC_ABORT) }
+        let room = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
+        return transfer.read(into: room) ?? Int(CURL_READFUNC_ABORT)
+    }
+
+    private static let rewind: curl_seek_callback = { context, offset, origin in
+        // curl only ever seeks from the start (0 is SEEK_SET).
+        guard let transfer = from(context), origin == 0, (0...transfer.request.body.length).contains(Int64(offset))
+        else { return CInt(CURL_SEEKFUNC_FAIL) }
+        transfer.position = Int64(offset)
+        return CInt(CURL_SEEKFUNC_OK)
+    }
+
+    /// The next bytes of the body, straight into curl's buffer; nil after a failure, which is kept.
+    private func read(into room: UnsafeMutableRawBufferPointer) -> Int? {
+        let count = Int(min(Int64(room.count), request.body.length - position))
+        guard count > 0 else { return 0 }
+        let target = UnsafeMutableRawBufferPointer(rebasing: room[..<count])
+        switch request.body {
+        case .none: return 0
+        case .bytes(let bytes):
+            target.copyBytes(from: bytes[Int(position)..<Int(position) + count])
+            position += Int64(count)
+            return count
+        case .slice(let source, let offset, _):
+            return read(source, at: offset + position, into: target)
+        }
+    }
+
+    private func read(_ source: SourceFile, at offset: Int64, into target: UnsafeMutableRawBufferPointer) -> Int? {
+        do throws(SystemError) {
+            let count = try source.read(into: target, at: offset)
+            guard count > 0 else {
+                let what = "\(source.path.display) ended at byte \(offset) while it was sent: it has been cut"
+                failure = TransferError(.sourceChanged, "\(request.label): \(what)", isOutage: false)
+                return nil
+            }
+            position += Int64(count)
+            return count
+        } catch {
+            failure = TransferError(.sourceUnreadable, "\(request.label): \(error)", isOutage: false)
+            return nil
+        }
+    }
+
+    private func refuseAnswer(_ why: String) {
+        failure = TransferError(
+            .answerTooLarge, "\(request.label): the answer was refused, \(why); check that the URL is the service's",
+            isOutage: false)
+    }
+}

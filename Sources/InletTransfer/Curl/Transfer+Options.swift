@@ -1,0 +1,87 @@
+import CCurl
+import InletCore
+import InletLinux
+package import SystemPackage
+
+/// Which certificates are trusted: the system's, and those of `caFile` (PEM) besides.
+package struct Trust: Sendable, Hashable {
+    package var caFile: FilePath?
+
+    package init(caFile: FilePath? = nil) { self.caFile = caFile }
+
+    package static let system = Trust()
+}
+
+/// What is the same for every request of a client.
+struct ClientOptions: Sendable {
+    var trust: Trust
+    var userAgent: String
+}
+
+extension Transfer {
+    /// Below this libcurl refuses a buffer for uploads; above, a system call moves enough to be cheap.
+    private static let uploadBuffer = 16 * 1024...512 * 1024
+
+    /// Tells curl everything about the request. `easy.setUp` holds the first refusal.
+    func configure(_ options: ClientOptions) {
+        setCallbacks()
+        setTarget()
+        setTrust(options.trust)
+        setMethodAndBody()
+        setFields()
+        easy.set(CURLOPT_USERAGENT, options.userAgent)
+        easy.set(CURLOPT_NOSIGNAL, true)
+        easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+        easy.set(CURLOPT_FOLLOWLOCATION, false)
+        easy.set(CURLOPT_TCP_NODELAY, true)
+        easy.set(CURLOPT_TCP_KEEPALIVE, true)
+        let connect = max(1, request.connectTimeout.milliseconds)
+        easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(connect))
+        easy.note(inlet_curl_leave_resolver(easy.handle))
+    }
+
+    private func setTarget() {
+        easy.note(inlet_curl_allow_http_only(easy.handle))
+        easy.set(CURLOPT_PATH_AS_IS, true)
+        easy.set(CURLOPT_URL, request.url.text)
+        // A proxy from the environment has no way back to this machine.
+        if request.url.isLoopback { easy.set(CURLOPT_NOPROXY, "*") }
+        request.unixSocket?.withPlatformString { easy.set(CURLOPT_UNIX_SOCKET_PATH, path: $0) }
+    }
+
+    /// `CURLOPT_CAINFO` takes one file, so `ca_file` takes the place of the system's bundle and the system's hashed
+    /// directory of the same certificates is named beside it.
+    private func setTrust(_ trust: Trust) {
+        easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        easy.set(CURLOPT_SSL_VERIFYPEER, true)
+        easy.set(CURLOPT_SSL_VERIFYHOST, 2)
+        guard let caFile = trust.caFile else { return }
+        caFile.withPlatformString { easy.set(CURLOPT_CAINFO, path: $0) }
+        easy.set(CURLOPT_CAPATH, "/etc/ssl/certs")
+    }
+
+    private func setMethodAndBody() {
+        if request.hasBody {
+            let length = request.body.length
+            easy.set(CURLOPT_INFILESIZE_LARGE, offset: length)
+            let buffer = min(max(Int(clamping: length), Self.uploadBuffer.lowerBound), Self.uploadBuffer.upperBound)
+            easy.set(CURLOPT_UPLOAD_BUFFERSIZE, buffer)
+            if case .slice(let source, let offset, _) = request.body {
+                source.adviseSequential(offset: offset, length: min(length, 16 << 20))
+            }
+        } else if request.method == "HEAD" {
+            return easy.set(CURLOPT_NOBODY, true)
+        }
+        easy.set(CURLOPT_CUSTOMREQUEST, request.method)
+    }
+
+    private func setFields() {
+        // curl would wait for "100 Continue" before a body; an empty value leaves the field out.
+        easy.add(field: "Expect:")
+        for (name, value) in request.headers {
+            // "Name:" would remove a field of curl's own; "Name;" sends it empty.
+            easy.add(field: value.isEmpty ? "\(name);" : "\(name): \(value)")
+        }
+        easy.setFields()
+    }
+}

@@ -1,0 +1,131 @@
+import CCurl
+import InletCore
+import InletLinux
+import Synchronization
+
+/// What a caller hands to a loop: the request, and the promise to resume it once.
+struct Submission: Sendable {
+    let request: HTTPRequest
+    let meter: TransferMeter?
+    let ticket: Ticket
+    let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
+
+    func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
+
+    var cancellation: TransferError {
+        TransferError(.cancelled, "\(request.label) was cancelled", isOutage: false)
+    }
+}
+
+/// Names one request to the loop, and remembers a cancellation that comes before the request does.
+final class Ticket: Sendable {
+    private let cancelled = Atomic<Bool>(false)
+
+    var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
+
+    func cancel() { cancelled.store(true, ordering: .releasing) }
+}
+
+/// One running request: curl's handle and what its callbacks gather. Belongs to the thread of its loop.
+final class Transfer {
+    typealias Instant = ContinuousClock.Instant
+
+    let submission: Submission
+    let easy: CurlEasy
+    var answer: AnswerBuffer
+    var deadlines: Deadlines
+    /// Why a callback made curl give up.
+    var failure: TransferError?
+    /// Next byte of the body to read, counted from the body's start.
+    var position: Int64 = 0
+    /// Bytes of the body that the socket has taken, as the meter knows it.
+    private(set) var counted: Int64 = 0
+    private var received: Int64 = 0
+    /// From here on curl's calls, which go on until the handle is removed, count for nothing.
+    private var isSettled = false
+    private var unacknowledged = 0
+
+    var request: HTTPRequest { submission.request }
+
+    init(_ submission: Submission, easy: CurlEasy, now: Instant) {
+        self.submission = submission
+        self.easy = easy
+        answer = AnswerBuffer(limit: submission.request.answerLimit)
+        deadlines = Deadlines(
+            stall: submission.request.stallTimeout, answer: submission.request.answerDeadline,
+            sendsBody: submission.request.body.length > 0, now: now)
+    }
+
+    /// Takes in curl's running totals.
+    func progress(sent: Int64, received: Int64, now: Instant) {
+        guard !isSettled else { return }
+        if sent != counted {
+            submission.meter?.add(sent - counted)
+            sent < counted ? deadlines.bodyRestarted(at: now) : deadlines.bodyMoved(at: now)
+            counted = sent
+            if sent >= request.body.length { deadlines.bodyEnded(at: now) }
+        }
+        if received != self.received {
+            self.received = received
+            deadlines.answerMoved(at: now)
+        }
+    }
+
+    /// The error that time alone has made certain, if any. Looks at the socket's send queue too: what the kernel has
+    /// taken is not yet what the peer has.
+    func overdue(at now: Instant) -> TransferError? {
+        guard easy.isConnected else {
+            deadlines.notConnected(at: now)
+            return nil
+        }
+        let queued = counted > 0 ? easy.unacknowledged : 0
+        if queued < unacknowledged { deadlines.bodyMoved(at: now) }
+        unacknowledged = queued
+        return deadlines.verdict(at: now).map(error)
+    }
+
+    /// What `code`, curl's last word, and the gathered answer come to.
+    func outcome(_ code: CURLcode) -> Result<HTTPResponse, TransferError> {
+        if let failure { return .failure(failure) }
+        let status = easy.status
+        let isWhole = counted >= request.body.length
+        switch code {
+        case CURLE_OK where status >= 300 || isWhole:
+            return .success(answer.response(status: status))
+        case CURLE_OK:
+            let what = "status \(status) came after \(counted) of \(request.body.length) bytes of the body"
+            return .failure(TransferError(.badAnswer, "\(request.label): \(what)", isOutage: false))
+        // A server that has refused the body early and hung up: its answer says more than the broken pipe.
+        case CURLE_SEND_ERROR where status >= 300 && answer.hasFields,
+            CURLE_RECV_ERROR where status >= 300 && answer.hasFields && !isWhole:
+            return .success(answer.response(status: status))
+        default:
+            return .failure(
+                CurlError.error(code, request.label, detail: easy.detail(code), answered: answer.hasBegun))
+        }
+    }
+
+    /// Answers the caller; called once, when the transfer has left the loop's books.
+    func settle(_ result: Result<HTTPResponse, TransferError>) {
+        if case .success(let response) = result, (200..<300).contains(response.status) {
+            submission.meter?.add(request.body.length - counted)
+        } else {
+            submission.meter?.add(-counted)
+        }
+        isSettled = true
+        submission.continuation.resume(returning: result)
+    }
+
+    private func error(_ verdict: Deadlines.Verdict) -> TransferError {
+        let sent = "\(counted) of \(request.body.length) bytes of the body were sent"
+        switch verdict {
+        case .stalled:
+            return TransferError(
+                .stalled, "\(request.label): no byte moved for \(request.stallTimeout); \(sent)", isOutage: true)
+        case .timedOut:
+            return TransferError(
+                .timedOut, "\(request.label): no whole answer within \(request.answerDeadline); \(sent)",
+                isOutage: !answer.hasBegun)
+        }
+    }
+}

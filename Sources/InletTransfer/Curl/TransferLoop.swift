@@ -1,0 +1,139 @@
+import CCurl
+import InletCore
+
+/// Runs transfers on one thread, with connections of its own.
+final class TransferLoop {
+    private let mailbox: TransferMailbox
+    private let multi: CurlMulti
+    private let options: ClientOptions
+    private let connectionsPerHost: Int
+    private var running: [UnsafeMutableRawPointer: Transfer] = [:]
+    /// Requests whose host has all the connections it may have, in their order.
+    private var waiting: [Submission] = []
+    private var connections: [String: Int] = [:]
+    private let clock = ContinuousClock()
+    private var lastLook = ContinuousClock.now
+
+    /// How often the kernel's send queues are looked at while transfers run.
+    private static let tick = Duration.seconds(1)
+
+    init(_ mailbox: TransferMailbox, options: ClientOptions, connectionsPerHost: Int) {
+        self.mailbox = mailbox
+        multi = mailbox.multi
+        self.options = options
+        self.connectionsPerHost = connectionsPerHost
+    }
+
+    /// Returns when the mailbox is closed and every request is answered.
+    func run() {
+        while true {
+            let (commands, isClosed) = mailbox.take()
+            for command in commands {
+                switch command {
+                case .add(let submission): waiting.append(submission)
+                case .cancel(let ticket): cancel { $0.ticket === ticket }
+                }
+            }
+            if isClosed { return cancel { _ in true } }
+            startWaiting()
+            multi.perform()
+            settleEnded()
+            settleOverdue()
+            multi.wait(atMost: nextLook.map { clock.now.duration(to: $0) })
+        }
+    }
+
+    /// nil when there is nothing to wait for but commands.
+    private var nextLook: ContinuousClock.Instant? {
+        running.values.map(\.deadlines.next).min().map { min(lastLook.advanced(by: Self.tick), $0) }
+    }
+
+    private func startWaiting() {
+        guard !waiting.isEmpty else { return }
+        var kept: [Submission] = []
+        for submission in waiting {
+            if submission.ticket.isCancelled {
+                answer(submission, submission.cancellation)
+            } else if connections[submission.destination, default: 0] >= connectionsPerHost {
+                kept.append(submission)
+            } else {
+                start(submission)
+            }
+        }
+        waiting = kept
+    }
+
+    private func start(_ submission: Submission) {
+        let label = submission.request.label
+        guard let easy = CurlEasy() else {
+            return answer(submission, TransferError(.internalFault, "\(label): memory is out", isOutage: false))
+        }
+        let transfer = Transfer(submission, easy: easy, now: clock.now)
+        transfer.configure(options)
+        guard easy.setUp == CURLE_OK, multi.add(easy) else {
+            let code = easy.setUp == CURLE_OK ? CURLE_FAILED_INIT : easy.setUp
+            return answer(submission, CurlError.error(code, label, detail: easy.detail(code), answered: false))
+        }
+        running[easy.handle] = transfer
+        connections[submission.destination, default: 0] += 1
+    }
+
+    private func settleEnded() {
+        var hasRoom = false
+        while let (handle, code) = multi.nextEnded() {
+            guard let transfer = running[handle] else { continue }
+            let outcome = transfer.outcome(code)
+            remove(transfer)
+            // Before the caller goes on: its next request shall find this loop, and its open connection, free.
+            mailbox.settled()
+            transfer.settle(outcome)
+            hasRoom = true
+        }
+        if hasRoom { startWaiting() }
+    }
+
+    private func settleOverdue() {
+        let now = clock.now
+        guard let nextLook, now >= nextLook else { return }
+        lastLook = now
+        for transfer in Array(running.values) {
+            if let error = transfer.overdue(at: now) { abandon(transfer, error) }
+        }
+    }
+
+    private func cancel(where isMeant: (Submission) -> Bool) {
+        for transfer in Array(running.values) where isMeant(transfer.submission) {
+            abandon(transfer, transfer.submission.cancellation)
+        }
+        for submission in waiting where isMeant(submission) { answer(submission, submission.cancellation) }
+        waiting.removeAll(where: isMeant)
+    }
+
+    /// Answers first: before 7.87 removing a handle may wait for a name look-up to end.
+    private func abandon(_ transfer: Transfer, _ error: TransferError) {
+        mailbox.settled()
+        transfer.settle(.failure(error))
+        remove(transfer)
+    }
+
+    private func remove(_ transfer: Transfer) {
+        running[transfer.easy.handle] = nil
+        multi.remove(transfer.easy)
+        let destination = transfer.submission.destination
+        let left = connections[destination, default: 1] - 1
+        connections[destination] = left > 0 ? left : nil
+    }
+
+    private func answer(_ submission: Submission, _ error: TransferError) {
+        mailbox.settled()
+        submission.fail(error)
+    }
+}
+
+extension Submission {
+    /// Requests that can share connections.
+    fileprivate var destination: String {
+        request.unixSocket.map { "unix:\($0.display)" }
+            ?? "\(request.url.scheme)://\(request.url.host):\(request.url.port)"
+    }
+}

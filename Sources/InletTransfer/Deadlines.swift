@@ -1,0 +1,66 @@
+/// When one running request has waited long enough. Decides only; the loop tells it what happened and acts on it.
+struct Deadlines {
+    typealias Instant = ContinuousClock.Instant
+
+    enum Verdict: Equatable {
+        /// Nothing moved for `stallTimeout`.
+        case stalled
+        /// The answer was not whole within `answerDeadline`.
+        case timedOut
+    }
+
+    private let stall: Duration
+    private let answer: Duration
+    private var lastMove: Instant
+    /// Since when only the answer is waited for; nil while the body is being sent.
+    private var bodyEnd: Instant?
+
+    init(stall: Duration, answer: Duration, sendsBody: Bool, now: Instant) {
+        self.stall = stall
+        self.answer = answer
+        lastMove = now
+        bodyEnd = sendsBody ? nil : now
+    }
+
+    var isSending: Bool { bodyEnd == nil }
+
+    /// The peer has taken bytes of the body.
+    mutating func bodyMoved(at now: Instant) {
+        lastMove = now
+        // Bytes that were still in the kernel when the last one was handed over.
+        if bodyEnd != nil { bodyEnd = now }
+    }
+
+    /// The last byte of the body was handed over, or the rest is not wanted.
+    mutating func bodyEnded(at now: Instant) {
+        guard bodyEnd == nil else { return }
+        bodyEnd = now
+        lastMove = now
+    }
+
+    /// curl starts the body anew on another connection.
+    mutating func bodyRestarted(at now: Instant) {
+        bodyEnd = nil
+        lastMove = now
+    }
+
+    /// Answer bytes came. While the body is being sent they do not count: a dripping answer would hide a stalled upload.
+    mutating func answerMoved(at now: Instant) { if !isSending { lastMove = now } }
+
+    /// There is no connection yet; connecting has a limit of its own.
+    mutating func notConnected(at now: Instant) {
+        lastMove = now
+        if bodyEnd != nil { bodyEnd = now }
+    }
+
+    /// The next moment at which there can be a verdict.
+    var next: Instant {
+        let stalled = lastMove.advanced(by: stall)
+        return bodyEnd.map { min(stalled, $0.advanced(by: answer)) } ?? stalled
+    }
+
+    func verdict(at now: Instant) -> Verdict? {
+        if let bodyEnd, now >= bodyEnd.advanced(by: answer) { return .timedOut }
+        return now >= lastMove.advanced(by: stall) ? .stalled : nil
+    }
+}

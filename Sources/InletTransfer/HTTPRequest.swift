@@ -1,0 +1,101 @@
+import InletCore
+package import InletLinux
+package import SystemPackage
+
+/// Header fields in their order.
+package typealias HTTPFields = [(name: String, value: String)]
+
+/// What a request carries; its length is always known and sent as Content-Length.
+package enum HTTPBody: Sendable {
+    case none
+    case bytes([UInt8])
+    /// `length` bytes of the open file from `offset`, read while they are sent.
+    case slice(SourceFile, offset: Int64, length: Int64)
+
+    package var length: Int64 {
+        switch self {
+        case .none: 0
+        case .bytes(let bytes): Int64(bytes.count)
+        case .slice(_, _, let length): length
+        }
+    }
+}
+
+/// One request. HTTP/1.1, no redirects, no `Expect: 100-continue`.
+package struct HTTPRequest: Sendable {
+    package var method: String
+    package var url: HTTPURL
+    /// Sent as they are; names and values that would break the framing are refused by `HTTPClient.send`.
+    package var headers: HTTPFields
+    package var body: HTTPBody
+    /// Largest answer body, in bytes.
+    package var answerLimit: Int
+    /// From the acknowledged end of the body (without one: from the start) to the end of the answer.
+    package var answerDeadline: Duration
+    /// How long no byte may move in either direction once connected.
+    package var stallTimeout: Duration
+    /// Name look-up, TCP and TLS together.
+    package var connectTimeout: Duration
+    /// Connects to this socket instead of the URL's host and port.
+    package var unixSocket: FilePath?
+
+    package init(
+        _ method: String, _ url: HTTPURL, headers: HTTPFields = [], body: HTTPBody = .none,
+        answerLimit: Int = 1 << 20, answerDeadline: Duration = .seconds(60), stallTimeout: Duration = .seconds(60),
+        connectTimeout: Duration = .seconds(10), unixSocket: FilePath? = nil
+    ) {
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+        self.answerLimit = answerLimit
+        self.answerDeadline = answerDeadline
+        self.stallTimeout = stallTimeout
+        self.connectTimeout = connectTimeout
+        self.unixSocket = unixSocket
+    }
+
+    /// `PUT https://host/path`, for error texts.
+    var label: String { "\(DisplayText.escape(method)) \(url.redacted)" }
+
+    /// Whether the method promises a body, so that an empty one still needs `Content-Length: 0`.
+    var hasBody: Bool {
+        if case .none = body { return ["PUT", "POST", "PATCH"].contains(method) }
+        return true
+    }
+
+    /// Refuses what would let data become protocol: RFC 9110 tokens for method and names, no CR, LF or NUL in values,
+    /// no framing fields besides our own.
+    func validate() throws(TransferError) {
+        guard Self.isToken(method) else { throw refusal("the method \(DisplayText.escape(method)) is no HTTP token") }
+        for (name, value) in headers {
+            let shown = DisplayText.escape(name)
+            guard Self.isToken(name) else { throw refusal("the header name \(shown) is no HTTP token") }
+            guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+                throw refusal("the value of header \(shown) holds a control character")
+            }
+            guard !["content-length", "transfer-encoding", "expect", "connection"].contains(name.lowercased()) else {
+                throw refusal("the header \(shown) is set by the client itself")
+            }
+        }
+        if case .slice(_, let offset, let length) = body, offset < 0 || length < 0 {
+            throw refusal("the body's offset or length is negative")
+        }
+    }
+
+    private func refusal(_ why: String) -> TransferError {
+        TransferError(.badRequest, "\(label) was not sent: \(why)", isOutage: false)
+    }
+
+    private static func isToken(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "a")...UInt8(ascii: "z"):
+                    true
+                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+                }
+            }
+    }
+}

@@ -1,0 +1,86 @@
+import InletCore
+
+/// An absolute http or https URL that has passed `URLRules`.
+///
+/// `text` may carry a presigned query, which is a credential: everything that prints shows `redacted` only.
+package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The whole URL, for the wire only.
+    package private(set) var text: String
+    /// `http` or `https`.
+    package let scheme: String
+    /// Lower case; an IPv6 literal stands without brackets.
+    package let host: String
+    package let port: UInt16
+    /// As it goes on the wire, percent-encoded.
+    package private(set) var path: String
+    private var query: String?
+    private let origin: String
+
+    /// Parses `text` and holds it to `rules`.
+    ///
+    /// - Throws: `.forbiddenURL` for what is no URL or names a place it must not, `.insecureURL` for http where it is
+    ///   not allowed.
+    package init(_ text: String, rules: URLRules) throws(TransferError) {
+        guard text.utf8.count <= 16_384, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }),
+            // curl would take "https:///name" for "https://name".
+            let slashes = text.firstRange(of: "://"), !text[slashes.upperBound...].hasPrefix("/"),
+            let parts = CurlURL(parsing: text), !parts.host.isEmpty
+        else { throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), "is not a URL that can be used") }
+        self.text = parts.text
+        scheme = parts.scheme
+        host = parts.host
+        port = parts.port
+        path = parts.path
+        query = parts.query
+        let bracketed = parts.host.contains(":") ? "[\(parts.host)]" : parts.host
+        origin = parts.scheme + "://" + bracketed + (parts.isDefaultPort ? "" : ":\(parts.port)")
+        try rules.check(self)
+    }
+
+    /// Scheme, host, port and path; no query, no fragment.
+    package var redacted: String { origin + path }
+
+    /// Whether the host is `localhost` or a loopback address.
+    package var isLoopback: Bool { HostScope(host) == .loopback }
+
+    package var description: String { redacted }
+    package var debugDescription: String { redacted }
+    package var customMirror: Mirror { Mirror(self, children: ["redacted": redacted]) }
+
+    /// The percent-decoded value of the first query item called `name`; empty when it has no `=`.
+    package func queryItem(_ name: String) -> String? {
+        for item in query?.split(separator: "&") ?? [] {
+            let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if Percent.decode(pair[0]) == name { return pair.count == 2 ? Percent.decode(pair[1]) : "" }
+        }
+        return nil
+    }
+
+    /// The URL with `path` below it, the slash between them made single. Every byte but RFC 3986's unreserved ones and
+    /// `/` is percent-encoded; the query stays.
+    package func appending(path suffix: String) -> HTTPURL {
+        var url = self
+        let base = path.hasSuffix("/") ? String(path.dropLast()) : path
+        url.path = base + "/" + Percent.encode(suffix.hasPrefix("/") ? suffix.dropFirst() : suffix[...], keeping: "/")
+        url.text = url.origin + url.path + (query.map { "?" + $0 } ?? "")
+        return url
+    }
+
+    /// The URL with one more query item, both sides percent-encoded.
+    package func appending(queryItem name: String, _ value: String) -> HTTPURL {
+        var url = self
+        let item = Percent.encode(name[...]) + "=" + Percent.encode(value[...])
+        let items = query.map { $0 + "&" + item } ?? item
+        url.query = items
+        url.text = url.origin + url.path + "?" + items
+        return url
+    }
+
+    /// The start of an unusable URL, up to where a secret could begin.
+    private static func excerpt(_ text: String) -> String {
+        let head = text.prefix { !"?#".contains($0) }
+        let authority = head.firstRange(of: "://").map { head[$0.upperBound...] } ?? head
+        guard authority.prefix(while: { $0 != "/" }).contains("@") else { return String(head.prefix(200)) }
+        return "a URL with a user name in it"
+    }
+}

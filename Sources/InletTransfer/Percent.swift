@@ -1,0 +1,36 @@
+/// Percent-encoding of RFC 3986, section 2.1.
+package enum Percent {
+    /// `text` with every UTF-8 byte but the unreserved ones and those of `kept` as `%HH`.
+    package static func encode(_ text: Substring, keeping kept: String = "") -> String {
+        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~\(kept)".utf8)
+        var bytes: [UInt8] = []
+        for byte in text.utf8 {
+            if plain.contains(byte) {
+                bytes.append(byte)
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                bytes += ((byte < 16 ? "%0" : "%") + digits).utf8
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// `text` with every `%HH` as its byte; what is no such triplet stays, bytes that are not UTF-8 become U+FFFD.
+    package static func decode(_ text: Substring) -> String {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), let high = digit(rest.first), let low = digit(rest.dropFirst().first) {
+                bytes.append(high << 4 | low)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8?) -> UInt8? {
+        byte.flatMap { Character(UnicodeScalar($0)).hexDigitValue }.map { UInt8($0) }
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import InletConfig
+import InletCore
+import SystemPackage
+import Testing
+
+/// What stands in the repository's `config/` folder works as it stands.
+struct ConfigFolderTests {
+    private static let folder = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("config")
+
+    private static let files = ["", "examples/"].flatMap { prefix in
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.appendingPathComponent(prefix).path)
+        return (names ?? []).filter { $0.hasSuffix(".yaml") }.sorted().map { prefix + $0 }
+    }
+
+    @Test(arguments: files)
+    func `a file of config loads, and could run`(name: String) throws {
+        let text = try String(contentsOf: Self.folder.appendingPathComponent(name), encoding: .utf8)
+        let settings = try parse(text, file: FilePath(name)).settings
+        #expect(!settings.watch.isEmpty && !settings.routes.isEmpty && !settings.destinations.isEmpty)
+    }
+
+    @Test func `the annotated file and three examples are there`() {
+        #expect(Self.files.contains("inlet.yaml"))
+        #expect(Self.files.count >= 4)
+    }
+
+    @Test func `the annotated file names every key`() throws {
+        let text = try String(contentsOf: Self.folder.appendingPathComponent("inlet.yaml"), encoding: .utf8)
+        let sections = [
+            KeyTables.top(types: standInTypes), KeyTables.log, KeyTables.limits, KeyTables.watch, KeyTables.route,
+            KeyTables.match, KeyTables.validate, KeyTables.retry,
+        ]
+        for key in (sections + standInTypes.map(\.keys)).joined() {
+            #expect(text.contains("\(key.name):"), "\(key.name)")
+        }
+    }
+
+    /// Destinations are left out: their tables belong to the pipelines, which this target does not see.
+    @Test func `the schema's file is what the tables generate`() throws {
+        let file = try Self.schema(try Data(contentsOf: Self.folder.appendingPathComponent("inlet.schema.json")))
+        let generated = try Self.schema(Data(ConfigSchema.json(types: standInTypes).utf8))
+        #expect(file == generated)
+    }
+
+    @Test func `the schema knows every destination type`() throws {
+        let text = ConfigSchema.json(types: standInTypes)
+        for type in standInTypes { #expect(text.contains("\"enum\": [\"\(type.name)\"]")) }
+        #expect(text == ConfigSchema.json(types: standInTypes))
+    }
+
+    private static func schema(_ data: Data) throws -> NSDictionary {
+        var root = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+        var properties = try #require(root["properties"] as? [String: Any])
+        var destinations = try #require(properties["destinations"] as? [String: Any])
+        destinations["additionalProperties"] = nil
+        properties["destinations"] = destinations
+        root["properties"] = properties
+        return root as NSDictionary
+    }
+}

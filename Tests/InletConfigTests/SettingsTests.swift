@@ -1,0 +1,110 @@
+import InletConfig
+import InletCore
+import SystemPackage
+import Testing
+
+/// What arrives in `Settings` from a file.
+struct SettingsTests {
+    @Test func `defaults of the tables equal those of the settings`() throws {
+        let text = """
+            destinations: { lib: { type: folder, path: /lib } }
+            watch: [{ path: /srv/drop }]
+            routes: [{ name: all, to: lib }]
+            """
+        let read = try parse(text).settings
+        let plain = Settings(stateDirectory: "/var/lib/inlet")
+        #expect(read.stateDirectory == plain.stateDirectory)
+        #expect(read.workers == plain.workers)
+        #expect(read.shutdownGrace == plain.shutdownGrace)
+        #expect(read.log == plain.log)
+        #expect(read.queueWarning == plain.queueWarning)
+        let watch = try #require(read.watch.first)
+        let standard = WatchSettings(path: "/srv/drop")
+        #expect(watch.path == standard.path && watch.recursive == standard.recursive)
+        #expect(watch.settle == standard.settle && watch.rescan == standard.rescan && watch.hold == standard.hold)
+        #expect(watch.existing == standard.existing && watch.ignore.isEmpty)
+        #expect(watch.archiveDirectory == standard.archiveDirectory)
+        #expect(watch.quarantineDirectory == standard.quarantineDirectory)
+        let route = try #require(read.routes.first)
+        #expect(route.key == .standard && route.to == ["lib"] && route.retry == RetryPolicy())
+        #expect(route.onSuccess == .keep && route.onFailure == .keep && route.settle == nil)
+        #expect(route.match.paths.isEmpty && route.match.extensions.isEmpty && route.validate == Validation())
+    }
+
+    @Test func `every form of every value is read`() throws {
+        let settings = try parse(String(decoding: try FixtureTests.content("good/forms.yaml"), as: UTF8.self)).settings
+        #expect(settings.stateDirectory == "/home/user/state")
+        #expect(settings.log.output == "/nowhere/logs/inlet.jsonl")
+        #expect(settings.destinations.map(\.name) == ["Zulu.2", "alpha"])
+        let values = try #require(settings.destinations.first?.values)
+        #expect(values.string("api") == "https://storage.example/v1")
+        #expect(values.secret("api_key")?.reveal() == "canary-spiral")
+        #expect(values.string("public_url") == "literal ${env:X} and $ alone")
+        #expect(values.string("ca_file") == "/nowhere/canary-value.pem")
+        #expect(values.boolean("allow_http") == true)
+        #expect(values.positions["api"] == SourcePosition(line: 9, column: 10))
+        #expect(settings.watch.map(\.path) == ["/home/user/drop", "/nowhere/drop"])
+        #expect(settings.watch[0].rescan == nil && settings.watch[0].settle == .zero)
+        #expect(settings.watch[0].archiveDirectory == "/srv/done")
+        #expect(settings.watch[1].ignore.map(\.text) == ["[!a]*.x", "done/"])
+    }
+
+    @Test func `routes are read whole and in order`() throws {
+        let settings = try parse(String(decoding: try FixtureTests.content("good/forms.yaml"), as: UTF8.self)).settings
+        let (first, second) = (settings.routes[0], settings.routes[1])
+        #expect(first.name == "first" && second.name == "second")
+        #expect(first.match.extensions == ["mp4", "mov"] && second.validate.extensions == ["mp4", "mov"])
+        #expect(first.to == ["alpha", "Zulu.2"] && second.to == ["alpha"])
+        #expect(first.key.text == "{category}/{name}")
+        #expect(first.with["on"]?.text == "storage.example {name}")
+        #expect(first.retry == RetryPolicy(attempts: 5, expire: nil))
+        #expect(first.settle == .seconds(90))
+        #expect(second.validate.minSize == 0 && second.validate.maxSize == 123_456_789)
+    }
+
+    @Test func `a file without watch, routes and destinations still loads`() throws {
+        let settings = try parse("workers: 3\ndestinations:\nwatch:\nroutes:\n").settings
+        #expect(settings.workers == 3)
+        #expect(settings.watch.isEmpty && settings.routes.isEmpty && settings.destinations.isEmpty)
+    }
+
+    @Test func `all errors are told at once and in the file's order`() {
+        let text = "workers: x\nlog: { level: y }\nroutes: [{ name: a, to: z }]\n"
+        let lines = complaints(text).split(separator: "\n").filter { $0.hasPrefix("inlet.yaml:") }
+        #expect(lines.map { $0.prefix(13) } == ["inlet.yaml:1:", "inlet.yaml:2:", "inlet.yaml:3:"])
+    }
+
+    @Test func `a value that is wrong by what its service knows is reported in the same form`() throws {
+        let config = try parse("destinations:\n  lib: { type: folder, path: /lib }\n")
+        let position = try #require(config.settings.destinations.first?.values.positions["path"])
+        let error = config.error(at: position, "no such folder")
+        let expected = "inlet.yaml:2:30: no such folder\n  lib: { type: folder, path: /lib }\n"
+        #expect(error.description == expected + String(repeating: " ", count: 29) + "^")
+    }
+
+    @Test(arguments: [
+        ([:], true, "/var/lib/inlet"), ([:], false, "/var/lib/inlet"),
+        (["HOME": "/home/a"], false, "/home/a/.local/state/inlet"), (["HOME": "/root"], true, "/var/lib/inlet"),
+        (["HOME": "/home/a", "XDG_STATE_HOME": "/state"], false, "/state/inlet"),
+        (["HOME": "/home/a", "XDG_STATE_HOME": "relative"], false, "/home/a/.local/state/inlet"),
+    ])
+    func `the state folder's default follows the XDG rules`(
+        environment: [String: String], isRoot: Bool, expected: String
+    ) {
+        let defaults = ConfigDefaults.standard(environment: environment, isRoot: isRoot, workingDirectory: "/")
+        #expect(defaults.stateDirectory.string == expected)
+    }
+
+    @Test func `a home is needed only where it is used`() {
+        let defaults = ConfigDefaults(stateDirectory: "/state", home: nil, workingDirectory: "/")
+        #expect(throws: Never.self) {
+            _ = try ConfigFile.parse(
+                text: "workers: 1", file: "a.yaml", types: standInTypes, environment: [:], defaults: defaults)
+        }
+        let error = #expect(throws: ConfigErrors.self) {
+            _ = try ConfigFile.parse(
+                text: "state_dir: ~/x", file: "a.yaml", types: standInTypes, environment: [:], defaults: defaults)
+        }
+        #expect(error?.description.hasPrefix("a.yaml:1:12: '~' needs HOME") == true)
+    }
+}

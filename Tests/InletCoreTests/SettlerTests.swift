@@ -1,0 +1,236 @@
+import InletCore
+import InletTestSupport
+import SystemPackage
+import Testing
+
+struct SettlerTests {
+    private static let start = ContinuousClock.now
+    private static let epoch = WallTime(milliseconds: 1_800_000_000_000)
+
+    private func at(_ seconds: Double) -> ContinuousClock.Instant { Self.start.advanced(by: .seconds(seconds)) }
+    private func wall(_ seconds: Double) -> WallTime { Self.epoch + .seconds(seconds) }
+
+    private func wall(_ instant: ContinuousClock.Instant) -> WallTime { Self.epoch + Self.start.duration(to: instant) }
+
+    /// A file last written at `seconds`.
+    private func file(_ seconds: Double, size: Int64 = 1, busy: Bool = false) -> Settler.Look {
+        let time = wall(seconds).milliseconds * 1_000_000
+        return .file(FileIdentity(size: size, modified: time, changed: time, inode: 1, device: 1), busy: busy)
+    }
+
+    private func identity(_ look: Settler.Look) -> FileIdentity? {
+        if case .file(let identity, _) = look { identity } else { nil }
+    }
+
+    private func expectSettled(_ verdict: Settler.Verdict, _ look: Settler.Look) {
+        #expect(verdict == identity(look).map { .settled($0) })
+    }
+
+    @Test func `a quiet file settles once`() {
+        var settler = Settler(settle: .seconds(5))
+        #expect(settler.observe("a", at: at(0)) == true)
+        #expect(settler.nextDeadline == at(5))
+        #expect(settler.due(at: at(4.9)).isEmpty)
+        #expect(settler.due(at: at(5)) == ["a"])
+        expectSettled(settler.judge("a", file(0), at: at(5), wall: wall(5)), file(0))
+        #expect(settler.count == 0 && settler.due(at: at(100)).isEmpty && settler.nextDeadline == nil)
+        #expect(settler.judge("a", file(0), at: at(100), wall: wall(100)) == .dropped)
+    }
+
+    @Test func `every event starts the quiet time anew`() {
+        var settler = Settler(settle: .seconds(5))
+        for second in 0..<10 { #expect(settler.observe("a", at: at(Double(second))) == true) }
+        #expect(settler.due(at: at(13.9)).isEmpty)
+        #expect(settler.due(at: at(14)) == ["a"])
+        #expect(settler.observe("a", at: at(14.1)) == true)
+        #expect(settler.judge("a", file(0), at: at(14.2), wall: wall(14.2)) == .waiting)
+        #expect(settler.due(at: at(19)).isEmpty)
+        #expect(settler.due(at: at(19.1)) == ["a"])
+    }
+
+    @Test func `a busy file is never given up, however old it looks`() throws {
+        var settler = Settler(settle: .seconds(1))
+        #expect(settler.observe("a", at: at(0)) == true)
+        var now = at(1)
+        var looks = 0
+        while now < at(86_400), looks < 20_000 {
+            #expect(settler.due(at: now) == ["a"])
+            #expect(settler.judge("a", file(-1000, busy: true), at: now, wall: wall(now)) == .waiting)
+            let next = try #require(settler.nextDeadline)
+            #expect(next >= now.advanced(by: .milliseconds(50)) && next <= now.advanced(by: .seconds(5)))
+            now = next
+            looks += 1
+        }
+        #expect((17_000..<20_000).contains(looks))
+        #expect(settler.oldest() == [Settler.Waiting(path: "a", since: at(0), isBusy: true)])
+        #expect(settler.due(at: now) == ["a"])
+        expectSettled(settler.judge("a", file(-1000), at: now, wall: wall(now)), file(-1000))
+    }
+
+    @Test func `a file that grows without events settles when it stops`() {
+        var settler = Settler(settle: .seconds(2))
+        #expect(settler.observe("a", at: at(0)) == true)
+        for turn in 1...5 {
+            let now = Double(turn) * 2
+            #expect(settler.due(at: at(now)) == ["a"])
+            #expect(settler.judge("a", file(now, size: Int64(turn)), at: at(now), wall: wall(now)) == .waiting)
+        }
+        #expect(settler.due(at: at(12)) == ["a"])
+        expectSettled(settler.judge("a", file(10, size: 5), at: at(12), wall: wall(12)), file(10, size: 5))
+    }
+
+    @Test func `a time in the future is not believed, but what we see is`() {
+        var settler = Settler(settle: .seconds(2))
+        #expect(settler.observe("a", at: at(0)) == true)
+        #expect(settler.due(at: at(2)) == ["a"])
+        #expect(settler.judge("a", file(9999), at: at(2), wall: wall(2)) == .waiting)
+        #expect(settler.due(at: at(3.9)).isEmpty)
+        #expect(settler.due(at: at(4)) == ["a"])
+        expectSettled(settler.judge("a", file(9999), at: at(4), wall: wall(4)), file(9999))
+    }
+
+    @Test func `a settle time of zero admits at once, and looks twice at a time in the future`() {
+        var settler = Settler(settle: .zero)
+        #expect(settler.observe("a", at: at(0)) && settler.observe("b", at: at(0)))
+        #expect(settler.due(at: at(0)) == ["a", "b"])
+        expectSettled(settler.judge("a", file(0), at: at(0), wall: wall(0)), file(0))
+        #expect(settler.judge("b", file(9), at: at(0), wall: wall(0)) == .waiting)
+        #expect(settler.due(at: at(0.001)) == ["b"])
+        expectSettled(settler.judge("b", file(9), at: at(0.001), wall: wall(0)), file(9))
+    }
+
+    @Test func `a listing finds old files at once and leaves tracked ones their time`() {
+        var settler = Settler(settle: .seconds(5))
+        #expect(settler.discover("old", at: at(0)) && settler.discover("new", at: at(0)))
+        #expect(settler.observe("tracked", at: at(0)) && settler.discover("tracked", at: at(0)))
+        #expect(settler.due(at: at(0)) == ["old", "new"])
+        expectSettled(settler.judge("old", file(-60), at: at(0), wall: wall(0)), file(-60))
+        #expect(settler.judge("new", file(-1), at: at(0), wall: wall(0)) == .waiting)
+        #expect(settler.due(at: at(3.9)).isEmpty)
+        #expect(settler.due(at: at(4)) == ["new"])
+    }
+
+    @Test func `what is not a file is dropped`() {
+        var settler = Settler(settle: .zero)
+        for (path, look) in [("gone", Settler.Look.gone), ("fifo", .notRegular)] as [(FilePath, Settler.Look)] {
+            #expect(settler.observe(path, at: at(0)) == true)
+            #expect(settler.due(at: at(0)) == [path])
+            #expect(settler.judge(path, look, at: at(0), wall: wall(0)) == .dropped)
+            #expect(!settler.isTracked(path))
+        }
+    }
+
+    @Test func `memory is bounded`() {
+        var settler = Settler(settle: .seconds(3600), capacity: 2)
+        #expect(settler.observe("a", at: at(0)) && settler.observe("b", at: at(0)))
+        #expect(!settler.observe("c", at: at(0)) && !settler.discover("c", at: at(0)))
+        #expect(settler.observe("a", at: at(1)) == true)
+        settler.forget("a")
+        #expect(settler.observe("c", at: at(0)) == true)
+        #expect(settler.count == 2)
+    }
+
+    @Test func `a folder is forgotten with all below it, and nothing else`() {
+        var settler = Settler(settle: .zero)
+        for path in ["a/b", "a/b/c", "a/bc", "a"] as [FilePath] { #expect(settler.observe(path, at: at(0)) == true) }
+        settler.forget(below: "a/b")
+        #expect(Set(settler.due(at: at(1))) == ["a/bc", "a"])
+    }
+
+    @Test func `a burst is handed out in pieces`() {
+        var settler = Settler(settle: .zero)
+        for number in 0..<600 { #expect(settler.observe(FilePath("f\(number)"), at: at(0)) == true) }
+        for expected in [256, 256, 88, 0] { #expect(settler.due(at: at(0)).count == expected) }
+    }
+
+    @Test func `a route's own settle time holds, longer or shorter`() {
+        var settler = Settler(settle: .seconds(5))
+        #expect(
+            settler.observe("slow", settle: .seconds(60), at: at(0))
+                && settler.observe("fast", settle: .zero, at: at(0)))
+        #expect(
+            settler.observe("back", settle: .seconds(60), at: at(0))
+                && settler.observe("back", settle: .seconds(1), at: at(0)))
+        #expect(settler.due(at: at(0)) == ["fast"])
+        #expect(settler.due(at: at(1)) == ["back"])
+        #expect(settler.due(at: at(59)).isEmpty)
+        #expect(settler.due(at: at(60)) == ["slow"])
+    }
+
+    @Test(arguments: 0..<40) func `random histories agree with a naive model`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var world = SettlerWorld(settle: [0, 1, 4].randomElement(using: &generator) ?? 1)
+        for _ in 0..<600 { world.step(&generator) }
+        #expect(world.complaints == [])
+    }
+}
+
+/// Three files written at random, a settler, and a model that remembers every event and look. Time goes in whole seconds.
+private struct SettlerWorld {
+    private struct Model {
+        var quietSince: Int
+        var looks: [(identity: FileIdentity, time: Int)] = []
+    }
+
+    private let start = ContinuousClock.now
+    private let settle: Int
+    private var settler: Settler
+    private var now = 0
+    private var files: [FilePath: FileIdentity] = [:]
+    private var busy: Set<FilePath> = []
+    private var models: [FilePath: Model] = [:]
+    private(set) var complaints: [String] = []
+
+    init(settle: Int) {
+        self.settle = settle
+        settler = Settler(settle: .seconds(settle))
+    }
+
+    private var instant: ContinuousClock.Instant { start.advanced(by: .seconds(now)) }
+
+    mutating func step(_ generator: inout SeededGenerator) {
+        let path: FilePath = ["a", "b", "c"].randomElement(using: &generator) ?? "a"
+        switch Int.random(in: 0..<8, using: &generator) {
+        case 0...1: write(path, seen: true, &generator)
+        case 2: write(path, seen: false, &generator)
+        case 3: if busy.remove(path) == nil { busy.insert(path) }
+        case 4 where Int.random(in: 0..<4, using: &generator) == 0:
+            files[path] = nil
+            models[path] = nil
+            settler.forget(path)
+        default:
+            now += Int.random(in: 0...3, using: &generator)
+            look()
+        }
+        if let next = settler.nextDeadline, next > instant.advanced(by: .seconds(max(settle, 5))) {
+            complaints.append("\(now): sleeps too long")
+        }
+        if settler.count != models.count { complaints.append("\(now): tracks \(settler.count), not \(models.count)") }
+    }
+
+    private mutating func write(_ path: FilePath, seen: Bool, _ generator: inout SeededGenerator) {
+        let skew = [0, 0, 0, 50, -50].randomElement(using: &generator) ?? 0
+        let time = Int64(1000 + now + skew) * 1_000_000_000
+        let size = Int64.random(in: 0...1000, using: &generator)
+        files[path] = FileIdentity(size: size, modified: time, changed: time, inode: 1, device: 1)
+        guard seen else { return }
+        models[path, default: Model(quietSince: now)].quietSince = now
+        if !settler.observe(path, at: instant) { complaints.append("\(now): refused \(path)") }
+    }
+
+    private mutating func look() {
+        for path in settler.due(at: instant) {
+            guard let identity = files[path], var model = models[path] else { continue }
+            let time = WallTime(milliseconds: Int64(1000 + now) * 1000)
+            let verdict = settler.judge(path, .file(identity, busy: busy.contains(path)), at: instant, wall: time)
+            if now < model.quietSince + settle { complaints.append("\(now): \(path) is due too early") }
+            let seen = model.looks.reversed().prefix { $0.identity == identity }.last.map { now - $0.time }
+            let age = now + 1000 - Int(identity.changed / 1_000_000_000)
+            let isComplete = age >= max(settle, 0) || seen.map { $0 >= settle && $0 > 0 } ?? false
+            let expected = isComplete && !busy.contains(path) ? Settler.Verdict.settled(identity) : .waiting
+            if verdict != expected { complaints.append("\(now): \(path) is \(verdict), not \(expected)") }
+            model.looks.append((identity, now))
+            models[path] = verdict == .waiting ? model : nil
+        }
+    }
+}

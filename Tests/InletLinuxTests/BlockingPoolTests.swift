@@ -1,0 +1,101 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import Synchronization
+import Testing
+
+struct BlockingPoolTests {
+    private func threads(named name: String) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count { task in
+            (try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)) == name + "\n"
+        }
+    }
+
+    @Test func `errors keep their type and values come back`() async throws {
+        struct Failed: Error, Equatable { let code: Int }
+        let pool = BlockingPool(name: "values", threads: 2)
+        #expect(await pool.run { 42 } == 42)
+        do throws(Failed) {
+            try await pool.run { () throws(Failed) in throw Failed(code: 7) }
+            Issue.record("did not throw")
+        } catch {
+            #expect(error.code == 7)
+        }
+        pool.shutdown()
+    }
+
+    @Test func `N jobs block at the same time, on threads of the pool, and no more than N start`() async throws {
+        let pool = BlockingPool(name: "inlet-four", threads: 4)
+        #expect(try threads(named: "inlet-four") == 0, "threads start with the first work")
+        let inside = Shared(0)
+        let gate = DispatchSemaphore(value: 0)
+        try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<12 {
+                group.addTask {
+                    await pool.run {
+                        inside.state.withLock { $0 += 1 }
+                        gate.wait()
+                        return threadName()
+                    }
+                }
+            }
+            try await eventually("four are inside") { inside.state.withLock { $0 } == 4 }
+            #expect(try threads(named: "inlet-four") == 4)
+            for _ in 0..<12 { gate.signal() }
+            for try await name in group { #expect(name == "inlet-four") }
+        }
+        #expect(inside.state.withLock { $0 } == 12)
+        pool.shutdown()
+        try await eventually("the threads end") { try threads(named: "inlet-four") == 0 }
+    }
+
+    @Test func `one thread takes jobs in the order they came`() async {
+        let pool = BlockingPool(name: "order", threads: 1)
+        let order = Shared<[Int]>([])
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<2000 {
+                group.addTask(executorPreference: pool) { order.state.withLock { $0.append(number) } }
+            }
+        }
+        #expect(order.state.withLock { $0 } == Array(0..<2000))
+        pool.shutdown()
+    }
+
+    @Test func `a loop that prefers the pool comes back to its thread after every await`() async {
+        let pool = BlockingPool(name: "home", threads: 1)
+        await withTaskExecutorPreference(pool) {
+            for _ in 0..<100 {
+                #expect(threadName() == "home")
+                await Task.yield()
+            }
+        }
+        #expect(threadName() != "home")
+        pool.shutdown()
+    }
+
+    @Test func `shutdown from one of its own threads does not hang, and later work is still done`() async throws {
+        let pool = BlockingPool(name: "inlet-last", threads: 2)
+        await pool.run { pool.shutdown() }
+        #expect(await pool.run { 1 } == 1)
+        try await eventually("the threads end") { try threads(named: "inlet-last") == 0 }
+    }
+
+    @Test func `a pool that nobody holds ends its threads`() async throws {
+        for _ in 0..<20 { #expect(await BlockingPool(name: "inlet-gone", threads: 1).run { 1 } == 1) }
+        try await eventually("the threads end") { try threads(named: "inlet-gone") == 0 }
+    }
+}
+
+/// A value that several tasks change.
+private final class Shared<Value: Sendable>: Sendable {
+    let state: Mutex<Value>
+
+    init(_ value: Value) { state = Mutex(value) }
+}
+
+/// The kernel's name of the calling thread.
+private func threadName() -> String {
+    let name = try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)
+    return name?.trimmingCharacters(in: .newlines) ?? ""
+}

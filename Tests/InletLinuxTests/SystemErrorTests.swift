@@ -1,0 +1,37 @@
+import InletCore
+import InletLinux
+import SystemPackage
+import Testing
+
+struct SystemErrorTests {
+    @Test(arguments: [
+        ("open", Errno.permissionDenied, "check that user \(ProcessSetup.userID) may read it"),
+        ("create", .permissionDenied, "may write to that folder"),
+        ("inotify_add_watch", .noSpace, "sysctl fs.inotify.max_user_watches="),
+        ("inotify_init1", .tooManyOpenFiles, "sysctl fs.inotify.max_user_instances="),
+        ("write", .noSpace, "free space"),
+        ("open", .tooManyOpenFiles, "LimitNOFILE"),
+        ("create", .readOnlyFileSystem, "mount the file system for writing"),
+        ("write", .diskQuotaExceeded, "quota of user"),
+        ("rename", .fileNameTooLong, "shorten the name"),
+        ("read", .ioError, "dmesg"),
+    ])
+    func `a common failure comes with its remedy`(call: String, code: Errno, remedy: String) {
+        let text = SystemError(call: call, path: "/srv/x", code: code).description
+        #expect(text.hasPrefix("\(call) /srv/x: \(code.description); "))
+        #expect(text.contains(remedy), "\(text)")
+    }
+
+    @Test func `a watch limit is not a full disk`() {
+        let error = SystemError(call: "inotify_add_watch", path: "/srv", code: .noSpace)
+        #expect(error.isWatchLimit)
+        #expect(!error.isFull)
+        #expect(SystemError(call: "write", path: "/srv/x", code: .noSpace).isFull)
+        #expect(SystemError(call: "write", path: "/srv/x", code: .diskQuotaExceeded).isFull)
+    }
+
+    @Test func `names cannot forge lines or colours`() {
+        let error = SystemError(call: "open", path: "/a\n\u{1B}[31m", target: FilePath(bytes: [0xFF]), code: .ioError)
+        #expect(error.description.hasPrefix("open /a\\x0A\\x1B[31m to \\xFF: "))
+    }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import InletCore
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite struct FaultTests {
+    private static let body = Data("0123456789".utf8)
+
+    @Test func `a status comes as often as asked, where asked`() async throws {
+        try await withSandbox(faults: Fault(.status(503, retryAfter: 7), at: .part, part: 2, times: 2)) {
+            sandbox, client async throws in
+            let upload = try await client.create(.r2, key: "a", parts: 2)
+            #expect(try await client.send("PUT", upload.urls[0], Self.body).status == 200)
+            for _ in 0..<2 {
+                let answer = try await client.send("PUT", upload.urls[1], Self.body)
+                #expect(answer.status == 503 && answer.headers["retry-after"] == "7")
+            }
+            #expect(try await client.send("PUT", upload.urls[1], Self.body).status == 200)
+            #expect(sandbox.faults.injected == 2 && sandbox.faults.injected(at: .part) == 2)
+            #expect(sandbox.faults.injected(at: .create) == 0)
+        }
+    }
+
+    @Test(arguments: SpiralOperation.allCases)
+    func `every operation can be made to fail`(_ operation: SpiralOperation) async throws {
+        try await withSandbox { sandbox, client async throws in
+            let upload = try await client.create(.v1, key: "a", parts: 1)
+            _ = try await client.upload(.v1, key: "b", [Self.body])
+            let presign = ["key": "c", "content_type": "text/plain"]
+            let single = try await client.post("/v1/presign/upload", presign).json["url"] as? String ?? ""
+            sandbox.faults.add(Fault(.status(418), at: operation))
+            let answer =
+                switch operation {
+                case .create: try await client.post("/v1/multipart/create", ["key": "a", "parts": 1])
+                case .part: try await client.send("PUT", upload.urls[0], Self.body)
+                case .complete: try await client.complete(.v1, upload, etags: [(1, "")])
+                case .abort: try await client.post("/v1/multipart/abort", ["key": "a", "upload_id": upload.id])
+                case .presign: try await client.post("/v1/presign/upload", presign)
+                case .single: try await client.send("PUT", single, Self.body, headers: ["Content-Type": "text/plain"])
+                case .objectURL: try await client.send("GET", client.origin + "/v1/objects/url/b")
+                case .read: try await client.send("GET", client.origin + "/public/b")
+                }
+            #expect(answer.status == 418)
+            #expect(sandbox.faults.injected(at: operation) == 1)
+        }
+    }
+
+    @Test func `a reset closes the socket in the middle of the body`() async throws {
+        try await withSandbox(faults: Fault(.reset(afterBytes: 1 << 20), at: .part)) { sandbox, client async throws in
+            let upload = try await client.create(.r2, key: "a", parts: 1)
+            let folder = try TemporaryDirectory()
+            let file = try folder.write(noise(32 << 20, seed: 1), to: "body")
+            let status = try await SandboxClient.curl("-m", "20", "-H", "Expect:", "-T", file.string, upload.urls[0])
+            #expect([52, 55, 56].contains(status))
+            #expect(sandbox.traffic.bytesReceived < 8 << 20)
+            #expect(try await client.send("PUT", upload.urls[0], Self.body).status == 200)
+        }
+    }
+
+    @Test func `a stall never answers, and clear ends it`() async throws {
+        try await withSandbox(faults: Fault(.stall, at: .create, times: nil)) { sandbox, client async throws in
+            let body = #"{"key":"a","parts":1}"#
+            let url = client.origin + "/r2/multipart/create"
+            #expect(try await SandboxClient.curl("-m", "1", "-d", body, url) == 28)
+            try await withThrowingTaskGroup(of: Int32.self) { group in
+                group.addTask { try await SandboxClient.curl("-m", "20", "-d", body, url) }
+                try await eventually("the stall") { sandbox.faults.injected == 2 }
+                sandbox.faults.clear()
+                #expect(try await client.create(.r2, key: "b", parts: 1).urls.count == 1)
+                #expect([52, 56].contains(try await group.next() ?? 0))
+            }
+        }
+    }
+
+    @Test func `a drip and an endless answer never end`() async throws {
+        try await withSandbox(faults: Fault(.drip, at: .create), Fault(.endlessAnswer, at: .complete)) {
+            _, client async throws in
+            for (path, seconds, size) in [("create", "3", 1...4), ("complete", "1", 1 << 20...Int.max)] {
+                let folder = try TemporaryDirectory()
+                let file = folder.path.appending("answer")
+                let url = client.origin + "/r2/multipart/" + path
+                #expect(try await SandboxClient.curl("-m", seconds, "-d", "{}", "-o", file.string, url) == 28)
+                #expect(size.contains(try content(of: file).count), "\(path)")
+            }
+        }
+    }
+
+    @Test func `garbage, web pages and redirects come in the place of answers`() async throws {
+        try await withSandbox(
+            faults: Fault(.garbage, at: .create), Fault(.html, at: .create),
+            Fault(.redirect(to: "http://elsewhere.example/"), at: .create)
+        ) { sandbox, client async throws in
+            let body: [String: Any] = ["key": "a", "parts": 1]
+            let garbage = try await client.post("/r2/multipart/create", body)
+            #expect(garbage.status == 200 && garbage.json.isEmpty && garbage.body.count == 512)
+            let page = try await client.post("/r2/multipart/create", body)
+            #expect(page.status == 200 && page.headers["content-type"] == "text/html")
+            let moved = try await client.post("/r2/multipart/create", body)
+            #expect(moved.status == 307 && moved.headers["location"] == "http://elsewhere.example/")
+            #expect(sandbox.openUploads().isEmpty)
+        }
+    }
+
+    @Test func `ETags can be missing or wrong`() async throws {
+        try await withSandbox { sandbox, client async throws in
+            let upload = try await client.create(.r2, key: "a", parts: 1)
+            func etag(_ action: FaultAction) async throws -> String? {
+                sandbox.faults.add(Fault(action, at: .part))
+                return try await client.send("PUT", upload.urls[0], Self.body).headers["etag"]
+            }
+            #expect(try await etag(.missingETag) == nil)
+            let right = "\"\(md5(Self.body))\""
+            let random = [try await etag(.wrongETag(.random)), try await etag(.wrongETag(.random))]
+            #expect(random[0] != random[1] && !random.contains(right) && !random.contains(nil))
+            let constant = [try await etag(.wrongETag(.constant)), try await etag(.wrongETag(.constant))]
+            #expect(constant[0] == constant[1] && constant[0] != right)
+            let told = try #require(constant[1])
+            #expect(try await client.complete(.r2, upload, etags: [(1, told)]).status == 200)
+            #expect(sandbox.objects().map(\.md5.hex) == [md5(Self.body)])
+        }
+    }
+
+    @Test func `lists of part URLs can be wrong`() async throws {
+        try await withSandbox(
+            faults: Fault(.partURLs(.fewer)), Fault(.partURLs(.more)), Fault(.partURLs(.renumbered)),
+            Fault(.partURLs(.origin("http://storage.example"))), Fault(.expiredURLs)
+        ) { _, client async throws in
+            #expect(try await client.create(.v1, key: "a", parts: 3).numbers == [1, 2])
+            #expect(try await client.create(.seed, key: "a", parts: 3).numbers == [1, 2, 3, 4])
+            #expect(try await client.create(.r2, key: "a", parts: 3).numbers == [0, 1, 2])
+            let foreign = try await client.create(.v1, key: "a", parts: 1)
+            #expect(foreign.urls[0].hasPrefix("http://storage.example/sandbox/a?"))
+            let expired = try await client.create(.v1, key: "a", parts: 1)
+            let answer = try await client.send("PUT", expired.urls[0], Self.body)
+            #expect(answer.status == 403 && answer.text.contains("Request has expired"))
+        }
+    }
+
+    @Test func `a lost answer leaves the work done`() async throws {
+        try await withSandbox(faults: Fault(.loseAnswer, at: .complete)) { sandbox, client async throws in
+            let upload = try await client.create(.v1, key: "a", parts: 1)
+            let etag = try await client.send("PUT", upload.urls[0], Self.body).headers["etag"] ?? ""
+            let message =
+                #"{"key":"a","upload_id":"\#(upload.id)","parts":[{"part_number":1,"etag":"\#(md5(Self.body))"}]}"#
+            #expect(etag == "\"\(md5(Self.body))\"")
+            let url = client.origin + "/v1/multipart/complete"
+            #expect(try await SandboxClient.curl("-m", "20", "-d", message, url) == 52)
+            #expect(sandbox.objects().map(\.versions) == [1])
+            #expect(sandbox.openUploads().isEmpty)
+        }
+    }
+
+    @Test func `slow reads and delays take their time`() async throws {
+        try await withSandbox(
+            faults: Fault(.slowRead(bytesPerSecond: 1 << 20), at: .part),
+            Fault(.delay(.milliseconds(300)), at: .complete)
+        ) { _, client async throws in
+            let clock = ContinuousClock()
+            let upload = try await client.create(.v1, key: "a", parts: 1)
+            let body = noise(1 << 19, seed: 1)
+            let slow = try await clock.measure { _ = try await client.send("PUT", upload.urls[0], body) }
+            #expect(slow >= .milliseconds(450))
+            let late = try await clock.measure {
+                let answer = try await client.complete(.v1, upload, etags: [(1, md5(body))])
+                #expect(answer.status == 200)
+            }
+            #expect(late >= .milliseconds(300))
+        }
+    }
+
+    @Test func `chance goes by the seed`() async throws {
+        func pattern(seed: UInt64) async throws -> [Int] {
+            let folder = try TemporaryDirectory()
+            let plan = FaultPlan([Fault(.status(500), at: .read, times: nil, probability: 0.5)], seed: seed)
+            let sandbox = try SpiralSandbox(directory: folder.path, apiKey: nil, faults: plan)
+            return try await withThrowingTaskGroup(of: Void.self, returning: [Int].self) { group in
+                group.addTask { try await sandbox.run() }
+                let client = SandboxClient(port: try await sandbox.port())
+                var statuses: [Int] = []
+                for _ in 0..<24 { statuses.append(try await client.send("GET", client.origin + "/public/x").status) }
+                group.cancelAll()
+                try await group.waitForAll()
+                return statuses
+            }
+        }
+        let first = try await pattern(seed: 7)
+        #expect(Set(first) == [404, 500])
+        #expect(try await pattern(seed: 7) == first)
+        #expect(try await pattern(seed: 8) != first)
+    }
+}

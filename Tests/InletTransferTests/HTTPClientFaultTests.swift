@@ -1,0 +1,187 @@
+import InletCore
+import InletLinux
+import InletTestSupport
+import InletTransfer
+import SystemPackage
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct HTTPClientFaultTests {
+    private let secret = "/p?X-Amz-Signature=canary"
+
+    /// The failure of `request` at a server that runs `script`.
+    private func failure(
+        _ method: String = "GET", body: HTTPBody = .none, limit: Int = 1 << 20,
+        answer: Duration = .seconds(20), stall: Duration = .seconds(20),
+        _ script: @escaping ScriptedServer.Script
+    ) async throws -> TransferError {
+        let server = try ScriptedServer(script)
+        let meter = TransferMeter()
+        let request = HTTPRequest(
+            method, try server.url(secret), body: body, answerLimit: limit, answerDeadline: answer, stallTimeout: stall)
+        let error = try #require(await InletTransferTests.failure(makeClient(), request, meter: meter))
+        #expect(!error.reason.contains("canary"))
+        #expect(error.reason.contains("\(method) http://127.0.0.1:\(server.port)/p"))
+        #expect(meter.bytesSent == 0)
+        return error
+    }
+
+    @Test func `an endless body is cut at the limit`() async throws {
+        let error = try await failure(limit: 10_000) { connection in
+            _ = try connection.readRequest()
+            try connection.write("HTTP/1.1 200 OK\r\n\r\n")
+            while true { try connection.write(String(repeating: "x", count: 4096)) }
+        }
+        #expect(error.code == .answerTooLarge)
+        #expect(!error.isOutage)
+    }
+
+    @Test(arguments: [
+        (1, 70_000), (300, 10), (100_000_000, 10),
+    ]) func `a huge header is refused`(lines: Int, length: Int) async throws {
+        let error = try await failure { connection in
+            _ = try connection.readRequest()
+            try connection.write("HTTP/1.1 200 OK\r\n")
+            for line in 0..<lines { try connection.write("X-\(line): \(String(repeating: "y", count: length))\r\n") }
+            try connection.write("Content-Length: 0\r\n\r\n")
+        }
+        #expect(error.code == .answerTooLarge)
+    }
+
+    @Test func `a header line without end is refused`() async throws {
+        let error = try await failure { connection in
+            _ = try connection.readRequest()
+            try connection.write("HTTP/1.1 200 OK\r\nX: ")
+            while true { try connection.write(String(repeating: "y", count: 4096)) }
+        }
+        #expect(error.code == .answerTooLarge)
+    }
+
+    @Test func `a dripping answer ends at its deadline`() async throws {
+        let error = try await failure(answer: .milliseconds(300), stall: .milliseconds(200)) { connection in
+            _ = try connection.readRequest()
+            try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while connection.linger(milliseconds: 20) { try connection.write("x") }
+        }
+        #expect(error.code == .timedOut)
+        #expect(!error.isOutage)
+    }
+
+    @Test func `no answer at all is a stall`() async throws {
+        let error = try await failure(stall: .milliseconds(200)) { connection in
+            _ = try connection.readRequest()
+            connection.waitForEnd()
+        }
+        #expect(error.code == .stalled)
+        #expect(error.isOutage)
+    }
+
+    @Test func `a body that nobody reads is a stall`() async throws {
+        let error = try await failure(
+            "PUT", body: .bytes(pattern(20_000_000)), answer: .milliseconds(100), stall: .milliseconds(400)
+        ) { connection in
+            _ = try connection.readHead()
+            connection.waitForEnd()
+        }
+        #expect(error.code == .stalled)
+        #expect(error.isOutage)
+    }
+
+    @Test func `a dripping answer does not hide a stalled body`() async throws {
+        let error = try await failure(
+            "PUT", body: .bytes(pattern(20_000_000)), stall: .milliseconds(400)
+        ) { connection in
+            _ = try connection.readHead()
+            while connection.linger(milliseconds: 20) { try connection.write("HTTP/1.1 103 Early Hints\r\n\r\n") }
+        }
+        #expect(error.code == .stalled)
+    }
+
+    @Test func `a reset in the middle of the body is a lost connection`() async throws {
+        let error = try await failure("PUT", body: .bytes(pattern(20_000_000))) { connection in
+            _ = try connection.readHead()
+            connection.reset()
+        }
+        #expect(error.code == .connectionLost)
+        #expect(error.isOutage)
+    }
+
+    @Test func `an answer that breaks off is a lost connection, not an outage`() async throws {
+        let error = try await failure { connection in
+            _ = try connection.readRequest()
+            try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+        }
+        #expect(error.code == .connectionLost)
+        #expect(!error.isOutage)
+    }
+
+    @Test func `a connection closed without a word is an outage`() async throws {
+        let error = try await failure { connection in _ = try connection.readRequest() }
+        #expect(error.code == .connectionLost)
+        #expect(error.isOutage)
+    }
+
+    @Test(arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "<html>hello</html>", "HTTP/9.9 wat\r\n\r\n"])
+    func `garbage is a bad answer`(text: String) async throws {
+        let error = try await failure { connection in
+            _ = try connection.readRequest()
+            try connection.write(text)
+        }
+        #expect(error.code == .badAnswer)
+        #expect(!error.isOutage)
+    }
+
+    @Test func `an early refusal is returned although the body was not sent`() async throws {
+        let server = try ScriptedServer { connection in
+            _ = try connection.readHead()
+            try connection.answer("413 Content Too Large", headers: "Connection: close\r\n", "too big")
+            _ = connection.linger(milliseconds: 2000)
+        }
+        let meter = TransferMeter()
+        let answer = try await makeClient().send(
+            HTTPRequest("PUT", server.url(), body: .bytes(pattern(50_000_000))), meter: meter)
+        #expect(answer.status == 413)
+        #expect(answer.body == Array("too big".utf8))
+        #expect(meter.bytesSent == 0)
+    }
+
+    @Test func `a refused port is an outage`() async throws {
+        var server: ScriptedServer? = try ScriptedServer { _ in }
+        let url = try #require(try server?.url())
+        server = nil
+        let error = try #require(await InletTransferTests.failure(makeClient(), HTTPRequest("GET", url)))
+        #expect(error.code == .connectFailed)
+        #expect(error.isOutage)
+    }
+
+    @Test func `an unknown name is an outage`() async throws {
+        let url = try HTTPURL("https://no-such-host.invalid/x?q=canary", rules: .configured(allowHTTP: false))
+        let error = try #require(await InletTransferTests.failure(makeClient(), HTTPRequest("GET", url)))
+        #expect(error.code == .nameNotFound)
+        #expect(error.isOutage)
+        #expect(!error.reason.contains("canary"))
+    }
+
+    @Test func `a source cut while it is sent ends the request`() async throws {
+        let directory = try TemporaryDirectory()
+        let source = try SourceFile(opening: directory.write(pattern(1000), to: "source"))
+        let error = try await failure("PUT", body: .slice(source, offset: 500, length: 501)) { connection in
+            _ = try connection.readRequest()
+            try connection.answer()
+        }
+        #expect(error.code == .sourceChanged)
+        #expect(!error.isOutage)
+        #expect(error.reason.contains("source"))
+    }
+
+    @Test(arguments: [
+        ("GET", "X-Key", "a\r\nX-Evil: 1"), ("GET", "X-Key", "a\nb"), ("GET", "X-Key", "a\u{0}b"),
+        ("GET", "X\r\nY", "a"), ("GET", "X Y", "a"), ("GET", "", "a"), ("GE T", "X", "a"), ("", "X", "a"),
+        ("GET / HTTP/1.1\r\nX", "X", "a"), ("PUT", "Content-Length", "5"), ("PUT", "transfer-encoding", "chunked"),
+    ]) func `what would break the framing is refused`(method: String, name: String, value: String) async throws {
+        let server = try ScriptedServer { connection in try connection.answer() }
+        let error = await InletTransferTests.failure(
+            makeClient(), HTTPRequest(method, try server.url(), headers: [(name, value)]))
+        #expect(error?.code == .badRequest)
+        #expect(server.connections == 0)
+    }
+}

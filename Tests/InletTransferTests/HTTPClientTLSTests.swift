@@ -1,0 +1,103 @@
+import Foundation
+import InletCore
+import InletTestSupport
+import InletTransfer
+import SystemPackage
+import Testing
+
+/// `openssl s_server -www` with a self-signed certificate of its own.
+private final class TLSServer {
+    let certificate: FilePath
+    let port: Int
+    private let directory: TemporaryDirectory
+    private let process = Process()
+
+    init(_ options: [String] = []) throws {
+        directory = try TemporaryDirectory()
+        certificate = directory.path.appending("cert.pem")
+        let key = directory.path.appending("key.pem").string
+        let maker = Self.openssl([
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+            "-subj", "/CN=inlet test", "-keyout", key,
+            "-out", certificate.string, "-addext", "subjectAltName=IP:127.0.0.1",
+        ])
+        try maker.run()
+        maker.waitUntilExit()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: Self.path)
+        process.arguments =
+            ["s_server", "-accept", "127.0.0.1:0", "-www", "-cert", certificate.string, "-key", key] + options
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        var text = ""
+        while !text.contains("ACCEPT 127.0.0.1:") || !text.hasSuffix("\n") {
+            let piece = output.fileHandleForReading.availableData
+            if piece.isEmpty { break }
+            text += String(decoding: piece, as: UTF8.self)
+        }
+        let line = text.split(separator: "\n").first { $0.contains("ACCEPT 127.0.0.1:") } ?? ""
+        port = try #require(line.split(separator: ":").last.flatMap { Int($0) })
+    }
+
+    deinit { process.terminate() }
+
+    static let path = "/usr/bin/openssl"
+
+    static func openssl(_ arguments: [String]) -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        return process
+    }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(1)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
+struct HTTPClientTLSTests {
+    private func url(_ server: TLSServer, host: String = "127.0.0.1") throws -> HTTPURL {
+        try HTTPURL("https://\(host):\(server.port)/", rules: .configured(allowHTTP: false))
+    }
+
+    @Test func `an unknown certificate is refused, and taken when ca_file names it`() async throws {
+        let server = try TLSServer()
+        let error = try #require(await failure(makeClient(), HTTPRequest("GET", url(server))))
+        #expect(error.code == .tlsFailed)
+        #expect(error.reason.contains("ca_file"))
+        let trusting = makeClient(trust: Trust(caFile: server.certificate))
+        #expect(try await trusting.send(HTTPRequest("GET", url(server))).status == 200)
+    }
+
+    @Test func `a trusted certificate for another name is refused`() async throws {
+        let server = try TLSServer()
+        let trusting = makeClient(trust: Trust(caFile: server.certificate))
+        let error = await failure(trusting, HTTPRequest("GET", try url(server, host: "localhost")))
+        #expect(error?.code == .tlsFailed)
+    }
+
+    @Test func `TLS older than 1.2 is refused`() async throws {
+        let server = try TLSServer(["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
+        let trusting = makeClient(trust: Trust(caFile: server.certificate))
+        let error = await failure(trusting, HTTPRequest("GET", try url(server)))
+        #expect(error?.code == .tlsFailed)
+    }
+
+    @Test func `a ca_file that is missing is named as the cause`() async throws {
+        let server = try TLSServer()
+        let error = await failure(
+            makeClient(trust: Trust(caFile: "/nonexistent/ca.pem")), HTTPRequest("GET", try url(server)))
+        #expect(error?.code == .tlsFailed)
+        #expect(error?.reason.contains("ca_file") == true)
+    }
+
+    @Test func `a server that speaks no TLS is a TLS failure`() async throws {
+        let server = try ScriptedServer { connection in
+            try connection.write("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            connection.waitForEnd()
+        }
+        let url = try HTTPURL("https://127.0.0.1:\(server.port)/", rules: .configured(allowHTTP: false))
+        #expect(await failure(makeClient(), HTTPRequest("GET", url))?.code == .tlsFailed)
+    }
+}

@@ -1,0 +1,194 @@
+import Foundation
+import Glibc
+import Synchronization
+import SystemPackage
+
+/// What a client sent: read whole, by its Content-Length.
+struct ReceivedRequest: Sendable {
+    var line: String
+    var headers: [String: String]
+    var body: [UInt8]
+}
+
+/// A loopback server that does to each connection what a test's script says; for misbehaving, so it knows little HTTP.
+final class ScriptedServer: Sendable {
+    typealias Script = @Sendable (ServerConnection) throws -> Void
+
+    let port: UInt16
+    private let books: Books
+
+    /// Serves on a free loopback port, or on a Unix socket at `path`.
+    init(unixSocket path: FilePath? = nil, _ script: @escaping Script) throws {
+        let listener = path == nil ? socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) : try Self.unixListener(path)
+        var address = sockaddr_in()
+        if path == nil {
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = inet_addr("127.0.0.1")
+            try withUnsafeAddress(of: &address) { try check(bind(listener, $0, $1)) }
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            try withUnsafeAddress(of: &address) { pointer, _ in try check(getsockname(listener, pointer, &size)) }
+        }
+        try check(listen(listener, 64))
+        port = UInt16(bigEndian: address.sin_port)
+        books = Books(listener)
+        let books = books
+        Thread.detachNewThread {
+            while true {
+                let accepted = accept(listener, nil, nil)
+                guard accepted >= 0 else { return }
+                guard books.open(accepted) else { return }
+                Thread.detachNewThread {
+                    try? script(ServerConnection(accepted))
+                    books.close(accepted)
+                }
+            }
+        }
+    }
+
+    deinit { books.closeAll() }
+
+    /// Connections accepted so far.
+    var connections: Int { books.count }
+
+    private static func unixListener(_ path: FilePath?) throws -> Int32 {
+        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array((path ?? "").string.utf8)) }
+        try withUnsafeAddress(of: &address) { try check(bind(listener, $0, $1)) }
+        return listener
+    }
+
+    private final class Books: Sendable {
+        private struct State {
+            var listener: Int32?
+            var open: Set<Int32> = []
+            var count = 0
+        }
+
+        private let state: Mutex<State>
+
+        init(_ listener: Int32) { state = Mutex(State(listener: listener)) }
+
+        var count: Int { state.withLock { $0.count } }
+
+        func open(_ connection: Int32) -> Bool {
+            state.withLock { state in
+                state.count += 1
+                state.open.insert(connection)
+                return state.listener != nil
+            }
+        }
+
+        func close(_ connection: Int32) {
+            let isOpen = state.withLock { $0.open.remove(connection) != nil }
+            if isOpen { Glibc.close(connection) }
+        }
+
+        /// Ends every script that waits for bytes.
+        func closeAll() {
+            state.withLock { state in
+                if let listener = state.listener {
+                    shutdown(listener, Int32(SHUT_RDWR))
+                    Glibc.close(listener)
+                }
+                state.listener = nil
+                for connection in state.open { shutdown(connection, Int32(SHUT_RDWR)) }
+            }
+        }
+    }
+}
+
+/// One accepted connection, used by its script's thread.
+final class ServerConnection {
+    struct Ended: Error {}
+
+    private let number: Int32
+    /// `POLLRDHUP`, which is declared for _GNU_SOURCE only.
+    private static let peerHungUp: Int16 = 0x2000
+    private var pending: [UInt8] = []
+
+    init(_ number: Int32) { self.number = number }
+
+    /// Reads one request whole; throws at the end of the connection.
+    func readRequest() throws -> ReceivedRequest {
+        var request = try readHead()
+        let length = request.headers["content-length"].flatMap { Int($0) } ?? 0
+        while pending.count < length { try more() }
+        request.body = Array(pending.prefix(length))
+        pending.removeFirst(length)
+        return request
+    }
+
+    /// Reads a request up to its empty line.
+    func readHead() throws -> ReceivedRequest {
+        let mark = Array("\r\n\r\n".utf8)
+        while pending.firstRange(of: mark) == nil { try more() }
+        guard let end = pending.firstRange(of: mark) else { throw Ended() }
+        let lines = String(decoding: pending[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
+        pending.removeFirst(end.upperBound)
+        var headers: [String: String] = [:]
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            headers[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(
+                in: .whitespaces)
+        }
+        return ReceivedRequest(line: lines[0], headers: headers, body: [])
+    }
+
+    func write(_ text: String) throws {
+        let bytes = Array(text.utf8)
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes[offset...].withUnsafeBytes { send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { throw Ended() }
+            offset += count
+        }
+    }
+
+    func answer(_ status: String = "200 OK", headers: String = "", _ body: String = "") throws {
+        try write("HTTP/1.1 \(status)\r\n\(headers)Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+
+    /// Blocks until the client, or the test's end, closes the connection; reads nothing before that.
+    func waitForEnd() {
+        var poller = pollfd(fd: number, events: Self.peerHungUp, revents: 0)
+        poll(&poller, 1, 30_000)
+    }
+
+    /// Waits for `duration` or the end of the connection; true while it stands.
+    func linger(milliseconds: Int32) -> Bool {
+        var poller = pollfd(fd: number, events: Self.peerHungUp, revents: 0)
+        return poll(&poller, 1, milliseconds) == 0
+    }
+
+    /// Makes the coming close send RST.
+    func reset() {
+        var option = linger_(l_onoff: 1, l_linger: 0)
+        setsockopt(number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger_>.size))
+    }
+
+    private func more() throws {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(number, &buffer, buffer.count, 0)
+        guard count > 0 else { throw Ended() }
+        pending += buffer[..<count]
+    }
+}
+
+/// `struct linger`, whose name Swift gives to nothing else here.
+private typealias linger_ = Glibc.linger
+
+private func withUnsafeAddress<Address>(
+    of address: inout Address, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) throws -> Void
+) throws {
+    try withUnsafeMutablePointer(to: &address) { pointer in
+        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            try body($0, socklen_t(MemoryLayout<Address>.size))
+        }
+    }
+}
+
+private func check(_ result: Int32) throws {
+    if result < 0 { throw Errno(rawValue: errno) }
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Format, layering, house rules and a build that checks declared dependencies. --quick leaves the build out.
+# Prints one line a check; exits 1 when any failed.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+quick=false
+case "${1:-}" in
+"") ;;
+--quick) quick=true ;;
+*) die 64 "usage: check.sh [--quick]" ;;
+esac
+
+need_toolchain
+need_packages "python3 command:python3"
+
+passed=0
+failed=0
+
+# check TITLE COMMAND…: one line, and the command's output when it failed.
+check() {
+    local title=$1 output
+    shift
+    if output="$("$@" 2>&1)"; then
+        printf 'ok    %s\n' "$title"
+        passed=$((passed + 1))
+    else
+        printf 'FAIL  %s\n' "$title"
+        # shellcheck disable=SC2001  # every line is indented, which ${//} cannot do
+        sed 's/^/        /' <<<"$output"
+        failed=$((failed + 1))
+    fi
+}
+
+# What `swift format` checks is named, so that a folder that vanished is an error and not "clean".
+formatted() { swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift; }
+
+scripts() {
+    find packaging .ci -type f \( -name '*.sh' -o -path .ci/run \) -print0
+}
+
+shell_scripts() {
+    if command -v shellcheck >/dev/null; then
+        scripts | xargs -0 shellcheck -x -P packaging -P packaging/bench
+    else
+        scripts | xargs -0 -n 1 bash -n
+    fi
+}
+
+python_scripts() {
+    # compile(), not py_compile: no cache beside the sources.
+    find packaging -name '*.py' -print0 |
+        xargs -0 python3 -c 'import sys; [compile(open(name).read(), name, "exec") for name in sys.argv[1:]]'
+}
+
+check "swift format lint --strict" formatted
+check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
+check "Python scripts compile" python_scripts
+
+# check_sources.py prints lines of the same form, one for each of its checks.
+if rules="$(python3 -B packaging/check_sources.py 2>&1)"; then sources_ended=0; else sources_ended=$?; fi
+printf '%s\n' "$rules"
+passed=$((passed + $(grep -c '^ok ' <<<"$rules" || true)))
+broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
+# It ended badly without naming a rule: it did not run to its end.
+if ((sources_ended != 0 && broken == 0)); then broken=1; fi
+failed=$((failed + broken))
+
+$quick || check "builds, and every import is a declared dependency" build_debug
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))

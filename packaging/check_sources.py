@@ -1,0 +1,221 @@
+"""The house rules that no compiler checks. One line a check, then what broke it; exits 1 when anything did.
+
+Each check is a function that yields its findings; CHECKS at the end names them all. A rule's exception is written
+where it is needed (`// length: reason`, a comment at the unsafe spot), never here.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from swift_text import functions, without_comments_and_strings
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE_LINES = 250
+FUNCTION_LINES = 40
+
+# Which of our modules each module may import; InletCore may be imported by all.
+MODULES = {
+    "InletCore": set(),
+    "InletLinux": set(),
+    "InletConfig": set(),
+    "InletJournal": set(),
+    "InletTransfer": {"InletLinux"},
+    "InletPipelines": {"InletTransfer", "InletLinux"},
+    "InletAgent": {"InletJournal", "InletConfig", "InletPipelines", "InletLinux"},
+    # InletTransfer: its control client speaks HTTP over the agent's socket.
+    "InletDashboard": {"InletAgent", "InletJournal", "InletTransfer"},
+    "InletSandbox": {"InletLinux"},
+    "inlet": {"InletDashboard", "InletSandbox", "InletAgent", "InletConfig", "InletJournal", "InletPipelines"},
+}
+
+# One dependency, one door: who may import what is not ours.
+DOORS = {
+    "Glibc": {"InletLinux"},
+    "CLinux": {"InletLinux"},
+    "CCurl": {"InletTransfer"},
+    "CYAML": {"InletConfig"},
+    "GRDB": {"InletJournal"},
+    "ArgumentParser": {"inlet"},
+    "Hummingbird": {"InletDashboard", "InletSandbox"},
+    "HummingbirdCore": {"InletDashboard", "InletSandbox"},
+    "HTTPTypes": {"InletDashboard", "InletSandbox"},
+    "NIOCore": {"InletDashboard", "InletSandbox"},
+    "NIOPosix": {"InletDashboard", "InletSandbox"},
+    "Crypto": {"InletTransfer", "InletPipelines", "InletSandbox", "InletDashboard"},
+    "HeapModule": {"InletCore"},
+    # Lower modules return, never log; the two servers hand a logger to Hummingbird.
+    "Logging": {"InletAgent", "InletDashboard", "InletSandbox", "inlet"},
+    "ServiceLifecycle": {"InletAgent", "InletDashboard", "InletSandbox", "inlet"},
+    "UnixSignals": {"inlet"},
+}
+OPEN = {"SystemPackage", "Synchronization", "Foundation", "FoundationEssentials"}
+FOUNDATION_IN_CORE = re.compile(r"Sources/InletCore/Routing/KeyTemplate[^/]*\.swift")
+
+IMPORT = re.compile(
+    r"^[ \t]*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+"
+    r"(?:(?:struct|class|enum|protocol|typealias|func|let|var|actor)\s+)?(\w+)", re.MULTILINE)
+
+# In code (comments and strings taken out) these end a promise: structured concurrency, no crash, no blocked thread.
+FORBIDDEN = [
+    (re.compile(r"(?<!\.)\bTask(?:\.immediate)?\s*(?:<[^<>{}]*>)?\s*(?:\([^(){}]*\))?\s*\{"), "Task {"),
+    (re.compile(r"\bTask\.detached\b"), "Task.detached"),
+    (re.compile(r"\btry!"), "try!"),
+    (re.compile(r"\bfatalError\s*\("), "fatalError("),
+    (re.compile(r"\bThread\.sleep\b"), "Thread.sleep"),
+    (re.compile(r"\busleep\s*\("), "usleep("),
+]
+UNFINISHED = re.compile(r"\b(TODO|FIXME)\b")
+NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
+SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
+# Places of one person's machine; written so that this line does not match itself.
+LOCAL_PATH = re.compile(r"(?<![\w.~$}-])/(?:[w]ork|[h]ome)/[\w.-]")
+
+
+def tracked():
+    """What a clone would hold: tracked files and new ones that are not ignored."""
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True)
+    if listed.returncode == 0:
+        names = [Path(name) for name in listed.stdout.decode(errors="surrogateescape").split("\0") if name]
+    else:
+        # A source archive has no .git.
+        names = [path.relative_to(ROOT) for path in ROOT.rglob("*") if ".build" not in path.parts]
+    return sorted(name for name in names if (ROOT / name).is_file())
+
+
+FILES = tracked()
+TEXT = {name: (ROOT / name).read_text(errors="replace") for name in FILES}
+SOURCES = [name for name in FILES if name.suffix == ".swift" and name.parts[0] == "Sources"]
+TESTS = [name for name in FILES if name.suffix == ".swift" and name.parts[0] == "Tests"]
+CODE = {name: without_comments_and_strings(TEXT[name]) for name in SOURCES + TESTS}
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def imports(name):
+    for match in IMPORT.finditer(CODE[name]):
+        yield line_of(CODE[name], match.start(1)), match[1]
+
+
+def allowed_modules():
+    for name in SOURCES:
+        module = name.parts[1]
+        if module not in MODULES:
+            yield f"{name}: module {module} is not in the table of packaging/check_sources.py"
+            continue
+        for line, imported in imports(name):
+            if imported in MODULES and imported not in MODULES[module] | {"InletCore"}:
+                yield f"{name}:{line}: {module} must not import {imported}"
+
+
+def one_door():
+    for name in SOURCES:
+        module = name.parts[1]
+        for line, imported in imports(name):
+            if imported in MODULES:
+                continue
+            if imported.startswith("Foundation") and module == "InletCore" and not FOUNDATION_IN_CORE.match(str(name)):
+                yield f"{name}:{line}: in InletCore only Routing/KeyTemplate* may import {imported}"
+            elif imported not in OPEN and imported not in DOORS:
+                yield f"{name}:{line}: {imported} has no door in packaging/check_sources.py"
+            elif imported in DOORS and module not in DOORS[imported]:
+                yield f"{name}:{line}: only {', '.join(sorted(DOORS[imported]))} may import {imported}"
+
+
+def forbidden_words():
+    for name in SOURCES:
+        for pattern, words in FORBIDDEN:
+            for match in pattern.finditer(CODE[name]):
+                yield f"{name}:{line_of(CODE[name], match.start())}: {words}"
+        for match in UNFINISHED.finditer(TEXT[name]):
+            yield f"{name}:{line_of(TEXT[name], match.start())}: {match[1]}"
+
+
+def reasons_for_unsafe():
+    for name in SOURCES:
+        lines = TEXT[name].splitlines()
+        for match in NEEDS_REASON.finditer(CODE[name]):
+            number = line_of(CODE[name], match.start())
+            above = lines[number - 2].strip() if number > 1 else ""
+            if "//" not in lines[number - 1] and not above.startswith("//"):
+                yield f"{name}:{number}: {match[0]} without a comment that gives the reason"
+
+
+def length_excused(name):
+    return any(re.search(r"(?://|#) length: \S", line) for line in TEXT[name].splitlines()[:5])
+
+
+def file_lengths():
+    for name in FILES:
+        if name.suffix in {".swift", ".h", ".py", ".sh"} and not length_excused(name):
+            count = len(TEXT[name].splitlines())
+            if count > FILE_LINES:
+                yield f"{name}: {count} lines, more than {FILE_LINES}"
+
+
+def function_lengths():
+    for name in SOURCES + TESTS:
+        if length_excused(name):
+            continue
+        for line, title, count in functions(CODE[name]):
+            if count > FUNCTION_LINES:
+                yield f"{name}:{line}: {title} has {count} lines, more than {FUNCTION_LINES}"
+
+
+def configuration_files():
+    for name in ("config/inlet.yaml", "config/inlet.schema.json"):
+        if Path(name) not in TEXT:
+            yield f"{name} is missing"
+    if not any(name.match("config/examples/*.yaml") for name in FILES):
+        yield "config/examples/ holds no .yaml"
+    if schema := TEXT.get(Path("config/inlet.schema.json")):
+        try:
+            json.loads(schema)
+        except ValueError as error:
+            yield f"config/inlet.schema.json: {error}"
+
+
+def local_paths():
+    for name in FILES:
+        for match in LOCAL_PATH.finditer(TEXT[name]):
+            yield f"{name}:{line_of(TEXT[name], match.start())}: a path of one machine: {match[0]}…"
+
+
+def skipped_tests():
+    for name in TESTS:
+        for match in SKIPPED_TEST.finditer(CODE[name]):
+            yield f"{name}:{line_of(CODE[name], match.start())}: {match[0]}: a test that does not count"
+
+
+CHECKS = [
+    ("modules import only what the table allows", allowed_modules),
+    ("one dependency, one door", one_door),
+    ("no forbidden words", forbidden_words),
+    ("unsafe annotations give their reason", reasons_for_unsafe),
+    (f"files have at most {FILE_LINES} lines", file_lengths),
+    (f"functions have at most {FUNCTION_LINES} lines", function_lengths),
+    ("configuration files exist", configuration_files),
+    ("no paths of one machine", local_paths),
+    ("no skipped tests", skipped_tests),
+]
+
+
+def main():
+    if not SOURCES:
+        sys.exit("no Swift sources found: nothing was checked")
+    failed = 0
+    for title, check in CHECKS:
+        findings = list(check())
+        failed += bool(findings)
+        print(f"{'FAIL' if findings else 'ok  '}  {title}")
+        for finding in findings:
+            print(f"        {finding}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

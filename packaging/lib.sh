@@ -1,0 +1,124 @@
+# shellcheck shell=bash
+# What quickstart.sh, test.sh, check.sh and bench/*.sh share. Sourced, never run:
+#     source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# Changes into the repository's root, so that every script works from any directory.
+
+# sysexits.h: what a script ends with when something outside the repository is missing.
+readonly EX_UNAVAILABLE=69
+
+REPO_ROOT="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)"
+cd -- "$REPO_ROOT" || exit 1
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+    local status=$1
+    shift
+    say "$@"
+    exit "$status"
+}
+
+# Swift 6.2 or newer on PATH; prints how to get one and exits 69 otherwise.
+need_toolchain() {
+    local found major minor
+    found="$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p' | head -n 1)" || true
+    major="${found%%.*}"
+    minor="${found#*.}"
+    if [[ -n $found ]] && ((major > 6 || (major == 6 && minor >= 2))); then return 0; fi
+    if [[ -n $found ]]; then found="Swift $found is first on PATH"; else found="no working 'swift' is on PATH"; fi
+    die $EX_UNAVAILABLE "inlet needs Swift 6.2 or newer; $found.
+Install one with swiftly (https://www.swift.org/install/linux/):
+    curl -fO https://download.swift.org/swiftly/linux/swiftly-$(uname -m).tar.gz
+    tar xzf swiftly-$(uname -m).tar.gz && ./swiftly init
+then open a new shell and run this script again."
+}
+
+# "package probe": the package is missing when its probe fails. Probes rather than dpkg's list, because another
+# package may provide the same thing (libstdc++-12-dev without g++, pkgconf) and other distributions have other names.
+readonly BUILD_PACKAGES=(
+    "ca-certificates file:/etc/ssl/certs/ca-certificates.crt"
+    "git command:git"
+    "binutils command:ld"
+    "pkg-config command:pkg-config"
+    "libc6-dev file:/usr/include/stdio.h"
+    "g++ file:/usr/include/c++/*/vector"
+    "libxml2-dev library:libxml2.so"
+    "libncurses-dev library:libncurses.so"
+    "libcurl4-openssl-dev pkg-config:libcurl"
+    "libyaml-dev pkg-config:yaml-0.1"
+    "libsqlite3-dev pkg-config:sqlite3"
+)
+
+# present PROBE
+present() {
+    local kind=${1%%:*} what=${1#*:}
+    case $kind in
+    command) command -v "$what" >/dev/null ;;
+    file) compgen -G "$what" >/dev/null ;;
+    pkg-config) pkg-config --exists "$what" 2>/dev/null ;;
+    library) { PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null || true; } | grep -F "$what" >/dev/null ;;
+    esac
+}
+
+# need_packages ["package probe"…]: installs what is missing of BUILD_PACKAGES and of the arguments.
+need_packages() {
+    local entry missing=()
+    for entry in "${BUILD_PACKAGES[@]}" "$@"; do
+        present "${entry#* }" || missing+=("${entry%% *}")
+    done
+    ((${#missing[@]} > 0)) || return 0
+    if ! command -v apt-get >/dev/null; then
+        die $EX_UNAVAILABLE "missing (by their Debian names): ${missing[*]}
+This is not Debian or Ubuntu: install their equivalents (pkg-config must find libcurl, yaml-0.1 and sqlite3), then run this script again."
+    fi
+    install_packages "${missing[@]}"
+}
+
+install_packages() {
+    local root=()
+    if ((EUID != 0)); then
+        # Without a terminal sudo could only hang at its password prompt.
+        if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+            root=(sudo)
+        else
+            die $EX_UNAVAILABLE "missing packages; as root, run
+    apt-get update && apt-get install -y --no-install-recommends $*
+then run this script again."
+        fi
+    fi
+    say "installing: $*"
+    local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=120)
+    apt_update "${apt[@]}"
+    "${apt[@]}" install -y --no-install-recommends "$@" >&2 ||
+        die $EX_UNAVAILABLE "apt-get could not install: $*
+Its message is above; put it right, then run this script again."
+}
+
+# A first boot's unattended upgrade holds the list lock, for which apt-get has no time-out of its own.
+apt_update() {
+    local tries output
+    for tries in {1..12}; do
+        if output="$("$@" update 2>&1)"; then return 0; fi
+        [[ $output == *"Could not get lock"* ]] || break
+        say "waiting for another apt-get to end ($tries of 12)"
+        sleep 10
+    done
+    # One broken third-party list must not stop us: the packages may still be found in the others.
+    say "$output" "apt-get update failed; going on with the lists that are there"
+}
+
+build_release() { swift build -c release --static-swift-stdlib --product inlet >&2; }
+release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
+
+# The debug build of everything. check.sh and test.sh share it, flags included, so that nothing is built twice.
+build_debug() { swift build --build-tests --explicit-target-dependency-import-check error >&2; }
+
+# bench NAME [argument…]: packaging/bench/NAME.py with the release binary.
+bench() {
+    need_toolchain
+    need_packages "python3 command:python3" "curl command:curl"
+    build_release
+    INLET_BINARY="$(release_binary)"
+    export INLET_BINARY
+    # -B: no __pycache__ beside the sources.
+    exec python3 -B "packaging/bench/$1.py" "${@:2}"
+}

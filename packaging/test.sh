@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything, runs every test. Arguments go to `swift test` (for example --filter Settler).
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+need_toolchain
+need_packages "openssl command:openssl" "sqlite3 command:sqlite3"
+# Before the tests: CommandTests drive the inlet binary of this build.
+build_debug
+# All tests are Swift Testing's; a run of XCTest would only add "Executed 0 tests".
+exec swift test --skip-build --disable-xctest --explicit-target-dependency-import-check error "$@"
