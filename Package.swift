@@ -76,8 +76,8 @@ let package = Package(
         .executableTarget(
             name: "inlet",
             dependencies: [
-                "InletCore", "InletConfig", "InletJournal", "InletPipelines", "InletAgent", "InletDashboard",
-                "InletSandbox", arguments, lifecycle, signals, logging, system,
+                "InletCore", "InletLinux", "InletConfig", "InletJournal", "InletPipelines", "InletAgent",
+                "InletDashboard", "InletSandbox", arguments, lifecycle, signals, logging, system,
             ],
             swiftSettings: settings),
         .target(

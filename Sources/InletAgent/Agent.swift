@@ -29,7 +29,8 @@ package final class Agent: Sendable {
     ///
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
-        settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label
+        settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
+        sendRoots: [WatchSettings]? = nil
     ) async throws {
         let names = destinations.map(\.name)
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
@@ -83,7 +84,7 @@ package final class Agent: Sendable {
                     })
             ]
         let desk = SendDesk(
-            admitter: admitter, journal: journal, board: board, roots: settings.watch,
+            admitter: admitter, journal: journal, board: board, roots: sendRoots ?? settings.watch,
             retry: { try await journal.retry($0, uptimes: board.uptimes(), at: .now) })
         commands = AgentCommands(
             journal: journal,

@@ -8,7 +8,9 @@ internal import Synchronization
 final class CommitQueue: Sendable {
     private struct Change: Sendable {
         /// Runs the change; the returned closure tells its caller what came of it, once that is durable.
-        let run: @Sendable (Database) -> @Sendable () -> Void
+        ///
+        /// Throws when SQLite took back the whole transaction with the change, as it does on a full disk.
+        let run: @Sendable (Database) throws -> @Sendable () -> Void
         /// Tells the caller that nothing of the transaction was kept.
         let fail: @Sendable (any Error) -> Void
     }
@@ -30,6 +32,7 @@ final class CommitQueue: Sendable {
             let change = Change(
                 run: { database in
                     let outcome = Result { try Self.inSavepoint(database, body) }
+                    if case .failure(let error) = outcome, !database.isInsideTransaction { throw error }
                     return { continuation.resume(with: outcome) }
                 },
                 fail: { continuation.resume(throwing: $0) })
@@ -56,25 +59,31 @@ final class CommitQueue: Sendable {
         if mustStart { database.asyncWriteWithoutTransaction { self.drain($0) } }
     }
 
+    /// Commits one batch, and stands in line again for the rest, so that a steady stream of changes lets reads through.
     private func drain(_ database: Database) {
-        while true {
-            let batch = state.withLock { state -> [Change] in
-                let taken = Array(state.waiting.prefix(Self.transactionLimit))
-                state.waiting.removeFirst(taken.count)
-                if taken.isEmpty { state.isDraining = false }
-                return taken
+        let batch = state.withLock { state -> [Change] in
+            let taken = Array(state.waiting.prefix(Self.transactionLimit))
+            state.waiting.removeFirst(taken.count)
+            return taken
+        }
+        commit(batch, database)
+        let hasMore = state.withLock { state in
+            state.isDraining = !state.waiting.isEmpty
+            return state.isDraining
+        }
+        if hasMore { self.database.asyncWriteWithoutTransaction { self.drain($0) } }
+    }
+
+    private func commit(_ batch: [Change], _ database: Database) {
+        do {
+            var answers: [@Sendable () -> Void] = []
+            try database.inTransaction(.immediate) {
+                answers = try batch.map { try $0.run(database) }
+                return .commit
             }
-            if batch.isEmpty { return }
-            do {
-                var answers: [@Sendable () -> Void] = []
-                try database.inTransaction(.immediate) {
-                    answers = batch.map { $0.run(database) }
-                    return .commit
-                }
-                for answer in answers { answer() }
-            } catch {
-                for change in batch { change.fail(error) }
-            }
+            for answer in answers { answer() }
+        } catch {
+            for change in batch { change.fail(error) }
         }
     }
 }

@@ -1,7 +1,7 @@
-package import InletCore
-package import SystemPackage
 internal import Foundation
 internal import GRDB
+package import InletCore
+package import SystemPackage
 
 /// What a settled file is admitted as.
 package struct Admission: Sendable {
@@ -171,16 +171,24 @@ extension Journal {
         ])
     }
 
-    /// `key`, or the first of `key_2`, `key_3`… that no other delivery to the destination has ever had.
+    /// `key`, or one of `key_2`, `key_3`… that no other delivery to the destination has: the first, if they have no gaps.
+    /// Doubling and halving, so that the ten thousandth file of one name costs no ten thousand questions.
     private static func freeKey(_ key: String, _ destination: String, _ database: Database) throws -> String {
         let taken = try database.cachedStatement(sql: "SELECT 1 FROM delivery WHERE destination = ? AND key = ?")
-        var candidate = key
-        var number = 1
-        while try Int.fetchOne(taken, arguments: [destination, candidate]) != nil {
-            number += 1
-            candidate = KeyTemplate.disambiguated(key, number: number)
+        func candidate(_ number: Int) -> String {
+            number == 1 ? key : KeyTemplate.disambiguated(key, number: number)
         }
-        return candidate
+        func isTaken(_ number: Int) throws -> Bool {
+            try Int.fetchOne(taken, arguments: [destination, candidate(number)]) != nil
+        }
+        var last = 0
+        var free = 1
+        while try isTaken(free) { (last, free) = (free, free * 2) }
+        while free - last > 1 {
+            let middle = (last + free) / 2
+            if try isTaken(middle) { last = middle } else { free = middle }
+        }
+        return candidate(free)
     }
 
     /// The next number for `{seq}`; gaps are possible, repeats are not.

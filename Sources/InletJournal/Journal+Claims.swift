@@ -1,6 +1,6 @@
-package import InletCore
 internal import Foundation
 internal import GRDB
+package import InletCore
 
 /// Free places of one destination.
 package struct ClaimRoom: Sendable {
@@ -20,13 +20,11 @@ package struct Claim: ~Copyable, Sendable {
     package let delivery: DeliveryRow
     /// What earlier attempts left behind.
     package let checkpoint: [String: [UInt8]]
-    private let journal: Journal
 
-    init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]], journal: Journal) {
+    init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]]) {
         self.file = file
         self.delivery = delivery
         self.checkpoint = checkpoint
-        self.journal = journal
     }
 }
 
@@ -36,7 +34,7 @@ package enum Settlement: Sendable {
     case delivered(Proof)
     /// Back to the queue until `at`. `countsAttempt` is false for outages, credentials and our own stopping.
     case again(at: WallTime, countsAttempt: Bool, code: ErrorCode?, reason: String?)
-    /// The end of this delivery without proof. A superseded one that left nothing behind gives its key back.
+    /// The end of this delivery without proof. A superseded one gives its key back once nothing of it is left.
     case ended(DeliveryState, code: ErrorCode, reason: String)
 }
 
@@ -57,19 +55,21 @@ extension Journal {
         _ body: (borrowing Claim) async throws -> (Settlement, Result)
     ) async throws -> (SettledFile, Result)? {
         guard let found = try await claim(lane, rooms, owner, clock()) else { return nil }
-        let claim = Claim(
-            file: found.file, delivery: found.delivery, checkpoint: found.checkpoint, journal: self)
+        let claim = Claim(file: found.file, delivery: found.delivery, checkpoint: found.checkpoint)
+        let settlement: Settlement
+        let result: Result
         do {
-            let (settlement, result) = try await body(claim)
-            return (try await settlePersistently(found.delivery.id, settlement, clock), result)
+            (settlement, result) = try await body(claim)
         } catch {
-            _ = try? await settle(
-                found.delivery.id, .again(at: clock(), countsAttempt: false, code: nil, reason: nil), at: clock())
+            _ = try? await settlePersistently(
+                found.delivery.id, .again(at: clock(), countsAttempt: false, code: nil, reason: nil), clock)
             throw error
         }
+        return (try await settlePersistently(found.delivery.id, settlement, clock), result)
     }
 
-    /// A proof must not be lost to a full disk: it is written as soon as there is room again.
+    /// A proof must not be lost to a full disk: it is written as soon as there is room again. A cancelled task tries
+    /// once more and leaves the claim to the next start.
     private func settlePersistently(
         _ delivery: Int64, _ settlement: Settlement, _ clock: @Sendable () -> WallTime
     ) async throws -> SettledFile {
@@ -77,9 +77,9 @@ extension Journal {
             do throws(JournalError) {
                 return try await settle(delivery, settlement, at: clock())
             } catch {
-                guard error.isFull else { throw error }
+                guard error.isFull, !Task.isCancelled else { throw error }
             }
-            try await Task.sleep(for: .seconds(1))
+            try? await Task.sleep(for: .seconds(1))
         }
     }
 
@@ -104,7 +104,8 @@ extension Journal {
         }
     }
 
-    /// The due delivery with the earliest time, of the destinations that have room.
+    /// The due delivery with the earliest time, of the destinations that have room. One that was cancelled and put back
+    /// while its holder still runs has an owner until that one has let go.
     private static func candidate(
         _ lane: Lane, _ rooms: [ClaimRoom], _ now: WallTime, _ database: Database
     ) throws -> Int64? {
@@ -114,7 +115,8 @@ extension Journal {
         let due = try database.cachedStatement(
             sql: """
                 SELECT next_at, id FROM delivery
-                WHERE destination = ? AND lane = ? AND state = 'ready' AND next_at <= ? ORDER BY next_at, id LIMIT 1
+                WHERE destination = ? AND lane = ? AND state = 'ready' AND next_at <= ? AND owner IS NULL
+                ORDER BY next_at, id LIMIT 1
                 """)
         for room in rooms {
             let place: StatementArguments = [room.destination, lane.rawValue]
@@ -133,7 +135,8 @@ extension Journal {
         try await read { database in
             let statement = try database.cachedStatement(
                 sql: """
-                    SELECT min(next_at) FROM delivery WHERE destination = ? AND lane = ? AND state = 'ready'
+                    SELECT min(next_at) FROM delivery
+                    WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL
                     """)
             var earliest: Int64?
             for destination in destinations {
@@ -155,6 +158,12 @@ extension Journal {
                 try statement.execute(arguments: [delivery, name, Data(value)])
             }
             try database.execute(sql: "UPDATE delivery SET interrupted = 0 WHERE id = ?", arguments: [delivery])
+            // Cancelled meanwhile: what the attempt has just made is left over too.
+            try database.execute(
+                sql: """
+                    INSERT OR IGNORE INTO leftover (delivery_id, next_at)
+                    SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
+                    """, arguments: [delivery])
         }
     }
 

@@ -1,6 +1,6 @@
-package import InletCore
 internal import Foundation
 internal import GRDB
+package import InletCore
 
 /// What start-up found and put right.
 package struct Recovery: Sendable, Equatable {
@@ -31,6 +31,7 @@ extension Journal {
                     """,
                 arguments: [now.milliseconds])
             let freed = database.changesCount
+            try database.execute(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE owner IS NOT NULL")
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             let names = StatementArguments(destinations)
             try database.execute(
@@ -44,7 +45,8 @@ extension Journal {
         }
     }
 
-    /// Sends the ended, undelivered deliveries of a file again, with fresh attempts. False when it has none.
+    /// Sends the ended, undelivered deliveries of a file again, with fresh attempts. False when it has none, or while
+    /// its source is being disposed of.
     ///
     /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live begins anew.
     package func retry(
@@ -56,6 +58,7 @@ extension Journal {
                 sql: """
                     UPDATE delivery SET state = 'ready', attempts = 0, interrupted = 0, next_at = ?, ended_at = NULL
                     WHERE file_id = ? AND state IN (\(ended))
+                        AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
                     """,
                 arguments: [now.milliseconds, file])
             guard database.changesCount > 0 else { return false }
@@ -64,10 +67,7 @@ extension Journal {
                 sql: """
                     DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)
                     """, arguments: [file])
-            try database.execute(
-                sql: "UPDATE file SET finished_at = NULL, disposition = NULL, intent = NULL, finish_at = 0 WHERE id = ?",
-                arguments: [file])
-            try database.execute(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
+            try Self.reopen(file, database)
             try Self.concludeFile(file, now, database)
             return true
         }
@@ -88,41 +88,49 @@ extension Journal {
     /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
     /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
     package func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {
-        try await commit { database in
-            let open = try Row.fetchAll(
-                database,
-                sql: "SELECT id, state FROM delivery WHERE file_id = ? AND state IN ('ready', 'claimed', 'parked')",
-                arguments: [file])
-            if open.isEmpty { return nil }
-            for row in open {
-                try Self.endDelivery(
-                    row["id"], .cancelled, code: .cancelled, reason: "cancelled by a person", now, database)
-            }
-            return open.filter { $0["state"] as String == "claimed" }.map { $0["id"] }
-        }
+        try await commit { try Self.cancel(file, now, $0) }
     }
 
-    /// Removes an ended file from the journal; it is a new one if it is seen again. False when it is not ended.
+    private static func cancel(_ file: Int64, _ now: WallTime, _ database: Database) throws -> [Int64]? {
+        let open = try Row.fetchAll(
+            database,
+            sql: "SELECT id, state FROM delivery WHERE file_id = ? AND state IN ('ready', 'claimed', 'parked')",
+            arguments: [file])
+        if open.isEmpty { return nil }
+        for row in open {
+            try endDelivery(row["id"], .cancelled, code: .cancelled, reason: "cancelled by a person", now, database)
+        }
+        return open.filter { $0["state"] as String == "claimed" }.map { $0["id"] }
+    }
+
+    /// Removes an ended file from the journal; it is a new one if it is seen again. False when it is not ended, or
+    /// something of it is still to be let go: a running transfer, an upload to abort.
     package func forget(_ file: Int64) async throws(JournalError) -> Bool {
         try await commit { database in
             try database.execute(
                 sql: """
                     DELETE FROM file WHERE id = ? AND state <> 'pending' AND finished_at IS NOT NULL
-                        AND id NOT IN (SELECT file_id FROM delivery JOIN leftover ON delivery_id = delivery.id)
+                        AND NOT EXISTS (
+                            SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
+                            WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
                     """, arguments: [file])
             return database.changesCount > 0
         }
     }
+
+    /// Bounds how long others wait for one transaction of `clear`.
+    private static let clearedAtOnce = 256
 
     /// Cancels everything that waits. - Returns: how many files, and the deliveries that were running.
     package func clear(at now: WallTime) async throws(JournalError) -> (files: Int, running: [Int64]) {
         let pending = try await read { try Int64.fetchAll($0, sql: "SELECT id FROM file WHERE state = 'pending'") }
         var files = 0
         var running: [Int64] = []
-        for file in pending {
-            guard let cancelled = try await cancel(file, at: now) else { continue }
-            files += 1
-            running += cancelled
+        for start in stride(from: 0, to: pending.count, by: Self.clearedAtOnce) {
+            let group = pending[start..<min(start + Self.clearedAtOnce, pending.count)]
+            let cancelled = try await commit { database in try group.compactMap { try Self.cancel($0, now, database) } }
+            files += cancelled.count
+            running += cancelled.flatMap(\.self)
         }
         return (files, running)
     }

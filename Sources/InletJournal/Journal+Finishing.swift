@@ -1,6 +1,6 @@
-package import InletCore
 internal import Foundation
 internal import GRDB
+package import InletCore
 
 extension Journal {
     /// Files whose deliveries have ended but which are not finished, oldest first.
@@ -29,23 +29,27 @@ extension Journal {
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await commit { database in
             try database.execute(
-                sql: "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ?",
+                sql: "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'",
                 arguments: [time.milliseconds, note, file])
         }
     }
 
     /// Writes what the finisher is about to do, before it does it; nil takes it back.
+    ///
+    /// Throws when the file was put back in the queue meanwhile: its deliveries need it where it is.
     package func intend(_ file: Int64, _ intent: [UInt8]?) async throws(JournalError) {
         try await commit { database in
             try database.execute(
-                sql: "UPDATE file SET intent = ? WHERE id = ?", arguments: [intent.map { Data($0) }, file])
+                sql: "UPDATE file SET intent = ? WHERE id = ? AND (? IS NULL OR state <> 'pending')",
+                arguments: [intent.map { Data($0) }, file, intent.map { Data($0) }])
+            guard database.changesCount > 0 else { throw BackInQueue() }
         }
     }
 
     /// Durable point 3: the source is disposed of as `disposition` says, and the receipt is written.
     ///
     /// - Parameter receipt: the receipt's JSON.
-    /// - Returns: false when it had been finished before.
+    /// - Returns: false when it had been finished before, or is no longer in the state that `file` says.
     package func finish(
         _ file: FileRow, disposition: String, state: FileState? = nil, receipt: [UInt8], at now: WallTime
     ) async throws(JournalError) -> Bool {
@@ -53,9 +57,9 @@ extension Journal {
             try database.execute(
                 sql: """
                     UPDATE file SET finished_at = ?, disposition = ?, state = ifnull(?, state), intent = NULL
-                    WHERE id = ? AND finished_at IS NULL
+                    WHERE id = ? AND finished_at IS NULL AND state = ?
                     """,
-                arguments: [now.milliseconds, disposition, state?.rawValue, file.id])
+                arguments: [now.milliseconds, disposition, state?.rawValue, file.id, file.state.rawValue])
             guard database.changesCount > 0 else { return false }
             try database.execute(
                 sql: "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
@@ -90,10 +94,16 @@ extension Journal {
         }
     }
 
-    /// The leftover is gone from its destination.
+    /// The leftover is gone from its destination. If the delivery was sent again meanwhile, its checkpoint is its own.
     package func leftoverRemoved(_ delivery: Int64) async throws(JournalError) {
         try await commit { database in
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET key = NULL
+                    WHERE id = ? AND EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id AND frees_key)
+                    """, arguments: [delivery])
             try database.execute(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [delivery])
+            guard database.changesCount > 0 else { return }
             try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
         }
     }
@@ -110,6 +120,11 @@ extension Journal {
     }
 }
 
+/// The file is pending again (`queue retry`), or no longer in the journal.
+struct BackInQueue: Error, CustomStringConvertible {
+    var description: String { "the file was put back in the queue; it is left where it is" }
+}
+
 /// An upload that still needs an abort at its destination.
 package struct Leftover: Sendable {
     package var delivery: DeliveryRow
@@ -120,6 +135,8 @@ package struct Leftover: Sendable {
 extension Journal {
     /// When the next leftover is due; nil when there is none.
     package func nextLeftover() async throws(JournalError) -> WallTime? {
-        try await read { try Int64.fetchOne($0, sql: "SELECT min(next_at) FROM leftover").map { WallTime(milliseconds: $0) } }
+        try await read {
+            try Int64.fetchOne($0, sql: "SELECT min(next_at) FROM leftover").map { WallTime(milliseconds: $0) }
+        }
     }
 }

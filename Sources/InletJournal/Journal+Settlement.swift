@@ -1,6 +1,6 @@
-internal import InletCore
 internal import Foundation
 internal import GRDB
+internal import InletCore
 
 extension Journal {
     /// Ends a claim; with `.delivered`, durable point 2.
@@ -12,9 +12,12 @@ extension Journal {
             let row = try Self.delivery(delivery, database)
             if row.state == .claimed {
                 try Self.apply(settlement, to: row, now, database)
-            } else if case .delivered(let proof) = settlement {
+            } else if case .delivered(let proof) = settlement, row.state != .delivered {
+                try Self.reopen(row.fileID, database)
                 try Self.markDelivered(row, proof, now, database)
             }
+            try database.cachedStatement(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?")
+                .execute(arguments: [delivery])
             return SettledFile(state: try Self.file(row.fileID, database).state)
         }
     }
@@ -28,8 +31,8 @@ extension Journal {
         case .again(let time, let counts, let code, let reason):
             try database.cachedStatement(
                 sql: """
-                    UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, next_at = ?,
-                        attempts = attempts - ?, code = ?, reason = ? WHERE id = ?
+                    UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - ?, code = ?, reason = ?
+                    WHERE id = ?
                     """
             ).execute(
                 arguments: [
@@ -37,8 +40,16 @@ extension Journal {
                     row.id,
                 ])
         case .ended(let state, let code, let reason):
-            try endDelivery(row.id, state, code: code, reason: reason, now, database)
+            try endDelivery(row.id, state, code: code, reason: reason, freesKey: state == .superseded, now, database)
         }
+    }
+
+    /// Lets a file be finished anew: what was concluded of it is no longer so.
+    static func reopen(_ file: Int64, _ database: Database) throws {
+        try database.execute(
+            sql: "UPDATE file SET finished_at = NULL, disposition = NULL, intent = NULL, finish_at = 0 WHERE id = ?",
+            arguments: [file])
+        try database.execute(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
     }
 
     private static func markDelivered(
@@ -46,11 +57,11 @@ extension Journal {
     ) throws {
         try database.cachedStatement(
             sql: """
-                UPDATE delivery SET state = 'delivered', owner = NULL, until = NULL, code = NULL, reason = NULL,
-                    proof = ?, ended_at = ? WHERE id = ?
+                UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ? WHERE id = ?
                 """
         ).execute(arguments: [try JournalJSON.encode(proof), now.milliseconds, row.id])
         try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [row.id])
+        try database.execute(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [row.id])
         if let content = proof.content {
             try database.execute(
                 sql: "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
@@ -63,32 +74,36 @@ extension Journal {
     }
 
     /// Ends a delivery without proof. What its attempts left at the destination is remembered as a leftover to abort.
+    ///
+    /// - Parameter freesKey: nothing is visible under the key (the contract of `.sourceChanged`), so that the new content
+    ///   may have it, as soon as no leftover needs it. Without a leftover a superseded delivery gives it back in any case.
     static func endDelivery(
-        _ id: Int64, _ state: DeliveryState, code: ErrorCode, reason: String, _ now: WallTime, _ database: Database
+        _ id: Int64, _ state: DeliveryState, code: ErrorCode, reason: String, freesKey: Bool = false, _ now: WallTime,
+        _ database: Database
     ) throws {
         try database.execute(
-            sql: """
-                UPDATE delivery SET state = ?, owner = NULL, until = NULL, code = ?, reason = ?, ended_at = ?
-                WHERE id = ?
-                """,
+            sql: "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
             arguments: [state.rawValue, code.rawValue, reason, now.milliseconds, id])
-        if state == .superseded {
-            // Nothing is visible under the key (the contract of `.sourceChanged`), so the new content may have it.
-            try database.execute(sql: "UPDATE delivery SET key = NULL WHERE id = ?", arguments: [id])
-        }
         try database.execute(
             sql: """
-                INSERT OR IGNORE INTO leftover (delivery_id, next_at)
-                SELECT DISTINCT delivery_id, ? FROM checkpoint WHERE delivery_id = ?
+                INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
+                SELECT DISTINCT delivery_id, ?, ? FROM checkpoint WHERE delivery_id = ?
                 """,
-            arguments: [now.milliseconds, id])
-        let followers = try Int64.fetchAll(
-            database, sql: "SELECT id FROM delivery WHERE after_id = ? AND state = 'ready'", arguments: [id])
-        for follower in followers {
-            try endDelivery(follower, state, code: code, reason: reason, now, database)
+            arguments: [now.milliseconds, freesKey, id])
+        if state == .superseded {
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET key = NULL
+                    WHERE id = ? AND NOT EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id)
+                    """, arguments: [id])
         }
-        let file = try delivery(id, database).fileID
-        try concludeFile(file, now, database)
+        let followers = try Int64.fetchAll(
+            database, sql: "SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')",
+            arguments: [id])
+        for follower in followers {
+            try endDelivery(follower, state, code: code, reason: reason, freesKey: freesKey, now, database)
+        }
+        try concludeFile(try delivery(id, database).fileID, now, database)
     }
 
     /// Gives the file the worst state of its deliveries once none of them is open.

@@ -1,7 +1,7 @@
-package import InletCore
-package import SystemPackage
 internal import Foundation
 internal import GRDB
+package import InletCore
+package import SystemPackage
 
 /// The crash-safe queue: every file seen, every delivery owed, every proof. SQLite in WAL mode with `synchronous=FULL`.
 ///
@@ -29,17 +29,23 @@ package final class Journal: Sendable {
     }
 
     private static func open(_ path: FilePath, _ now: WallTime) throws -> DatabaseQueue {
+        // SQLite removes the write-ahead log of an empty database, and what was committed with it.
+        if size(path.string) == 0, size(path.string + "-wal") > 0 {
+            throw try JournalError.unreadable(
+                path, setAside: setAside(path, as: "unreadable", now), cause: "it is empty")
+        }
         var configuration = Configuration()
         configuration.journalMode = .wal
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { database in
             try database.execute(
                 sql: """
-                    PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;
+                    PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;
                     PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;
                     """)
         }
         let database = try DatabaseQueue(path: path.string, configuration: configuration)
+        try requireFullSync(database)
         let isNewer = try database.read { try Schema.migrator.hasBeenSuperseded($0) }
         if isNewer {
             try database.close()
@@ -47,6 +53,15 @@ package final class Journal: Sendable {
         }
         try Schema.migrator.migrate(database)
         return database
+    }
+
+    /// Every commit is on the disk when it returns. Asked for last and read back: GRDB's WAL mode sets NORMAL by itself.
+    private static func requireFullSync(_ database: DatabaseQueue) throws {
+        let level = try database.inDatabase { database in
+            try database.execute(sql: "PRAGMA synchronous = FULL")
+            return try Int.fetchOne(database, sql: "PRAGMA synchronous")
+        }
+        guard level == 2 else { throw DatabaseError(message: "synchronous=FULL is not available") }
     }
 
     private static func setAsideIfUnreadable(
@@ -65,14 +80,20 @@ package final class Journal: Sendable {
     ) throws(JournalError) -> FilePath {
         let stamp = now.rfc3339.filter(\.isNumber)
         let target = FilePath(path.string + ".\(kind)-\(stamp)")
-        for suffix in ["", "-wal", "-shm"] {
+        for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path.string + suffix) {
             do {
                 try FileManager.default.moveItem(atPath: path.string + suffix, toPath: target.string + suffix)
             } catch {
-                if suffix.isEmpty { throw .failed(path, "cannot be set aside as \(target.display): \(error)") }
+                throw .failed(path, "cannot be set aside as \(target.display): \(error)")
             }
         }
         return target
+    }
+
+    /// Bytes of a file; 0 when there is none.
+    private static func size(_ file: String) -> Int64 {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: file)
+        return (attributes?[.size] as? NSNumber)?.int64Value ?? 0
     }
 
     /// Runs `body` in the next group commit and returns when it is durable.
@@ -90,7 +111,10 @@ package final class Journal: Sendable {
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(JournalError) -> Value {
         do {
-            return try await database.read(body)
+            // A read is short and ends even in a cancelled task: "cancelled" would look like a failing journal.
+            return try await withCheckedThrowingContinuation { continuation in
+                database.asyncRead { access in continuation.resume(with: Result { try body(access.get()) }) }
+            }
         } catch {
             throw .from(error, at: path)
         }

@@ -1,6 +1,6 @@
-package import SystemPackage
 internal import GRDB
 internal import InletCore
+package import SystemPackage
 
 /// What can be wrong with the journal, split by who must react.
 package enum JournalError: Error, Sendable, CustomStringConvertible {
@@ -39,8 +39,9 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
     static func from(_ cause: any Error, at path: FilePath) -> JournalError {
         if let known = cause as? JournalError { return known }
         guard let database = cause as? DatabaseError else { return .failed(path, "\(cause)") }
-        return switch database.resultCode {
-        case .SQLITE_FULL: .full(path)
+        return switch database.extendedResultCode {
+        // The second: no room for the index of the write-ahead log.
+        case .SQLITE_FULL, .SQLITE_IOERR_SHMSIZE: .full(path)
         default: .failed(path, database.message ?? "SQLite error \(database.resultCode.rawValue)")
         }
     }

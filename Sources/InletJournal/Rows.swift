@@ -1,7 +1,7 @@
-package import InletCore
-package import SystemPackage
 internal import Foundation
 internal import GRDB
+package import InletCore
+package import SystemPackage
 
 /// What is done with a file after its deliveries, frozen at admission with the rest of the plan.
 package struct FilePolicy: Sendable, Equatable, Codable {

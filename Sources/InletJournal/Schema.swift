@@ -36,7 +36,7 @@ enum Schema {
         CREATE INDEX file_unfinished ON file(finish_at, id) WHERE finished_at IS NULL AND state <> 'pending';
         """
 
-    /// `owner` and `until` are the claim's lease. `after_id` waits for another delivery: its `next_at` is far away until
+    /// `owner` and `until` are the claim's lease; a cancelled delivery keeps them until its holder has let go. `after_id` waits for another delivery: its `next_at` is far away until
     /// that one is delivered. A key is taken for good once its row exists; NULL gives it back.
     private static let deliveries = """
         CREATE TABLE delivery (
@@ -53,6 +53,10 @@ enum Schema {
         CREATE INDEX delivery_after ON delivery(after_id) WHERE after_id IS NOT NULL;
         CREATE INDEX delivery_ready ON delivery(destination, lane, next_at, id) WHERE state = 'ready';
         CREATE INDEX delivery_claimed ON delivery(destination, lane) WHERE state = 'claimed';
+        CREATE INDEX delivery_parked ON delivery(destination) WHERE state = 'parked';
+        CREATE INDEX delivery_owned ON delivery(id) WHERE owner IS NOT NULL;
+        CREATE INDEX delivery_expiring ON delivery(destination, expires_at)
+            WHERE state = 'ready' AND expires_at IS NOT NULL;
         """
 
     /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.
@@ -63,7 +67,7 @@ enum Schema {
             PRIMARY KEY (delivery_id, name)) WITHOUT ROWID;
         CREATE TABLE leftover (
             delivery_id INTEGER PRIMARY KEY REFERENCES delivery(id) ON DELETE CASCADE,
-            tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL);
+            tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL, frees_key INTEGER NOT NULL DEFAULT 0);
         """
 
     /// `outbox` keeps a notification until its receiver has acknowledged it.

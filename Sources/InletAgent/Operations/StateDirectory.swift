@@ -1,0 +1,62 @@
+internal import InletCore
+package import InletLinux
+package import SystemPackage
+
+/// The directory that one agent owns while it runs: journal, lock and control socket.
+package struct StateDirectory: ~Copyable {
+    package let path: FilePath
+    private let lock: FileLock
+
+    /// Why the directory cannot be used.
+    package enum Fault: Error, Sendable, CustomStringConvertible {
+        /// Another process holds the lock.
+        case held(FilePath)
+        /// SQLite's locks and mmap are not safe there.
+        case network(FilePath, String)
+        /// The control socket's path would exceed what a Unix socket can have.
+        case tooLong(FilePath)
+        case system(SystemError)
+
+        package var description: String {
+            switch self {
+            case .held(let path):
+                "\(path.display): another inlet is running with this state_dir; stop it, or give this one its own"
+            case .network(let path, let kind):
+                "\(path.display): state_dir is on \(kind), where the journal would not be safe; put it on a local disk"
+            case .tooLong(let path):
+                "\(path.display): the path is too long for the control socket; state_dir may have at most "
+                    + "\(StateDirectory.longestSocketPath - StateDirectory.socketName.utf8.count - 1) bytes"
+            case .system(let error): error.description
+            }
+        }
+    }
+
+    private static let socketName = "control.sock"
+    /// Linux's limit for the path of a Unix socket (unix(7)), without the terminating NUL.
+    private static let longestSocketPath = 107
+
+    /// Makes the directory if need be and takes its lock, which the kernel gives back when the process dies.
+    package init(_ path: FilePath) throws(Fault) {
+        guard Self.controlSocket(in: path).length <= Self.longestSocketPath else { throw .tooLong(path) }
+        do {
+            try DurableFile.makeDirectories(path, mode: 0o750)
+            let kind = try FileSystemKind.of(path)
+            if kind.isNetwork { throw Fault.network(path, kind.name) }
+            guard let lock = try FileLock(path.appending("lock")) else { throw Fault.held(path) }
+            self.lock = lock
+        } catch let error as Fault {
+            throw error
+        } catch let error as SystemError {
+            throw .system(error)
+        } catch {
+            throw .system(SystemError(call: "open", path: path, code: .ioError))
+        }
+        self.path = path
+    }
+
+    package var journal: FilePath { Self.journal(in: path) }
+    package var controlSocket: FilePath { Self.controlSocket(in: path) }
+
+    package static func journal(in path: FilePath) -> FilePath { path.appending("journal.sqlite") }
+    package static func controlSocket(in path: FilePath) -> FilePath { path.appending(socketName) }
+}

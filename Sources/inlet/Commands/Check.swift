@@ -1,0 +1,84 @@
+import ArgumentParser
+import InletAgent
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import SystemPackage
+
+struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Checks the configuration, the folders and the destinations, and says what to do about what it finds.",
+        discussion: """
+            Exits with 0 when all is fine, 1 on warnings, 69 when a destination is unavailable, 78 when the
+            configuration or a folder is wrong.
+
+            Examples:
+              inlet check --config inlet.yaml
+              inlet check --upload
+            """)
+
+    @OptionGroup var options: ConfigOption
+    @Flag(help: "Also deliver a small test object to every destination, and remove it where that is possible.")
+    var upload = false
+
+    func run() async throws {
+        let config = try options.load()
+        let factory = PipelineFactory.standard()
+        defer { factory.shutdown() }
+        let destinations = try config.makeDestinations(factory)
+        var findings = Findings()
+        findings.add(.fine, "configuration", "\(config.file.display) is correct")
+        for warning in config.warnings { findings.add(.warning, "configuration", warning.message) }
+        findings.add(.fine, "time zone", "\(KeyTemplate.systemZone), for dates in keys without @ZONE")
+        StateCheck.run(config.settings.stateDirectory, &findings)
+        for watch in config.settings.watch { RootCheck(watch, config.settings.routes).run(&findings) }
+        WatchLimitCheck.run(config.settings.watch, &findings)
+        for destination in destinations { await check(destination, &findings) }
+        try findings.finish()
+    }
+
+    private func check(_ destination: Destination, _ findings: inout Findings) async {
+        let name = "destination \(destination.name)"
+        do {
+            findings.add(.fine, name, try await destination.pipeline.probe())
+            if upload {
+                for line in try await TestUpload(destination).run() { findings.add(line.0, name, line.1) }
+            }
+        } catch {
+            findings.add(.unavailable, name, "\(error)")
+        }
+    }
+}
+
+/// The list that `check` prints, and the exit code that comes of it.
+struct Findings {
+    enum Grade: Int {
+        case fine
+        case warning
+        case unavailable
+        case wrong
+    }
+
+    private var worst = Grade.fine
+
+    mutating func add(_ grade: Grade, _ what: String, _ text: String) {
+        let mark =
+            switch grade {
+            case .fine: Console.tint("✓", .good)
+            case .warning: Console.tint("!", .warning)
+            case .unavailable, .wrong: Console.tint("✗", .bad)
+            }
+        Console.print("\(mark) \(what): \(text)")
+        if grade.rawValue > worst.rawValue { worst = grade }
+    }
+
+    func finish() throws {
+        switch worst {
+        case .fine: return
+        case .warning: throw ExitStatus.failed
+        case .unavailable: throw ExitStatus.unavailable
+        case .wrong: throw ExitStatus.configuration
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import ArgumentParser
+import InletConfig
+import InletPipelines
+
+struct Config: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows the configuration as it takes effect, or its schema.",
+        subcommands: [Show.self, Schema.self])
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints the configuration with every default filled in; secrets show as ***.")
+
+        @OptionGroup var options: ConfigOption
+
+        func run() async throws {
+            Console.print(ConfigPrinter.show(try options.load(), types: PipelineFactory.types))
+        }
+    }
+
+    struct Schema: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints the JSON schema of the configuration, for editors.",
+            discussion: "Example: inlet config schema > inlet.schema.json")
+
+        func run() async throws { Console.print(ConfigSchema.json(types: PipelineFactory.types)) }
+    }
+}

@@ -1,0 +1,83 @@
+import ArgumentParser
+import Foundation
+import InletAgent
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import InletSandbox
+import ServiceLifecycle
+import SystemPackage
+
+struct Demo: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows the whole way on this machine: a drop folder, a loopback store, and sample files.",
+        discussion: """
+            Needs no account. Starts a server on loopback that speaks the Spiral Storage API, writes a small
+            configuration and a drop folder, drops samples there and shows each one arriving. Then it keeps watching:
+            drop files of your own. With --once it ends when all samples have ended, after comparing every stored
+            object with its source, byte for byte.
+
+            Examples:
+              inlet demo
+              inlet demo --once --dir /tmp/inlet-demo
+            """)
+
+    @Flag(help: "End when all samples have ended; exit with 1 if anything differs.") var once = false
+    @Option(help: ArgumentHelp("Where everything goes; without it, below XDG_STATE_HOME.", valueName: "DIR"))
+    var dir: String?
+
+    func run() async throws {
+        ProcessSetup.ignoreSignals()
+        ProcessSetup.raiseDescriptorLimit()
+        let place = DemoPlace(dir.map { RouteCommand.absolute($0) } ?? Self.standardPlace)
+        try place.prepare()
+        let sandbox = try SpiralSandbox(directory: place.store, apiKey: Secret(DemoPlace.apiKey))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await sandbox.run() }
+            group.addTask { try await self.show(place, sandbox) }
+            // The sandbox runs until the show is over, or fails before it.
+            try await group.next()
+            group.cancelAll()
+            while (try? await group.next()) != nil {}
+        }
+    }
+
+    private static var standardPlace: FilePath {
+        let base = ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
+            ?? ProcessSetup.homeDirectory?.appending(".local").appending("state") ?? "/var/tmp"
+        return base.appending("inlet").appending("demo")
+    }
+
+    private func show(_ place: DemoPlace, _ sandbox: SpiralSandbox) async throws {
+        let config = try place.writeConfiguration(port: try await sandbox.port())
+        let factory = PipelineFactory.standard()
+        let destinations = try config.makeDestinations(factory)
+        let state = try AgentSession.takeState(config.settings.stateDirectory)
+        let log = try EventLog(config.settings.log)
+        let session = try await AgentSession(
+            config.settings, destinations: destinations, factory: factory, log: log, state: state,
+            label: config.file.display)
+        let stage = DemoStage(place: place, log: log, control: session.control)
+        stage.introduce()
+        if once {
+            let verdict = DemoVerdict()
+            try await session.run {
+                let last = try await stage.lastJob()
+                let samples = try DemoSamples.write(into: place.drop)
+                try await stage.play(until: samples, after: last)
+                verdict.set(try await DemoComparison(place, samples, session.control, sandbox).run())
+            }
+            if !verdict.isGood { throw ExitStatus.failed }
+        } else {
+            try await session.run {
+                let last = try await stage.lastJob()
+                let samples = try DemoSamples.write(into: place.drop)
+                try await stage.play(until: samples, after: last)
+                stage.invite()
+                try await stage.keepShowing()
+            }
+        }
+        _ = state.path
+    }
+}

@@ -1,0 +1,20 @@
+import ArgumentParser
+import InletDashboard
+
+struct Receipts: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Prints the receipts of finished files, newest first, one JSON object a line.",
+        discussion: """
+            Examples:
+              inlet receipts --limit 20
+              inlet receipts | jq -r 'select(.state == "delivered") | .deliveries[].url'
+            """)
+
+    @OptionGroup var options: ConfigOption
+    @Option(help: "At most so many.") var limit = 100
+
+    func run() async throws {
+        let receipts = try await ControlAccess.use(try options.load()) { try await $0.receipts(limit: limit) }
+        for receipt in receipts { Console.print(receipt) }
+    }
+}

@@ -1,0 +1,103 @@
+import ArgumentParser
+import Foundation
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import SystemPackage
+
+struct RouteCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "route",
+        abstract: "Says which route takes a file, why, and under which key it would be stored. Sends nothing.",
+        discussion: """
+            The file need not exist; then its size counts as 0 and its time as now.
+
+            Examples:
+              inlet route /srv/drop/gigs/2026/song.mp4
+              inlet route /srv/drop/*.jpg
+            """)
+
+    @OptionGroup var options: ConfigOption
+    @Argument(help: "The files.") var files: [String]
+
+    func run() async throws {
+        let config = try options.load()
+        var isTaken = true
+        for file in files {
+            let explanation = try await RouteExplanation(Self.absolute(file), config.settings)
+            Console.print(explanation.text)
+            isTaken = isTaken && explanation.isTaken
+        }
+        if !isTaken { throw ExitStatus.failed }
+    }
+
+    static func absolute(_ file: String) -> FilePath {
+        FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(file)).lexicallyNormalized()
+    }
+}
+
+/// What the routes would do with one file, in words.
+struct RouteExplanation {
+    let text: String
+    let isTaken: Bool
+
+    init(_ path: FilePath, _ settings: Settings) async throws {
+        var lines = [Console.tint(path.display, .strong)]
+        let identity = (try? FileLook.look(at: path))?.identity
+        if identity == nil { lines.append("  (not there: taken as an empty file)") }
+        let root = settings.watch.map(\.path).first { path.starts(with: $0) }
+        var relative = path
+        if let root { _ = relative.removePrefix(root) } else {
+            lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
+            relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
+        }
+        if let watch = settings.watch.first(where: { $0.path == root }),
+            IgnoreList(user: watch.ignore).ignores(relative, isDirectory: false)
+        {
+            lines.append("  ignored: its name, or a folder's, is on the list of names that are never a user's file")
+        }
+        let now = WallTime.now
+        let arrival = Arrival(
+            root: root ?? "", path: relative,
+            identity: identity
+                ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0))
+        let table = RouteTable(settings.routes)
+        for trace in table.trace(arrival) {
+            lines.append(
+                trace.isMatch
+                    ? Console.tint("  route \(trace.route) takes it", .good)
+                    : "  route \(trace.route): \(trace.mismatch ?? "")")
+        }
+        let (more, isTaken) = try await Self.decision(table, arrival, path)
+        self.isTaken = isTaken
+        text = (lines + more).joined(separator: "\n")
+    }
+
+    private static func decision(
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath
+    ) async throws -> ([String], Bool) {
+        // A number for {seq} is only given out when a file is admitted.
+        var facts = Facts(sequence: 0)
+        while true {
+            switch table.plan(arrival, facts: facts, at: .now) {
+            case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false)
+            case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false)
+            case .needs:
+                guard let source = try? SourceFile(opening: path) else {
+                    return (["  its key needs the file's SHA-256, and the file cannot be read"], false)
+                }
+                let pool = BlockingPool(name: "hash", threads: 1)
+                facts.sha256 = try await Fingerprint.sha256(of: source, on: pool)
+            case .plan(let plan):
+                return (
+                    [
+                        "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
+                        "  to       \(plan.destinations.joined(separator: ", "))",
+                        "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
+                    ] + plan.with.sorted { $0.key < $1.key }.map { "  with     \($0.key): \($0.value)" }, true
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import ArgumentParser
+import InletAgent
+import InletConfig
+import InletCore
+import InletJournal
+import InletLinux
+import InletPipelines
+
+struct Run: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Watches the configured folders and delivers what is dropped there, until it is stopped.",
+        discussion: """
+            SIGTERM or Ctrl-C stops taking work, lets running parts end (shutdown_timeout, 30 s) and exits with 0;
+            what is left goes on at the next start. A second one stops at once (130).
+
+            Examples:
+              inlet run --config /etc/inlet/inlet.yaml
+              INLET_CONFIG=~/inlet.yaml inlet run 2>> inlet.log
+            """)
+
+    @OptionGroup var options: ConfigOption
+
+    func run() async throws {
+        let config = try options.load()
+        try Self.requireWork(config)
+        ProcessSetup.ignoreSignals()
+        ProcessSetup.raiseDescriptorLimit()
+        ProcessSetup.disableCoreDumps()
+        let factory = PipelineFactory.standard()
+        let destinations = try config.makeDestinations(factory)
+        let state = try AgentSession.takeState(config.settings.stateDirectory)
+        do {
+            let log = try EventLog(config.settings.log)
+            let session = try await AgentSession(
+                config.settings, destinations: destinations, factory: factory, log: log, state: state,
+                label: config.file.display)
+            try await session.run()
+        } catch let error as JournalError {
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.configuration
+        } catch let error as SystemError {
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.configuration
+        }
+        // The lock is held until the last service has ended.
+        _ = state.path
+    }
+
+    /// A configuration that loads can still have nothing to do.
+    private static func requireWork(_ config: LoadedConfig) throws {
+        let settings = config.settings
+        let missing = [
+            settings.watch.isEmpty ? "watch" : nil, settings.routes.isEmpty ? "routes" : nil,
+            settings.destinations.isEmpty ? "destinations" : nil,
+        ].compactMap(\.self)
+        guard !missing.isEmpty else { return }
+        Console.printError(
+            "inlet: \(config.file.display) has no \(missing.joined(separator: " and no ")): there is nothing to do")
+        throw ExitStatus.configuration
+    }
+}

@@ -1,0 +1,108 @@
+import ArgumentParser
+import Foundation
+import InletCore
+import InletDashboard
+
+struct Status: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows what is moving, what waits, and what needs you.",
+        discussion: """
+            Asks the running agent, or reads the journal when none runs.
+
+            Examples:
+              inlet status
+              inlet status --json | jq .pending
+            """)
+
+    @OptionGroup var options: ConfigOption
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    func run() async throws {
+        let config = try options.load()
+        let report = try await ControlAccess.use(config) { try await $0.status() }
+        if json {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+            Console.print(String(decoding: try encoder.encode(report), as: UTF8.self))
+        } else {
+            Console.print(StatusText(report).text)
+        }
+    }
+}
+
+/// The status for people.
+struct StatusText {
+    let text: String
+
+    init(_ report: StatusReport) {
+        var blocks: [String] = []
+        let state = report.running ? Console.tint("running", .good) : Console.tint("not running", .warning)
+        var head = "inlet \(report.version ?? "") is \(state)".replacingOccurrences(of: "  ", with: " ")
+        if let since = report.started_at { head += " since \(since)" }
+        if report.journal_failing { head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad) }
+        blocks.append(head)
+        blocks.append(Self.balance(report))
+        blocks.append(contentsOf: [Self.transfers(report), Self.destinations(report), Self.roots(report)].compactMap(\.self))
+        text = blocks.joined(separator: "\n\n")
+    }
+
+    private static func balance(_ report: StatusReport) -> String {
+        var rows = [["Seen", "\(report.seen)".leftPadded(8), ""]]
+        for state in FileState.allCases {
+            let files = report.files[state.rawValue] ?? 0
+            let isMain = [.pending, .delivered, .failed].contains(state)
+            guard files > 0 || isMain else { continue }
+            let needsYou = files > 0 && [.failed, .expired, .rejected].contains(state)
+            let name = "  \(state.rawValue)"
+            rows.append([
+                needsYou ? Console.tint(name, .bad) : name, "\(files)".leftPadded(8),
+                ByteText.format(report.bytes[state.rawValue] ?? 0),
+            ])
+        }
+        if report.ignored > 0 { rows.append(["  ignored", "\(report.ignored)".leftPadded(8), ""]) }
+        var text = Console.table(rows)
+        if let oldest = report.oldest_pending { text += "\nOldest waiting since \(oldest)" }
+        if report.files["failed"] ?? 0 > 0 { text += "\nSee them with: inlet queue list --state failed" }
+        return text
+    }
+
+    private static func transfers(_ report: StatusReport) -> String? {
+        guard !report.in_flight.isEmpty else { return nil }
+        let rows = report.in_flight.map { transfer in
+            [
+                "  \(transfer.job)", transfer.path.shortened(40), "→ \(transfer.destination)",
+                Console.bar(transfer.sent, of: transfer.size, width: 16),
+                "\(ByteText.format(transfer.sent)) of \(ByteText.format(transfer.size))",
+            ]
+        }
+        return "In flight\n" + Console.table(rows)
+    }
+
+    private static func destinations(_ report: StatusReport) -> String? {
+        guard !report.destinations.isEmpty else { return nil }
+        let rows = report.destinations.map { destination in
+            let isGood = ["up", "not running"].contains(destination.state)
+            return [
+                "  \(destination.name)", destination.type,
+                Console.tint(destination.state, isGood ? .good : .bad), "\(destination.waiting) waiting",
+                destination.last_error.map { $0.shortened(80) } ?? "",
+            ]
+        }
+        return "Destinations\n" + Console.table(rows)
+    }
+
+    private static func roots(_ report: StatusReport) -> String? {
+        guard !report.roots.isEmpty else { return nil }
+        var lines: [String] = []
+        for root in report.roots {
+            lines.append(
+                "  \(root.path)  \(root.state), \(root.directories) directories, \(root.settling) settling")
+            for file in root.unsettled {
+                lines.append("    \(file.path): \(file.writer ? "open for writing" : "not quiet yet")")
+            }
+        }
+        return "Watched\n" + lines.joined(separator: "\n")
+    }
+}

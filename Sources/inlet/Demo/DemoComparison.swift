@@ -1,0 +1,75 @@
+import Foundation
+import InletCore
+import InletDashboard
+import InletLinux
+import InletSandbox
+import Synchronization
+import SystemPackage
+
+/// Holds every stored object against its source, byte for byte, with reads of its own.
+struct DemoComparison {
+    private let place: DemoPlace
+    private let samples: [DemoSamples.Sample]
+    private let control: LocalControl
+    private let sandbox: SpiralSandbox
+
+    init(_ place: DemoPlace, _ samples: [DemoSamples.Sample], _ control: LocalControl, _ sandbox: SpiralSandbox) {
+        self.place = place
+        self.samples = samples
+        self.control = control
+        self.sandbox = sandbox
+    }
+
+    /// Prints what was found. - Returns: whether everything is as it should be.
+    func run() async throws -> Bool {
+        let jobs = try await control.jobs(states: [], destination: nil, limit: 1000)
+        let objects = Dictionary(uniqueKeysWithValues: sandbox.objects().map { ($0.key, $0.path) })
+        var differences: [String] = []
+        var compared = 0
+        for sample in samples {
+            let source = place.drop.pushing(sample.path)
+            guard let job = jobs.first(where: { $0.path == source.display }) else {
+                differences.append("\(sample.path.display) was never seen")
+                continue
+            }
+            switch sample.expectation {
+            case .rejected:
+                if job.state != FileState.rejected.rawValue {
+                    differences.append("\(sample.path.display) should have been refused, but is \(job.state)")
+                }
+            case .delivered:
+                for delivery in job.deliveries {
+                    compared += 1
+                    if let difference = compare(source, job, delivery, objects) { differences.append(difference) }
+                }
+            }
+        }
+        Console.print("")
+        for difference in differences { Console.print("\(Console.tint("✗", .bad)) \(difference)") }
+        if differences.isEmpty {
+            Console.print("\(Console.tint("✓", .good)) \(compared) stored objects compared byte for byte: all equal.")
+        }
+        return differences.isEmpty
+    }
+
+    private func compare(
+        _ source: FilePath, _ job: JobReport, _ delivery: JobReport.Delivery, _ objects: [String: FilePath]
+    ) -> String? {
+        let name = "\(source.display) at \(delivery.destination)"
+        guard delivery.state == DeliveryState.delivered.rawValue, let key = delivery.key else {
+            return "\(name): \(delivery.state): \(delivery.reason ?? "")"
+        }
+        let stored = delivery.destination == "library" ? place.library.pushing(FilePath(key)) : objects[key]
+        guard let stored else { return "\(name): there is no object \(key)" }
+        return FileManager.default.contentsEqual(atPath: source.string, andPath: stored.string)
+            ? nil : "\(name): the object \(key) differs from its source"
+    }
+}
+
+/// Carries the comparison's result out of the session's body.
+final class DemoVerdict: Sendable {
+    private let value = Mutex(false)
+
+    var isGood: Bool { value.withLock { $0 } }
+    func set(_ isGood: Bool) { value.withLock { $0 = isGood } }
+}

@@ -1,0 +1,130 @@
+import InletAgent
+import InletCore
+import InletDashboard
+import InletLinux
+import Synchronization
+import SystemPackage
+
+/// Shows files arriving: a bar for what is moving on a terminal, a plain line for each end everywhere.
+struct DemoStage: Sendable {
+    private let place: DemoPlace
+    private let control: LocalControl
+    private let ended = Doorbell()
+    private let lines = DemoLines()
+
+    private static let interval = Duration.milliseconds(150)
+
+    init(place: DemoPlace, log: EventLog, control: LocalControl) {
+        self.place = place
+        self.control = control
+        let (lines, ended) = (lines, ended)
+        _ = log.listen { event in
+            guard let line = Self.line(event, place.drop) else { return }
+            lines.put(line)
+            ended.ring()
+        }
+    }
+
+    func introduce() {
+        Console.print(
+            """
+            \(Console.tint("inlet demo", .strong)): everything stays on this machine, below
+              \(place.base.display)
+            Samples are dropped now. Each is watched, settled, routed, sent to a loopback store and compared.
+
+            """)
+    }
+
+    func invite() {
+        Console.print(
+            """
+
+            Where everything went:
+              objects        \(place.store.appending("objects").display)
+              copied files   \(place.library.display)
+              configuration  \(place.base.appending("inlet.yaml").display)
+              log            \(place.base.appending("inlet.log").display)
+            Drop files of your own into \(Console.tint(place.drop.display, .strong)); Ctrl-C ends the demo.
+
+            """)
+    }
+
+    /// The newest job so far: samples of an earlier demo in the same place are no part of this one.
+    func lastJob() async throws -> Int64 {
+        try await control.jobs(states: [], destination: nil, limit: 1).first?.job ?? 0
+    }
+
+    /// Shows until every sample has ended.
+    func play(until samples: [DemoSamples.Sample], after lastJob: Int64) async throws {
+        let wanted = Set(samples.map { place.drop.pushing($0.path).display })
+        while true {
+            try await draw()
+            let jobs = try await control.jobs(states: [], destination: nil, limit: 1000)
+            let open = wanted.subtracting(jobs.filter { $0.job > lastJob && $0.finished_at != nil }.map(\.path))
+            if open.isEmpty { break }
+            await ended.wait(until: .now.advanced(by: Self.interval))
+        }
+        try await draw()
+    }
+
+    func keepShowing() async throws {
+        while !Task.isCancelled {
+            try await draw()
+            let isBusy = !(try await control.status().in_flight.isEmpty)
+            await ended.wait(until: isBusy ? .now.advanced(by: Self.interval) : nil)
+        }
+    }
+
+    private func draw() async throws {
+        let moving = try await control.status().in_flight
+        if Console.isTerminal { Console.draw("\r\u{1B}[J") }
+        for line in lines.take() { Console.print(line) }
+        guard Console.isTerminal, !moving.isEmpty else { return }
+        let width = max(16, (ProcessSetup.terminalWidth ?? 80) - 48)
+        let bars = moving.prefix(8).map { transfer in
+            let name = FilePath(transfer.path).lastComponent?.string ?? transfer.path
+            return "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(transfer.sent, of: transfer.size)) → \(transfer.destination)"
+        }
+        // Back to the first bar, so that the next drawing covers them all.
+        let up = bars.count > 1 ? "\u{1B}[\(bars.count - 1)F" : "\r"
+        Console.draw(bars.joined(separator: "\n") + up)
+    }
+
+    private static func line(_ event: AgentEvent, _ drop: FilePath) -> String? {
+        switch event {
+        case .jobDelivered(let ref, let proof, let duration):
+            let size = ByteText.format(proof.size)
+            return "\(Console.tint("✓", .good)) \(name(ref.path, drop)) \(Console.tint("(\(size), \(duration.milliseconds) ms)", .faint))"
+                + " → \(ref.destination): \(proof.key)"
+        case .jobFailed(let ref, let state, let error):
+            return "\(Console.tint("✗", .bad)) \(name(ref.path, drop)) \(state.rawValue): \(DisplayText.escape(error.reason))"
+        case .fileRejected(_, let path, _, let reason):
+            return "\(Console.tint("!", .warning)) \(name(path, drop)) refused: \(DisplayText.escape(reason))"
+        case .fileIgnored(let path, let reason):
+            return "\(Console.tint("-", .faint)) \(name(path, drop)) ignored: \(reason)"
+        case .jobRetry(let ref, let error, _, _):
+            return "\(Console.tint("…", .warning)) \(name(ref.path, drop)) will be tried again: \(DisplayText.escape(error.reason))"
+        default: return nil
+        }
+    }
+
+    private static func name(_ path: FilePath, _ drop: FilePath) -> String {
+        var relative = path
+        _ = relative.removePrefix(drop)
+        return relative.display
+    }
+}
+
+/// Lines that wait to be printed.
+private final class DemoLines: Sendable {
+    private let waiting = Mutex<[String]>([])
+
+    func put(_ line: String) { waiting.withLock { $0.append(line) } }
+
+    func take() -> [String] {
+        waiting.withLock { lines in
+            defer { lines = [] }
+            return lines
+        }
+    }
+}

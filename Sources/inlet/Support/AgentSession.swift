@@ -1,0 +1,81 @@
+import ArgumentParser
+import InletAgent
+import InletCore
+import InletDashboard
+import InletJournal
+import InletLinux
+import InletPipelines
+import Logging
+import ServiceLifecycle
+import SystemPackage
+import UnixSignals
+
+/// An agent of this process: its journal, its services, and the API on it.
+struct AgentSession: Sendable {
+    let agent: Agent
+    let journal: Journal
+    let control: LocalControl
+    private let factory: PipelineFactory
+    private let socket: FilePath
+
+    /// Builds everything from settings; nothing runs yet. The caller keeps `state` while the session lives.
+    ///
+    /// - Parameter sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
+    init(
+        _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
+        state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil
+    ) async throws {
+        journal = try Journal(path: state.journal, now: .now)
+        agent = try await Agent(
+            settings: settings, destinations: destinations, journal: journal, log: log,
+            label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots)
+        control = LocalControl(
+            view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) })
+        self.factory = factory
+        socket = state.controlSocket
+    }
+
+    /// Takes the state directory, or says why not and exits.
+    static func takeState(_ path: FilePath) throws -> StateDirectory {
+        do {
+            return try StateDirectory(path)
+        } catch {
+            Console.printError("inlet: \(error)")
+            switch error {
+            case .held: throw ExitStatus.tryLater
+            case .network, .tooLong, .system: throw ExitStatus.configuration
+            }
+        }
+    }
+
+    /// Runs until a signal or until `body` returns; then stops in order. A second signal ends the process at once (130).
+    func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
+        let services = others + agent.services + [ControlServer(path: socket, control: control)]
+        let quiet = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
+        let group = ServiceGroup(configuration: .init(services: services, logger: quiet))
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            tasks.addTask {
+                var isFirst = true
+                for await _ in signals {
+                    if !isFirst { ProcessSetup.exitNow(130) }
+                    isFirst = false
+                    await group.triggerGracefulShutdown()
+                }
+            }
+            if let body {
+                tasks.addTask {
+                    try await body()
+                    await group.triggerGracefulShutdown()
+                    try await Task.sleep(for: .seconds(86_400))
+                }
+            }
+            try await tasks.next()
+            tasks.cancelAll()
+            while (try? await tasks.next()) != nil {}
+        }
+        factory.shutdown()
+        journal.close()
+    }
+}

@@ -1,0 +1,91 @@
+import ArgumentParser
+import Foundation
+import InletAgent
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import SystemPackage
+
+/// `--config FILE`, and where the configuration is looked for without it.
+struct ConfigOption: ParsableArguments {
+    @Option(
+        name: [.short, .long],
+        help: ArgumentHelp(
+            "The configuration file.",
+            discussion: """
+                Without it: $INLET_CONFIG, then ~/.config/inlet/inlet.yaml, then /etc/inlet/inlet.yaml.
+                """, valueName: "FILE"))
+    var config: String?
+
+    /// The configuration, complete and checked. Prints what is wrong and exits with 78 otherwise.
+    func load() throws -> LoadedConfig {
+        let environment = ProcessInfo.processInfo.environment
+        guard let path = path(environment) else {
+            Console.printError(
+                """
+                inlet: no configuration found; name one with --config FILE, or put it in one of
+                \(Self.places(environment).map { "  \($0.display)" }.joined(separator: "\n"))
+                'inlet demo' needs none.
+                """)
+            throw ExitStatus.configuration
+        }
+        do {
+            let loaded = try ConfigFile.load(
+                path, types: PipelineFactory.types, environment: environment, defaults: Self.defaults(environment))
+            for warning in loaded.warnings { Console.printError("warning: \(warning)") }
+            return loaded
+        } catch {
+            Console.printError("\(error)")
+            throw ExitStatus.configuration
+        }
+    }
+
+    private func path(_ environment: [String: String]) -> FilePath? {
+        if let config { return FilePath(config) }
+        if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }
+        return Self.places(environment).first { (try? FileLook.look(at: $0))?.identity != nil }
+    }
+
+    private static func places(_ environment: [String: String]) -> [FilePath] {
+        let home = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
+            ?? ProcessSetup.homeDirectory?.appending(".config")
+        return [home?.appending("inlet").appending("inlet.yaml"), "/etc/inlet/inlet.yaml"].compactMap(\.self)
+    }
+
+    static func defaults(_ environment: [String: String]) -> ConfigDefaults {
+        .standard(
+            environment: environment, isRoot: ProcessSetup.userID == 0,
+            workingDirectory: FilePath(FileManager.default.currentDirectoryPath))
+    }
+}
+
+extension LoadedConfig {
+    /// The destinations, ready to deliver. Prints what their types refuse, with its place, and exits with 78.
+    func makeDestinations(_ factory: PipelineFactory) throws -> [Destination] {
+        var destinations: [Destination] = []
+        var faults: [ConfigError] = []
+        for settings in settings.destinations {
+            do {
+                destinations.append(try factory.make(settings))
+            } catch {
+                let position = settings.values.positions[error.key] ?? settings.values.position
+                faults.append(self.error(at: position, "'\(error.key)' \(error.message)"))
+            }
+        }
+        guard faults.isEmpty else {
+            for fault in faults { Console.printError("\(fault)") }
+            throw ExitStatus.configuration
+        }
+        return destinations
+    }
+
+    var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }
+}
+
+extension PipelineFactory {
+    /// The factory of this process; hashing and copying have their own threads.
+    static func standard() -> PipelineFactory {
+        PipelineFactory(pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)")
+    }
+}

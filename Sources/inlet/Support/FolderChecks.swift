@@ -1,0 +1,97 @@
+import InletAgent
+import InletCore
+import InletLinux
+import SystemPackage
+
+/// The state directory: there or makeable, local, ours.
+enum StateCheck {
+    static func run(_ path: FilePath, _ findings: inout Findings) {
+        do {
+            let state = try StateDirectory(path)
+            findings.add(.fine, "state_dir", "\(state.path.display) is ours to use")
+        } catch {
+            if case .held = error {
+                findings.add(.fine, "state_dir", "\(path.display) is in use by a running agent")
+            } else {
+                findings.add(.wrong, "state_dir", "\(error)")
+            }
+        }
+    }
+}
+
+/// One watched folder: there, readable, and writable where files are to be moved or deleted.
+struct RootCheck {
+    private let watch: WatchSettings
+    private let mustMove: Bool
+
+    init(_ watch: WatchSettings, _ routes: [Route]) {
+        self.watch = watch
+        mustMove = routes.contains { $0.onSuccess != .keep || $0.onFailure != .keep }
+    }
+
+    func run(_ findings: inout Findings) {
+        let name = "watch \(watch.path.display)"
+        do {
+            guard case .directory = try FileLook.look(at: watch.path) else {
+                return findings.add(.warning, name, "not there yet; watched as soon as it appears")
+            }
+            var listing = try DirectoryStream(watch.path)
+            _ = try listing.next()
+            findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
+        } catch {
+            return findings.add(.wrong, name, "\(error)")
+        }
+        if mustMove { checkMoves(name, &findings) }
+    }
+
+    /// Makes, renames and removes a file, as the finisher would.
+    private func checkMoves(_ name: String, _ findings: inout Findings) {
+        let test = watch.path.appending(".inlet-check.tmp")
+        let moved = watch.path.appending(".inlet-check-moved.tmp")
+        do {
+            try DurableFile.write([], to: test, mode: 0o600)
+            try DurableFile.rename(test, to: moved)
+            try DurableFile.remove(moved)
+        } catch {
+            try? DurableFile.remove(test)
+            findings.add(
+                .wrong, name,
+                "\(error). Files here are to be archived, deleted or quarantined, so user "
+                    + "\(ProcessSetup.userID) must be able to write to the folder")
+        }
+    }
+}
+
+/// Whether inotify has room for every directory.
+enum WatchLimitCheck {
+    static func run(_ roots: [WatchSettings], _ findings: inout Findings) {
+        guard let bytes = try? DurableFile.read("/proc/sys/fs/inotify/max_user_watches", limit: 64),
+            let limit = Int(String(decoding: bytes, as: UTF8.self).filter(\.isNumber))
+        else { return }
+        let needed = roots.reduce(0) { $0 + count($1.path, recursive: $1.recursive) }
+        if needed > limit {
+            findings.add(
+                .warning, "watches",
+                "\(needed) directories, but fs.inotify.max_user_watches is \(limit); raise it with "
+                    + "'sysctl fs.inotify.max_user_watches=\(needed * 2)', or the rest is found by rescans only")
+        } else {
+            findings.add(.fine, "watches", "\(needed) of \(limit) needed (fs.inotify.max_user_watches)")
+        }
+    }
+
+    private static func count(_ root: FilePath, recursive: Bool) -> Int {
+        guard case .directory? = try? FileLook.look(at: root) else { return 0 }
+        var count = 1
+        var waiting = recursive ? [root] : []
+        while let path = waiting.popLast() {
+            guard var listing = try? DirectoryStream(path) else { continue }
+            while let entry = try? listing.next() {
+                let child = path.appending(entry.name)
+                guard entry.kind == .directory, !IgnoreList().ignoresName(child, isDirectory: true) else { continue }
+                count += 1
+                waiting.append(child)
+            }
+        }
+        return count
+    }
+}

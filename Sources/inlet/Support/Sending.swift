@@ -1,0 +1,107 @@
+import InletCore
+import InletDashboard
+import InletLinux
+import Synchronization
+import SystemPackage
+
+/// Queues files and follows them to their ends, with a bar each on a terminal and plain lines elsewhere.
+struct Sending: Sendable {
+    enum Outcome: Sendable {
+        case delivered
+        case failed
+        /// A destination is down or refuses our credentials; the files stay queued.
+        case unavailable
+    }
+
+    let control: any ControlAPI
+    let to: String?
+
+    private static let interval = Duration.milliseconds(150)
+
+    func send(_ paths: [FilePath]) async throws -> Outcome {
+        var jobs: [Int64] = []
+        var isRefused = false
+        for path in paths {
+            let answer = try await control.send(path, to: to)
+            if let job = answer.job { jobs.append(job) } else {
+                isRefused = true
+                Console.printError("inlet: \(answer.message)")
+            }
+        }
+        let outcome = try await follow(jobs)
+        return isRefused && outcome == .delivered ? .failed : outcome
+    }
+
+    private func follow(_ jobs: [Int64]) async throws -> Outcome {
+        var worst = Outcome.delivered
+        for id in jobs {
+            let outcome = try await follow(id)
+            if outcome != .delivered { worst = outcome }
+        }
+        return worst
+    }
+
+    private func follow(_ id: Int64) async throws -> Outcome {
+        let line = ProgressLine()
+        while true {
+            guard let job = try await control.job(id) else { return .failed }
+            if job.state != FileState.pending.rawValue {
+                line.end(Self.ending(job))
+                return job.state == FileState.delivered.rawValue ? .delivered : .failed
+            }
+            let status = try await control.status()
+            if let down = Self.unavailable(job, status) {
+                line.end("\(job.path): waiting, \(down). It is sent when the destination is back")
+                return .unavailable
+            }
+            let moving = status.in_flight.filter { $0.job == id }
+            line.show(job.path, sent: moving.map(\.sent).min() ?? 0, size: job.size)
+            try await Task.sleep(for: Self.interval)
+        }
+    }
+
+    private static func unavailable(_ job: JobReport, _ status: StatusReport) -> String? {
+        let waiting = Set(job.deliveries.filter { $0.state == "ready" }.map(\.destination))
+        for destination in status.destinations where waiting.contains(destination.name) && destination.state != "up" {
+            return "\(destination.name) is \(destination.state)" + (destination.last_error.map { ": \($0)" } ?? "")
+        }
+        return nil
+    }
+
+    private static func ending(_ job: JobReport) -> String {
+        let places = job.deliveries.map { delivery in
+            "\(delivery.destination): \(delivery.url ?? delivery.key ?? delivery.state)"
+        }.joined(separator: ", ")
+        guard job.state == FileState.delivered.rawValue else {
+            return "\(Console.tint("✗", .bad)) \(job.path): \(job.state): \(job.reason ?? "no reason given")"
+        }
+        return "\(Console.tint("✓", .good)) \(job.path) → \(places)"
+    }
+}
+
+/// One line of a terminal that is drawn again; nothing until the end elsewhere.
+final class ProgressLine {
+    private var isDrawn = false
+
+    func show(_ path: String, sent: Int64, size: Int64) {
+        guard Console.isTerminal else { return }
+        let width = max(20, (ProcessSetup.terminalWidth ?? 80) - 52)
+        let sizes = "\(ByteText.format(sent)) of \(ByteText.format(size))"
+        Console.draw("\r\u{1B}[K  \(path.shortened(width)) \(Console.bar(sent, of: size)) \(sizes)")
+        isDrawn = true
+    }
+
+    func end(_ text: String) {
+        if isDrawn { Console.draw("\r\u{1B}[K") }
+        isDrawn = false
+        Console.print(text)
+    }
+}
+
+/// Carries the outcome out of the session's body.
+final class SendResult: Sendable {
+    private let value = Mutex(Sending.Outcome.failed)
+
+    var outcome: Sending.Outcome { value.withLock { $0 } }
+    func set(_ outcome: Sending.Outcome) { value.withLock { $0 = outcome } }
+}
