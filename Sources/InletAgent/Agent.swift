@@ -85,12 +85,15 @@ package final class Agent: Sendable {
             ]
         let desk = SendDesk(
             admitter: admitter, journal: journal, board: board, roots: sendRoots ?? settings.watch,
-            retry: { try await journal.retry($0, uptimes: board.uptimes(), at: .now) })
+            retry: { job in
+                defer { shared.bells.ringAll() }
+                return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
+            })
         commands = AgentCommands(
             journal: journal,
             live: AgentCommands.Live(
                 board: board, inFlight: shared.inFlight, bells: shared.bells, finisherBell: shared.finisherBell,
-                sweeperBell: shared.sweeperBell, log: log, send: { await desk.send($0, to: $1) }))
+                sweeperBell: shared.sweeperBell, log: log, send: { path, to in await withTaskExecutorPreference(shared.bulk) { await desk.send(path, to: to) } }))
         view = AgentView(
             journal: journal,
             live: AgentView.LiveView(

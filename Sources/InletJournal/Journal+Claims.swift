@@ -68,8 +68,8 @@ extension Journal {
         return (try await settlePersistently(found.delivery.id, settlement, clock), result)
     }
 
-    /// A proof must not be lost to a full disk: it is written as soon as there is room again. A cancelled task tries
-    /// once more and leaves the claim to the next start.
+    /// A proof must not be lost to a full or failing disk: it is written as soon as that can be done, because nothing else
+    /// will ever settle this claim. A cancelled task tries once more and leaves the claim to the next start.
     private func settlePersistently(
         _ delivery: Int64, _ settlement: Settlement, _ clock: @Sendable () -> WallTime
     ) async throws -> SettledFile {
@@ -77,7 +77,7 @@ extension Journal {
             do throws(JournalError) {
                 return try await settle(delivery, settlement, at: clock())
             } catch {
-                guard error.isFull, !Task.isCancelled else { throw error }
+                guard !Task.isCancelled else { throw error }
             }
             try? await Task.sleep(for: .seconds(1))
         }
@@ -110,8 +110,7 @@ extension Journal {
         _ lane: Lane, _ rooms: [ClaimRoom], _ now: WallTime, _ database: Database
     ) throws -> Int64? {
         var best: (time: Int64, id: Int64)?
-        let running = try database.cachedStatement(
-            sql: "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'")
+        let running = try database.cachedStatement(sql: runningSQL)
         let due = try database.cachedStatement(
             sql: """
                 SELECT next_at, id FROM delivery
@@ -130,24 +129,26 @@ extension Journal {
         return best?.id
     }
 
-    /// When the next delivery to one of `destinations` is due; nil when none waits.
-    package func nextDue(destinations: [String]) async throws(JournalError) -> WallTime? {
+    /// When the next delivery in `lane` is due that `rooms` have a place for; nil when none waits or all places are taken.
+    package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws(JournalError) -> WallTime? {
         try await read { database in
-            let statement = try database.cachedStatement(
+            let running = try database.cachedStatement(sql: Self.runningSQL)
+            let next = try database.cachedStatement(
                 sql: """
                     SELECT min(next_at) FROM delivery
                     WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL
                     """)
-            var earliest: Int64?
-            for destination in destinations {
-                for lane in Lane.allCases {
-                    let next = try Int64.fetchOne(statement, arguments: [destination, lane.rawValue])
-                    earliest = [earliest, next].compactMap(\.self).min()
-                }
+            let times = try rooms.compactMap { room -> Int64? in
+                let place: StatementArguments = [room.destination, lane.rawValue]
+                guard try Int.fetchOne(running, arguments: place) ?? 0 < room.limits[lane] ?? 0 else { return nil }
+                return try Int64.fetchOne(next, arguments: place)
             }
-            return earliest.map { WallTime(milliseconds: $0) }
+            return times.min().map { WallTime(milliseconds: $0) }
         }
     }
+
+    private static let runningSQL =
+        "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'"
 
     /// Adds to what an attempt leaves for the next one; durable when it returns.
     package func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {

@@ -83,7 +83,11 @@ extension Journal {
     package func leftovers(at now: WallTime, limit: Int) async throws(JournalError) -> [Leftover] {
         try await read { database in
             let ids = try Int64.fetchAll(
-                database, sql: "SELECT delivery_id FROM leftover WHERE next_at <= ? ORDER BY next_at LIMIT ?",
+                database,
+                sql: """
+                    SELECT delivery_id FROM leftover JOIN delivery ON delivery.id = delivery_id
+                    WHERE leftover.next_at <= ? AND owner IS NULL ORDER BY leftover.next_at LIMIT ?
+                    """,
                 arguments: [now.milliseconds, limit])
             return try ids.map { id in
                 let delivery = try Self.delivery(id, database)
@@ -105,6 +109,15 @@ extension Journal {
             try database.execute(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [delivery])
             guard database.changesCount > 0 else { return }
             try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
+        }
+    }
+
+    /// The leftover's destination cannot be asked now; that is no try.
+    package func postponeLeftover(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE leftover SET next_at = ? WHERE delivery_id = ?",
+                arguments: [time.milliseconds, delivery])
         }
     }
 

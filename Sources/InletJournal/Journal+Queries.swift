@@ -83,6 +83,15 @@ extension Journal {
         }
     }
 
+    /// Whether a claimed delivery still is; a person may have cancelled it since.
+    package func isClaimed(_ delivery: Int64) async throws(JournalError) -> Bool {
+        try await read { database in
+            try String.fetchOne(
+                database.cachedStatement(sql: "SELECT state FROM delivery WHERE id = ?"), arguments: [delivery])
+                == DeliveryState.claimed.rawValue
+        }
+    }
+
     /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
     package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
         try await read { database in

@@ -34,6 +34,9 @@ package final class Journal: Sendable {
             throw try JournalError.unreadable(
                 path, setAside: setAside(path, as: "unreadable", now), cause: "it is empty")
         }
+        if size(path.string) > 0, try isNewer(path) {
+            throw try JournalError.newerSchema(path, setAside: setAside(path, as: "newer", now))
+        }
         var configuration = Configuration()
         configuration.journalMode = .wal
         configuration.busyMode = .timeout(5)
@@ -46,13 +49,19 @@ package final class Journal: Sendable {
         }
         let database = try DatabaseQueue(path: path.string, configuration: configuration)
         try requireFullSync(database)
-        let isNewer = try database.read { try Schema.migrator.hasBeenSuperseded($0) }
-        if isNewer {
-            try database.close()
-            throw try JournalError.newerSchema(path, setAside: setAside(path, as: "newer", now))
-        }
         try Schema.migrator.migrate(database)
         return database
+    }
+
+    /// Looks through a connection that cannot write: opening in WAL mode writes to the file, and closing checkpoints it.
+    private static func isNewer(_ path: FilePath) throws -> Bool {
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        let database = try DatabaseQueue(path: path.string, configuration: configuration)
+        let isNewer = try database.read { try Schema.migrator.hasBeenSuperseded($0) }
+        try database.close()
+        return isNewer
     }
 
     /// Every commit is on the disk when it returns. Asked for last and read back: GRDB's WAL mode sets NORMAL by itself.
@@ -113,16 +122,29 @@ package final class Journal: Sendable {
         do {
             // A read is short and ends even in a cancelled task: "cancelled" would look like a failing journal.
             return try await withCheckedThrowingContinuation { continuation in
-                database.asyncRead { access in continuation.resume(with: Result { try body(access.get()) }) }
+                database.asyncWriteWithoutTransaction { database in
+                    continuation.resume(with: Result { try Self.atOneMoment(database, body) })
+                }
             }
         } catch {
             throw .from(error, at: path)
         }
     }
 
-    /// Checkpoints the WAL and closes the connection.
+    private static func atOneMoment<Value>(_ database: Database, _ body: (Database) throws -> Value) throws -> Value {
+        var value: Value?
+        try database.inTransaction(.deferred) {
+            value = try body(database)
+            return .commit
+        }
+        guard let value else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
+        return value
+    }
+
+    /// Checkpoints the WAL and closes the connection; closing twice is harmless, and later calls throw.
     package func close() {
-        try? database.inDatabase { _ = try $0.checkpoint(.truncate) }
+        // As SQL: `Database.checkpoint` does not look whether the connection is still there.
+        try? database.inDatabase { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         try? database.close()
     }
 }

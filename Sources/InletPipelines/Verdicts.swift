@@ -51,10 +51,20 @@ extension DeliveryError {
         }
     }
 
-    /// The beginning of an answer's text, made safe to print and without URLs, which may be presigned.
+    /// The agent is stopping, so no new step begins.
+    static let stopping = DeliveryError(.cancelled, .cancelled, "the agent is stopping; this goes on at its next start")
+
+    /// The beginning of an answer's text, made safe to print and without what may be a presigned URL or a piece of one.
     static func excerpt(_ body: [UInt8]) -> String {
         let text = DisplayText.escape(body.prefix(300))
-        let words = text.split(separator: " ").map { $0.contains("://") ? "[URL]" : String($0) }
+        let words = text.split(separator: " ").map { isSecretive($0) ? "[URL]" : String($0) }
         return String(words.joined(separator: " ").prefix(200))
+    }
+
+    /// JSON may spell the slashes of a URL `\/`.
+    private static func isSecretive(_ word: Substring) -> Bool {
+        let lower = word.lowercased()
+        return ["://", ":\\/", "x-amz-", "signature"].contains { lower.contains($0) }
+            || lower.contains("?") && lower.contains("=")
     }
 }

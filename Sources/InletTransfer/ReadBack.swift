@@ -10,7 +10,9 @@ extension Checksum {
         try await pool.run { () throws(SystemError) in
             var reader = try UncachedReader(path)
             var hash = SHA256()
-            while try reader.next({ hash.update(bufferPointer: $0) }) {}
+            while try reader.next({ hash.update(bufferPointer: $0) }) {
+                if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }
+            }
             return Digest(.sha256, hash.finalize())
         }
     }

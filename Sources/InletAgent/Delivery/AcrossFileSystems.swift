@@ -4,25 +4,40 @@ internal import SystemPackage
 
 /// Moves to another file system: copied, compared with what was read, and only then removed.
 enum AcrossFileSystems {
-    static func move(_ path: FilePath, to wanted: FilePath, admitted: FileIdentity) throws -> FilePath {
+    /// - Returns: false when `target` was taken meanwhile; then the source is still where it was.
+    static func move(_ path: FilePath, to target: FilePath, size: Int64) throws -> Bool {
+        guard let name = target.lastComponent else {
+            throw SystemError(call: "rename", path: target, code: .isDirectory)
+        }
+        let directory = target.removingLastComponent()
+        FileCopy.removeLeftovers(of: name, in: directory)
         let source = try SourceFile(opening: path)
-        guard let name = wanted.lastComponent else { throw SystemError(call: "rename", path: wanted, code: .isDirectory) }
-        let directory = wanted.removingLastComponent()
         let copy = try FileCopy.copy(
-            source, toTemporaryIn: directory, name: name, isCancelled: { false }, progress: { _ in })
+            source, toTemporaryIn: directory, name: name, isCancelled: { Task.isCancelled }, progress: { _ in })
         do {
-            guard try isSame(source, copy), try source.identity().isUntouched(since: admitted, ignoringChangeTime: true)
-            else { throw SystemError(call: "copy", path: path, target: wanted, code: .ioError) }
-            let target = try SourceDisposal.renameNumbered(copy, to: wanted, from: 1)
-            try DurableFile.syncDirectory(directory)
-            try DurableFile.remove(path)
-            return target
+            guard try isSame(source, copy), source.opened.size == size, try source.identity() == source.opened else {
+                throw SystemError(call: "copy", path: path, target: target, code: .ioError)
+            }
+            try DurableFile.rename(copy, to: target)
         } catch {
             try? DurableFile.remove(copy)
+            if let error = error as? SystemError, error.isTaken { return false }
             throw error
         }
+        try DurableFile.syncDirectory(directory)
+        try DurableFile.remove(path)
+        return true
     }
 
+    /// Whether `target` is a whole copy of `path`, made before the process died.
+    static func isFinishedCopy(_ target: FilePath, of path: FilePath) throws -> Bool {
+        guard let copy = try FileLook.look(at: target).identity, let source = try FileLook.look(at: path).identity,
+            copy.isKnown(as: source), copy.device != source.device
+        else { return false }
+        return try isSame(try SourceFile(opening: path), target)
+    }
+
+    /// Compares the source with the copy as the disk holds it.
     private static func isSame(_ source: SourceFile, _ copy: FilePath) throws -> Bool {
         var reader = try UncachedReader(copy)
         let comparison = Comparison(source)

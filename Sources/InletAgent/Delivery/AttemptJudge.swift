@@ -8,14 +8,18 @@ struct AttemptJudge: Sendable {
     let file: FileRow
     /// Counts from 1.
     let attempt: Int
+    let isStopping: Bool
 
     /// How long an uncounted attempt stays away, so that a destination whose breaker stays up is not hammered.
     private static let pause = Duration.seconds(1)
+    private static let longestAsked = Duration.seconds(60)
 
     func failed(_ error: DeliveryError) -> (Settlement, DeliverOne.Report) {
         switch error.verdict {
         case .retry(let after): return retry(error, after)
-        case .outage(let after): return again(error, wait: max(after ?? .zero, Self.pause))
+        case .outage(let after):
+            // The breaker does the real waiting; what a server asks for is bounded here as it is there.
+            return again(error, wait: min(max(after ?? .zero, Self.pause), Self.longestAsked))
         case .credentials: return again(error, wait: Self.pause)
         case .giveUp: return ended(.failed, error)
         case .sourceGone: return ended(.gone, error)
@@ -23,13 +27,14 @@ struct AttemptJudge: Sendable {
             var result = ended(.superseded, error)
             result.1.wantsLook = file
             return result
-        case .cancelled: return again(error, wait: .zero)
+        case .cancelled: return isStopping ? again(error, wait: .zero) : ended(.cancelled, error)
         }
     }
 
     /// What the error says about the destination rather than the file.
     func breakerEvent(_ error: DeliveryError) -> CircuitBreaker.Event? {
-        switch error.verdict {
+        if error.code == .sourceGone { return nil }
+        return switch error.verdict {
         case .outage(let after): .outage(after: after)
         case .credentials: .credentials
         case .retry where error.code == .serverError: .serverFault(file: file.id)

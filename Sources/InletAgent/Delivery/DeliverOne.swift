@@ -10,6 +10,8 @@ final class DeliverOne: Sendable {
         var event: AgentEvent
         /// The source changed under way: it should be looked at anew.
         var wantsLook: FileRow?
+        /// This delivery proved that its destination is up again.
+        var destinationIsBack = false
     }
 
     private let journal: Journal
@@ -39,9 +41,8 @@ final class DeliverOne: Sendable {
         let ref = AgentEvent.JobRef(
             job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: delivery.destination)
-        let judge = AttemptJudge(ref: ref, file: file, attempt: delivery.attempts)
         guard let destination = board.destinations[delivery.destination], let key = delivery.key else {
-            return judge.failed(
+            return judge(ref, file, delivery).failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
         }
         let order = DeliveryOrder(
@@ -49,28 +50,34 @@ final class DeliverOne: Sendable {
             fields: delivery.fields, source: file.identity)
         log.emit(.jobStarted(ref, key: key, attempt: delivery.attempts, size: file.identity.size))
         let start = ContinuousClock.now
-        let attempt = attempt(delivery.id, claim.checkpoint)
+        let attempt = attempt(ref, claim.checkpoint)
         switch await run(destination.pipeline, order, file, attempt, ref) {
         case .success(.delivered(let proof)):
-            board.report(delivery.destination, .delivered)
-            return (
-                .delivered(proof), Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
-            )
+            var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
+            report.destinationIsBack = board.report(delivery.destination, .delivered)
+            return (.delivered(proof), report)
         case .success(.waiting(let until)):
             return (
                 .again(at: until, countsAttempt: false, code: nil, reason: nil),
                 Report(event: .jobWaiting(ref, until: until))
             )
         case .failure(let error):
-            judge.breakerEvent(error).map { _ = board.report(delivery.destination, $0, reason: error.reason) }
+            let judge = judge(ref, file, delivery)
+            if let event = judge.breakerEvent(error) {
+                board.report(delivery.destination, event, reason: error.reason)
+            }
             return judge.failed(error)
         }
     }
 
-    private func attempt(_ delivery: Int64, _ entries: [String: [UInt8]]) -> Attempt {
-        let journal = journal
-        let isStopping = isStopping
-        let log = CheckpointLog(
+    private func judge(_ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow) -> AttemptJudge {
+        AttemptJudge(ref: ref, file: file, attempt: delivery.attempts, isStopping: isStopping.isSet)
+    }
+
+    private func attempt(_ ref: AgentEvent.JobRef, _ entries: [String: [UInt8]]) -> Attempt {
+        let delivery = ref.delivery
+        let (journal, isStopping, log) = (journal, isStopping, log)
+        let notes = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
                 do {
@@ -78,6 +85,7 @@ final class DeliverOne: Sendable {
                 } catch {
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
                 }
+                log.emit(.jobCheckpoint(ref, notes: entries.keys.sorted()))
                 entries.keys.forEach(Self.reachFailpoint)
             },
             erase: { () throws(DeliveryError) in
@@ -87,7 +95,7 @@ final class DeliverOne: Sendable {
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
                 }
             })
-        return Attempt(checkpoint: log, isStopping: { isStopping.isSet })
+        return Attempt(checkpoint: notes, isStopping: { isStopping.isSet })
     }
 
     private static func reachFailpoint(_ note: String) {
@@ -112,6 +120,8 @@ final class DeliverOne: Sendable {
         let size = file.identity.size
         let cancel = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
+        // Whoever cancelled it before it was listed found nothing to end.
+        if (try? await journal.isClaimed(ref.delivery)) == false { cancel.ring() }
         return await withTaskGroup(of: Ended.self) { group in
             group.addTask { .pipeline(await Self.open(file, pipeline, order, attempt)) }
             group.addTask {
@@ -145,7 +155,7 @@ final class DeliverOne: Sendable {
             do {
                 source = try SourceFile(opening: file.fullPath)
             } catch {
-                throw Self.unopened(error)
+                throw Self.unopened(error, file)
             }
             return .success(try await pipeline.deliver(source, order, attempt))
         } catch {
@@ -153,8 +163,16 @@ final class DeliverOne: Sendable {
         }
     }
 
-    private static func unopened(_ error: SystemError) -> DeliveryError {
-        if error.isMissing { return DeliveryError(.sourceGone, .sourceGone, "\(error)") }
+    private static func unopened(_ error: SystemError, _ file: FileRow) -> DeliveryError {
+        if error.isMissing {
+            // A volume that is not mounted has not lost its files.
+            if RootPresence.isAway(file) {
+                return DeliveryError(
+                    .outage(after: .seconds(30)), .sourceGone,
+                    "\(file.root.display) is not there or not mounted; its files are sent when it is back")
+            }
+            return DeliveryError(.sourceGone, .sourceGone, "\(error)")
+        }
         if error.isNotRegular { return DeliveryError(.giveUp, .notRegular, "\(error)") }
         return DeliveryError(.retry(after: nil), .sourceUnreadable, "\(error)")
     }

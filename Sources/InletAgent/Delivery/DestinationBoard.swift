@@ -127,6 +127,14 @@ package final class DestinationBoard: Sendable {
         }
     }
 
+    func isUp(_ name: String) -> Bool { entries.withLock { $0[name]?.breaker.isUp ?? false } }
+
+    /// The clocks that run now: those of destinations that are up and not paused.
+    func runningUptimes() -> [String: Int64] {
+        let all = uptimes()
+        return entries.withLock { entries in all.filter { entries[$0.key]?.runningSince != nil } }
+    }
+
     /// Whether the destination's expiry clock has anything to write down.
     func hasRun(_ name: String) -> Bool { entries.withLock { $0[name]?.uptime ?? 0 > 0 } }
 

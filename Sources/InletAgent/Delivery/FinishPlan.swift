@@ -1,6 +1,7 @@
 internal import Foundation
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import SystemPackage
 
 /// What is to be done with a source whose deliveries have ended: decided here, done by the finisher.
@@ -74,8 +75,8 @@ struct FinishPlaces: Sendable {
         file.fullPath.removingLastComponent().appending(".inlet-finishing-\(file.id).tmp")
     }
 
-    func heldFile(_ file: FileRow) -> FilePath {
-        root.appending(".inlet").appending("held").appending("\(file.id)").pushing(
+    func heldFile(_ file: FileRow, below folder: FilePath) -> FilePath {
+        folder.appending(".inlet").appending("held").appending("\(file.id)").pushing(
             FilePath(root: nil, file.path.lastComponent.map { [$0] } ?? []))
     }
 
@@ -95,5 +96,22 @@ struct FinishPlaces: Sendable {
         let ending = name.extension.isEmpty ? [] : [UInt8(ascii: ".")] + name.extension
         return path.removingLastComponent().pushing(
             FilePath(bytes: Array(name.stem) + Array("_\(number)".utf8) + ending))
+    }
+
+    /// Renames to `wanted`, or to the first of its numbered names that is free. - Returns: the name it got.
+    static func renameNumbered(_ path: FilePath, to wanted: FilePath) throws -> FilePath {
+        var number = 1
+        while try !isRenamed(path, to: numbered(wanted, number)) { number += 1 }
+        return numbered(wanted, number)
+    }
+
+    private static func isRenamed(_ path: FilePath, to target: FilePath) throws -> Bool {
+        do {
+            try DurableFile.rename(path, to: target)
+            return true
+        } catch {
+            if error.isTaken { return false }
+            throw error
+        }
     }
 }

@@ -26,9 +26,9 @@ struct Finisher: Service {
             await withTaskExecutorPreference(pool) {
                 while !Task.isCancelled {
                     if await finishBatch() { continue }
+                    // What could not be finished was put off; if even that failed, the journal needs a pause.
                     let next = (try? await journal.nextFinish()) ?? nil
-                    await bell.wait(
-                        until: next.map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(200))) })
+                    await bell.wait(until: next.map { ContinuousClock.now.advanced(by: max($0 - .now, .seconds(1))) })
                 }
             }
         }
@@ -49,7 +49,7 @@ struct Finisher: Service {
         let file = job.file
         let places = FinishPlaces(root: file.root, settings: roots.first { $0.path == file.root })
         do {
-            let ending = try await SourceDisposal(journal: journal, places: places, job: job).dispose()
+            let ending = try await SourceDisposal(journal: journal, places: places, job: job, hashing: pool).dispose()
             switch ending {
             case .done(let disposition, let state):
                 try await conclude(job, disposition, state)
@@ -59,12 +59,13 @@ struct Finisher: Service {
                 try await journal.postponeFinish(file.id, until: until, note: note)
                 return false
             }
-        } catch let error as SystemError {
-            log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: "\(error)"))
-            try? await journal.postponeFinish(file.id, until: .now + Self.retryAfter, note: "waiting: \(error)")
-            return false
         } catch {
-            log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: "\(error)"))
+            // Said once, not at every try.
+            let note = "waiting: \(error)"
+            if file.disposition != note {
+                log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: "\(error)"))
+            }
+            try? await journal.postponeFinish(file.id, until: .now + Self.retryAfter, note: note)
             return false
         }
     }

@@ -1,6 +1,7 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import InletPipelines
 internal import SystemPackage
 
 /// One file's way out: intent journaled, renamed to a private name in its own directory, looked at once more, and only
@@ -15,6 +16,9 @@ struct SourceDisposal: Sendable {
     let journal: Journal
     let places: FinishPlaces
     let job: Job
+    let hashing: BlockingPool
+
+    private static let awayPause = Duration.seconds(60)
 
     private var file: FileRow { job.file }
 
@@ -27,9 +31,10 @@ struct SourceDisposal: Sendable {
 
     private func begin(_ action: FinishAction) async throws -> Ending {
         guard let identity = try FileLook.look(at: file.fullPath).identity else {
+            if RootPresence.isAway(file) { return away }
             return .done(Disposition.untouched("it is no longer there"), state: nil)
         }
-        guard identity.isUntouched(since: file.identity, ignoringChangeTime: true) else { return superseded("changed") }
+        guard try await isSame(identity, at: file.fullPath) else { return superseded("changed") }
         switch Lease.probe(path: file.fullPath) {
         case .busy: return superseded("open for writing")
         case .free: break
@@ -42,15 +47,39 @@ struct SourceDisposal: Sendable {
         return try await resume(intent)
     }
 
+    private var away: Ending {
+        .wait(until: .now + Self.awayPause, note: "waiting for \(file.root.display) to come back")
+    }
+
+    /// Whether this is what was delivered. Where only device or inode differ (a remount, a restore), content decides.
+    private func isSame(_ now: FileIdentity, at path: FilePath) async throws -> Bool {
+        if now.isUntouched(since: file.identity, ignoringChangeTime: true) { return true }
+        guard now.isKnown(as: file.identity), let content = file.content else { return false }
+        return try await Fingerprint.matches(content, try SourceFile(opening: path), on: hashing)
+    }
+
     /// Where writers cannot be known, the file is taken out of their way and looked at again after `hold`.
     private func hold(_ action: FinishAction) async throws -> Ending {
-        let held = places.heldFile(file)
-        try DurableFile.makeDirectories(held.removingLastComponent(), mode: 0o755)
         let until = WallTime.now + places.hold
-        let intent = FinishIntent(
-            action: action, privateFile: held, target: places.target(file, action), heldUntil: until)
-        try await rename(to: intent)
-        return .wait(until: until, note: "held until \(until.rfc3339): writers cannot be known here")
+        do {
+            try await hold(action, in: places.root, until)
+        } catch let error as SystemError where error.isCrossDevice {
+            // Another file system is mounted below the root: the file stays on its own.
+            try await hold(action, in: file.fullPath.removingLastComponent(), until)
+        }
+        return .wait(until: until, note: Self.holdNote(until))
+    }
+
+    private func hold(_ action: FinishAction, in folder: FilePath, _ until: WallTime) async throws {
+        let held = places.heldFile(file, below: folder)
+        try DurableFile.makeDirectories(held.removingLastComponent(), mode: 0o755)
+        try await rename(
+            to: FinishIntent(
+                action: action, privateFile: held, target: places.target(file, action), heldUntil: until))
+    }
+
+    private static func holdNote(_ until: WallTime) -> String {
+        "held until \(until.rfc3339): writers cannot be known here"
     }
 
     private func rename(to intent: FinishIntent) async throws {
@@ -70,12 +99,10 @@ struct SourceDisposal: Sendable {
         guard let identity = try FileLook.look(at: intent.privateFile).identity else {
             return try await withoutPrivateFile(intent)
         }
-        if let until = intent.heldUntil, until > .now {
-            return .wait(until: until, note: "held until \(until.rfc3339): writers cannot be known here")
+        if let until = intent.heldUntil, until > .now { return .wait(until: until, note: Self.holdNote(until)) }
+        guard try await isSame(identity, at: intent.privateFile), Lease.probe(path: intent.privateFile) != .busy else {
+            return try await putBack(intent)
         }
-        guard identity.isUntouched(since: file.identity, ignoringChangeTime: true),
-            Lease.probe(path: intent.privateFile) != .busy
-        else { return try await putBack(intent) }
         switch intent.action {
         case .keep: return try await putBack(intent)
         case .delete:
@@ -83,82 +110,40 @@ struct SourceDisposal: Sendable {
             try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
             return .done(Disposition.deleted, state: nil)
         case .archive, .quarantine:
-            let target = try move(intent)
-            return .done(
-                intent.action == .archive
-                    ? Disposition.archived(target.display) : Disposition.quarantined(target.display), state: nil)
+            let move = SourceMove(journal: journal, job: job, intent: intent)
+            return .done(try await move.run(), state: nil)
         }
     }
 
-    /// The process died before the first rename, or after the last step.
+    /// The process died before the first rename, or after the last step; or the volume is not there.
     private func withoutPrivateFile(_ intent: FinishIntent) async throws -> Ending {
+        if RootPresence.isAway(file) { return away }
         if let identity = try FileLook.look(at: file.fullPath).identity,
-            identity.isUntouched(since: file.identity, ignoringChangeTime: true)
+            try await isSame(identity, at: file.fullPath)
         {
             try await journal.intend(file.id, nil)
             return try await begin(intent.action)
         }
-        let target = intent.targetFile?.display ?? ""
-        return switch intent.action {
-        case .archive: .done(Disposition.archived(target), state: nil)
-        case .quarantine: .done(Disposition.quarantined(target), state: nil)
-        case .delete: .done(Disposition.deleted, state: nil)
-        case .keep: .done(Disposition.kept, state: nil)
+        switch intent.action {
+        case .delete: return .done(Disposition.deleted, state: nil)
+        case .keep: return .done(Disposition.kept, state: nil)
+        case .archive, .quarantine:
+            let move = SourceMove(journal: journal, job: job, intent: intent)
+            return .done(try move.found() ?? Disposition.untouched("it is no longer there"), state: nil)
         }
     }
 
     private func putBack(_ intent: FinishIntent) async throws -> Ending {
-        do {
-            try DurableFile.rename(intent.privateFile, to: file.fullPath)
-        } catch {
-            guard error.isTaken else { throw error }
-            // Somebody put a new file there meanwhile: both are kept, under a name that says so.
-            let path = try Self.renameNumbered(intent.privateFile, to: file.fullPath, from: 2)
-            try await journal.intend(file.id, nil)
-            return .done(Disposition.untouched("kept as \(path.display)"), state: .superseded)
-        }
+        // Somebody may have cleaned up a folder that looked empty.
+        try DurableFile.makeDirectories(file.fullPath.removingLastComponent(), mode: 0o755)
+        let path = try FinishPlaces.renameNumbered(intent.privateFile, to: file.fullPath)
         try await journal.intend(file.id, nil)
-        return superseded("changed or opened for writing")
+        if path == file.fullPath { return superseded("changed or opened for writing") }
+        // Somebody put a new file there meanwhile: both are kept, under a name that says so.
+        return .done(Disposition.untouched("kept as \(path.display)"), state: .superseded)
     }
 
     private func superseded(_ why: String) -> Ending {
         .done(Disposition.untouched("it was \(why) after it was delivered"), state: .superseded)
-    }
-
-    private func move(_ intent: FinishIntent) throws -> FilePath {
-        guard let wanted = intent.targetFile else { return intent.privateFile }
-        let directory = wanted.removingLastComponent()
-        try DurableFile.makeDirectories(directory, mode: 0o755)
-        let target: FilePath
-        do {
-            target = try Self.renameNumbered(intent.privateFile, to: wanted, from: 1)
-        } catch let error as SystemError where error.isCrossDevice {
-            target = try AcrossFileSystems.move(intent.privateFile, to: wanted, admitted: file.identity)
-        }
-        try DurableFile.syncDirectory(directory)
-        try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
-        if intent.action == .quarantine {
-            let reason = Receipt(job, state: file.state, disposition: "quarantined", finishedAt: .now)
-            let note = FilePath(bytes: target.bytes + Array(".reason.json".utf8))
-            try DurableFile.write(Array((reason.json + "\n").utf8), to: note, mode: 0o644)
-        }
-        return target
-    }
-
-    /// Renames to `wanted`, or to the first of its numbered names, from `first` on, that is free.
-    static func renameNumbered(_ path: FilePath, to wanted: FilePath, from first: Int) throws -> FilePath {
-        var number = first
-        while try !isRenamed(path, to: FinishPlaces.numbered(wanted, number)) { number += 1 }
-        return FinishPlaces.numbered(wanted, number)
-    }
-
-    private static func isRenamed(_ path: FilePath, to target: FilePath) throws -> Bool {
-        do {
-            try DurableFile.rename(path, to: target)
-            return true
-        } catch {
-            if error.isTaken { return false }
-            throw error
-        }
     }
 }

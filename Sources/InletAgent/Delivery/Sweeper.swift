@@ -25,8 +25,9 @@ struct Sweeper: Service {
 
     private func sweep() async -> Bool {
         guard let leftovers = try? await journal.leftovers(at: .now, limit: 16) else { return false }
-        for leftover in leftovers { await remove(leftover) }
-        return leftovers.count == 16
+        var removed = 0
+        for leftover in leftovers where await remove(leftover) { removed += 1 }
+        return removed == 16
     }
 
     private func nextTry() async -> ContinuousClock.Instant? {
@@ -34,19 +35,22 @@ struct Sweeper: Service {
         return .now.advanced(by: max(next - .now, .seconds(1)))
     }
 
-    private func remove(_ leftover: Leftover) async {
+    /// - Returns: whether it is gone.
+    private func remove(_ leftover: Leftover) async -> Bool {
         let delivery = leftover.delivery
         let order = DeliveryOrder(
             id: delivery.id, destination: delivery.destination, key: delivery.key ?? "",
             mediaType: leftover.file.mediaType, fields: delivery.fields, source: leftover.file.identity)
         do {
-            guard let destination = board.destinations[delivery.destination] else {
-                return try await journal.leftoverRemains(delivery.id, until: .now + Self.retryAfter)
+            guard let destination = board.destinations[delivery.destination], board.isUp(delivery.destination) else {
+                try await journal.postponeLeftover(delivery.id, until: .now + Self.retryAfter)
+                return false
             }
             do {
                 try await destination.pipeline.abandon(order, checkpoint: leftover.checkpoint)
             } catch {
-                return try await journal.leftoverRemains(delivery.id, until: .now + Self.retryAfter)
+                try await journal.leftoverRemains(delivery.id, until: .now + Self.retryAfter)
+                return false
             }
             try await journal.leftoverRemoved(delivery.id)
             let file = leftover.file
@@ -55,9 +59,10 @@ struct Sweeper: Service {
                     AgentEvent.JobRef(
                         job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
                         destination: delivery.destination)))
+            return true
         } catch {
             // The journal cannot be written now; the leftover is still in it.
-            return
+            return false
         }
     }
 }

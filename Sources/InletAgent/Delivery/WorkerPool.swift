@@ -72,7 +72,7 @@ final class WorkerPool: Service {
             heartbeat.beat(.workers)
             do {
                 if try await takeOne(lane, owner) { continue }
-                let due = try await journal.nextDue(destinations: board.rooms().map(\.destination))
+                let due = try await journal.nextDue(lane, rooms: board.rooms())
                 await bells.wait(lane, until: due.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
             } catch {
                 // The journal is full or failing; whoever admits says so. Work goes on when it does.
@@ -90,6 +90,8 @@ final class WorkerPool: Service {
         Failpoint.delivered.reached()
         log.emit(report.event)
         ends.follow(report, file)
+        // A place is free again: a loop that found none may have work now.
+        report.destinationIsBack ? bells.ringAll() : bells.ring(lane)
         return true
     }
 }
@@ -104,9 +106,10 @@ struct DeliveryEnds: Sendable {
     func follow(_ report: DeliverOne.Report, _ file: SettledFile) {
         if file.isFinal { finisherBell.ring() }
         switch report.event {
-        case .jobFailed: sweeperBell.ring()
-        case .jobRetry: probeBell.ring()
-        default: break
+        case .jobDelivered, .jobWaiting: break
+        default:
+            sweeperBell.ring()
+            probeBell.ring()
         }
         if let changed = report.wantsLook { lookAgain(changed) }
     }

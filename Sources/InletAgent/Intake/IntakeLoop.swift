@@ -20,7 +20,9 @@ struct IntakeLoop: ~Copyable {
     private var nextRescan: ContinuousClock.Instant?
     private var isLost = false
     private var isLimited = false
+    private var isLimitSaid = false
     private var isAnnounced = false
+    private var mustRescan = false
     private var held: FilePath?
     private var lastPublished: ContinuousClock.Instant?
 
@@ -28,6 +30,8 @@ struct IntakeLoop: ~Copyable {
     private static let scanBudget = 2000
     /// How often the tree is listed when there are not enough watches for it.
     private static let limitedRescan = Duration.seconds(60)
+    /// Before a file that could not be admitted is looked at again.
+    private static let retryPause = Duration.seconds(1)
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
@@ -51,10 +55,12 @@ struct IntakeLoop: ~Copyable {
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake)
             for path in inbox.takeLooks() { observe(path) }
+            if inbox.takeRescan() { requestScan() }
             for record in try inotify.read() { handle(record) }
             advanceScan()
             await admitDue()
-            if let due = nextRescan, due <= .now, scan.isIdle { startScan() }
+            if let due = nextRescan, due <= .now { requestScan() }
+            if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline
             publish(beforeWaiting: deadline)
             _ = try inotify.wait(until: deadline, waker: inbox.waker)
@@ -62,7 +68,7 @@ struct IntakeLoop: ~Copyable {
     }
 
     private var deadline: ContinuousClock.Instant? {
-        if !scan.isIdle, held == nil { return .now }
+        if held == nil, mustRescan || !scan.isIdle { return .now }
         return [settler.nextDeadline, nextRescan].compactMap(\.self).min()
     }
 
@@ -71,7 +77,7 @@ struct IntakeLoop: ~Copyable {
     private mutating func handle(_ record: InotifyRecord) {
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
-            return startScan()
+            return requestScan()
         }
         guard let directory = watches.path(of: record.watch) else { return }
         if record.mask.contains(.watchRemoved) { return watches.remove(record.watch) }
@@ -115,12 +121,17 @@ struct IntakeLoop: ~Copyable {
 
     // MARK: - Scans
 
+    /// Lists the whole tree, after the scan that runs: one that starts over again and again would never see the end.
+    private mutating func requestScan() {
+        mustRescan = true
+        nextRescan = nil
+    }
+
     private mutating func startScan() {
-        scan.stop()
-        held = nil
+        mustRescan = false
+        isLimited = false
         scan.add("")
-        let interval = isLimited ? Self.limitedRescan : settings.rescan
-        nextRescan = interval.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
+        nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
     }
 
     private mutating func advanceScan() {
@@ -152,7 +163,8 @@ struct IntakeLoop: ~Copyable {
             watches.add(try inotify.add(path), directory)
         } catch {
             if error.isWatchLimit {
-                if !isLimited { log.emit(.watchLimit(root: settings.path, reason: "\(error)")) }
+                if !isLimitSaid { log.emit(.watchLimit(root: settings.path, reason: "\(error)")) }
+                isLimitSaid = true
                 isLimited = true
             } else if error.isMissing {
                 if directory.isEmpty { loseRoot() }
@@ -165,6 +177,11 @@ struct IntakeLoop: ~Copyable {
     }
 
     private mutating func finishScan() {
+        if isLimited {
+            // What is not watched is found by listing, more often than usual.
+            let soon = ContinuousClock.now.advanced(by: Self.limitedRescan)
+            nextRescan = min(nextRescan ?? soon, soon)
+        }
         guard !isAnnounced else { return }
         isAnnounced = true
         log.emit(
@@ -189,7 +206,11 @@ struct IntakeLoop: ~Copyable {
             case .known: settler.forget(path)
             }
         }
-        for path in await admission.admitQueued() { observe(path) }
+        for path in await admission.admitQueued() {
+            // Not at once, whatever the settle time: what is in the way needs a moment.
+            let settle = max(admission.settle(for: path) ?? settings.settle, Self.retryPause)
+            _ = settler.observe(path, settle: settle, at: .now)
+        }
     }
 
     /// Shows the state before a real wait, and now and then while busy: sorting what waits is not free.

@@ -41,19 +41,19 @@ final class RootIntake: Service {
     var status: IntakeStatus { inbox.status }
 
     func run() async throws {
-        await withGracefulShutdownHandler {
+        // Cancelled rather than asked: a hash of a large file must not hold up the end.
+        await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
-                await withTaskExecutorPreference(thread) { await self.runOnThread() }
+                await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
             } onCancel: {
-                inbox.stop()
+                self.inbox.stop()
             }
-        } onGracefulShutdown: {
-            self.inbox.stop()
         }
     }
 
     private func runOnThread() async {
         var isAnnounced = false
+        var lastTrouble: String?
         while !inbox.isStopped {
             heartbeat.beat(.intake)
             guard case .directory? = try? FileLook.look(at: settings.path) else {
@@ -66,11 +66,13 @@ final class RootIntake: Service {
                 continue
             }
             isAnnounced = false
-            await watchUntilLost()
+            lastTrouble = await watchUntilLost(lastTrouble)
         }
     }
 
-    private func watchUntilLost() async {
+    /// - Parameter lastTrouble: what went wrong before; the same again is not said twice.
+    /// - Returns: what went wrong now; nil when the root was watched until it went away.
+    private func watchUntilLost(_ lastTrouble: String?) async -> String? {
         do {
             let kind = try FileSystemKind.of(settings.path)
             let firstSeen = try await journal.firstSeen(root: settings.path, now: .now)
@@ -79,10 +81,13 @@ final class RootIntake: Service {
                 inbox: inbox, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil)
             try await loop.run()
+            return nil
         } catch {
-            log.emit(.watchLost(root: settings.path, reason: "\(error)"))
+            let trouble = "\(error)"
+            if trouble != lastTrouble { log.emit(.watchLost(root: settings.path, reason: trouble)) }
             inbox.publish(IntakeStatus(root: settings.path, state: .failing("\(error)")))
             _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
+            return trouble
         }
     }
 }
@@ -109,13 +114,14 @@ package struct IntakeStatus: Sendable {
 final class IntakeInbox: Sendable {
     private struct State {
         var looks: [FilePath] = []
+        var wantsRescan = false
         var isStopped = false
         var status: IntakeStatus?
     }
 
     let waker: Waker
     private let state = Mutex(State())
-    /// More than this many are left to the next rescan.
+    /// More than this many become a rescan.
     private static let mostLooks = 10_000
 
     init() throws(SystemError) { waker = try Waker() }
@@ -124,8 +130,18 @@ final class IntakeInbox: Sendable {
     var status: IntakeStatus { state.withLock { $0.status } ?? IntakeStatus(root: "", state: .starting) }
 
     func put(_ path: FilePath) {
-        state.withLock { if $0.looks.count < Self.mostLooks { $0.looks.append(path) } }
+        state.withLock { state in
+            if state.looks.count < Self.mostLooks { state.looks.append(path) } else { state.wantsRescan = true }
+        }
         waker.wake()
+    }
+
+    /// Whether more was asked for than could be remembered: then the whole root is listed.
+    func takeRescan() -> Bool {
+        state.withLock { state in
+            defer { state.wantsRescan = false }
+            return state.wantsRescan
+        }
     }
 
     func takeLooks() -> [FilePath] {

@@ -20,6 +20,9 @@ struct SettledFiles: Sendable {
     private let tolerance: Int64
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
+    /// Bytes of touched files that are hashed in one turn of the loop; the last one may exceed it.
+    private static let hashBudget: Int64 = 16 << 20
+
     private var tally = IgnoreTally()
     private var queued: [Arrival] = []
 
@@ -49,7 +52,7 @@ struct SettledFiles: Sendable {
             switch look(path) {
             case .regular(let identity, _, _):
                 if isSkipped(identity) {
-                    _ = tally.count(path)
+                    noteSkipped(path)
                     results.append((path, .known))
                 } else {
                     arrivals.append(Arrival(root: root, path: path, identity: identity))
@@ -70,6 +73,13 @@ struct SettledFiles: Sendable {
             .fileIgnored(
                 path: root.pushing(path),
                 reason: "not a regular file; symlinks, FIFOs, sockets and devices are never followed or read"))
+    }
+
+    /// With `existing: skip`: said once for each folder and extension.
+    private mutating func noteSkipped(_ path: FilePath) {
+        guard tally.count(path) else { return }
+        log.emit(
+            .fileIgnored(path: root.pushing(path), reason: "it was there before this folder was watched (existing: skip)"))
     }
 
     private func look(_ path: FilePath) -> FileLook? {
@@ -96,11 +106,16 @@ struct SettledFiles: Sendable {
             return arrivals.map { ($0.path, .look(.file($0.identity, busy: true))) }
         }
         var results: [(FilePath, Considered)] = []
+        var hashed: Int64 = 0
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
             case .new: results.append((arrival.path, .look(probe(arrival))))
+            case .touched where hashed > Self.hashBudget:
+                // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
+                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
             case .touched(let file):
+                if file.content != nil { hashed += arrival.identity.size }
                 let isSame = await isUnchanged(arrival, file)
                 results.append((arrival.path, isSame ? .known : .look(probe(arrival))))
             }
@@ -125,7 +140,7 @@ struct SettledFiles: Sendable {
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
             return true
         } catch {
-            log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)"))
+            if !Task.isCancelled { log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)")) }
             return true
         }
     }

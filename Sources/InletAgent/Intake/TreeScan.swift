@@ -18,6 +18,7 @@ struct TreeScan: ~Copyable {
     private let root: FilePath
     private let isRecursive: Bool
     private var waiting: [FilePath] = []
+    private var isWaiting: Set<FilePath> = []
     private var current: FilePath = ""
     private var stream: DirectoryStream?
 
@@ -29,10 +30,13 @@ struct TreeScan: ~Copyable {
     var isIdle: Bool { stream == nil && waiting.isEmpty }
 
     /// Lists `directory` (relative; empty = the root), and what is below it, after what waits already.
-    mutating func add(_ directory: FilePath) { waiting.append(directory) }
+    mutating func add(_ directory: FilePath) {
+        if isWaiting.insert(directory).inserted { waiting.append(directory) }
+    }
 
     mutating func stop() {
         waiting = []
+        isWaiting = []
         stream = nil
     }
 
@@ -41,6 +45,7 @@ struct TreeScan: ~Copyable {
         while true {
             guard stream != nil else {
                 guard let directory = waiting.popLast() else { return .finished }
+                isWaiting.remove(directory)
                 return enter(directory)
             }
             do throws(SystemError) {
@@ -75,7 +80,7 @@ struct TreeScan: ~Copyable {
         let path = current.appending(entry.name)
         switch entry.kind {
         case .directory:
-            if isRecursive, !ignore.ignoresName(path, isDirectory: true) { waiting.append(path) }
+            if isRecursive, !ignore.ignoresName(path, isDirectory: true) { add(path) }
             return nil
         case .regular: return ignore.ignoresName(path, isDirectory: false) ? nil : .file(path)
         case .symlink, .other: return ignore.ignoresName(path, isDirectory: false) ? nil : .irregular(path)

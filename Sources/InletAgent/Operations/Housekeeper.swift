@@ -30,14 +30,14 @@ struct Housekeeper: Service {
     /// Sooner than the interval when something expires sooner.
     private func nextPass() async -> Duration {
         guard let expiries = try? await journal.nextExpiries(), !expiries.isEmpty else { return Self.interval }
-        let uptimes = board.uptimes()
-        let left = expiries.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }.min() ?? Self.interval
-        return min(Self.interval, max(left, .milliseconds(100)))
+        let uptimes = board.runningUptimes()
+        let left = expiries.filter { uptimes[$0.key] != nil }.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }.min() ?? Self.interval
+        return min(Self.interval, max(left, .milliseconds(200)))
     }
 
     private func pass(_ wasOver: Bool) async -> Bool {
         guard let waiting = try? await journal.deliveryCounts(.ready) else { return wasOver }
-        let uptimes = board.uptimes()
+        let uptimes = board.runningUptimes()
         for name in waiting.keys {
             guard let uptime = uptimes[name],
                 let expired = try? await journal.setUptime(name, uptime, at: .now), !expired.isEmpty

@@ -22,6 +22,7 @@ package enum AgentEvent: Sendable {
     case jobKnown(job: Int64, path: FilePath)
     case jobStarted(JobRef, key: String, attempt: Int, size: Int64)
     case transferProgress(JobRef, sent: Int64, size: Int64)
+    case jobCheckpoint(JobRef, notes: [String])
     case jobRetry(JobRef, DeliveryError, attempt: Int, wait: Duration)
     case jobWaiting(JobRef, until: WallTime)
     case jobDelivered(JobRef, Proof, duration: Duration)

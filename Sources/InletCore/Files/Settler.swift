@@ -169,8 +169,14 @@ extension Settler {
 
     /// The files that have been waiting longest, oldest first.
     package func oldest(_ limit: Int = 10) -> [Waiting] {
-        let all = entries.map { Waiting(path: $0.key, since: $0.value.since, isBusy: $0.value.isBusy) }
-        return Array(all.sorted { ($0.since, $0.path.bytes.hex) < ($1.since, $1.path.bytes.hex) }.prefix(limit))
+        var oldest: [Waiting] = []
+        for (path, entry) in entries {
+            if oldest.count == limit, let last = oldest.last, last.since <= entry.since { continue }
+            let waiting = Waiting(path: path, since: entry.since, isBusy: entry.isBusy)
+            oldest.insert(waiting, at: oldest.firstIndex { $0.since > entry.since } ?? oldest.endIndex)
+            if oldest.count > limit { oldest.removeLast() }
+        }
+        return oldest
     }
 }
 

@@ -1,10 +1,12 @@
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
+internal import HummingbirdCore
 internal import InletCore
 internal import InletLinux
 internal import Logging
 internal import NIOCore
+internal import NIOPosix
 internal import ServiceLifecycle
 package import SystemPackage
 
@@ -23,12 +25,27 @@ package struct ControlServer: Service {
 
     package func run() async throws {
         let path = path
-        let application = Application(
-            router: ControlRoutes(control: control).router,
-            configuration: ApplicationConfiguration(address: .unixDomainSocket(path: path.string)),
-            onServerRunning: { _ in try? FileMode.set(path, 0o660) },
-            logger: Logger(label: "control") { _ in SwiftLogNoOpLogHandler() })
-        try await application.run()
+        let quiet = Logger(label: "control") { _ in SwiftLogNoOpLogHandler() }
+        let responder = ControlRoutes(control: control).router.buildResponder()
+        let threads = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
+        let server = try HTTPServerBuilder.http1().buildServer(
+            configuration: ServerConfiguration(address: .unixDomainSocket(path: path.string)),
+            eventLoopGroup: threads, logger: quiet
+        ) { request, writer, channel in
+            let context = ControlContext(source: ApplicationRequestContextSource(channel: channel, logger: quiet))
+            let response: Response
+            do {
+                response = try await responder.respond(to: request, context: context)
+            } catch {
+                response = Response(status: .internalServerError)
+            }
+            try await writer.write(response: response.head, body: response.body)
+        } onServerRunning: { _ in
+            try? FileMode.set(path, 0o660)
+        }
+        try await server.run()
+        try await threads.shutdownGracefully()
         try? DurableFile.remove(path)
     }
 }

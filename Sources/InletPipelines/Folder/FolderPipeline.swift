@@ -1,14 +1,13 @@
 package import InletCore
 package import InletLinux
 internal import InletTransfer
-internal import Synchronization
 internal import SystemPackage
 
 /// Copies into another folder: temporary name, fsync, read back from the disk, rename that never overwrites, fsync of the
-/// folder. Blocking work runs on the pool.
+/// folder. Everything runs on the pool, because every call to a mounted folder may block.
 package struct FolderPipeline: Pipeline {
     private let settings: FolderSettings
-    private let pool: BlockingPool
+    let pool: BlockingPool
     /// Set while a copy may have left a temporary file behind.
     private static let copyingNote = "copying"
 
@@ -20,56 +19,86 @@ package struct FolderPipeline: Pipeline {
     package func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
-        try SourceGuard.check(source, order)
-        let target = settings.path.pushing(FilePath(order.key))
-        guard let name = target.lastComponent, !target.components.contains(where: { $0.kind != .regular }) else {
-            throw DeliveryError(.giveUp, .internalFault, "the key '\(order.key)' is not a path below a folder")
+        try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
+            .delivered(try await copyIn(source, order, attempt))
         }
-        let directory = target.removingLastComponent()
-        try prepare(directory, size: order.source.size)
-        if attempt.checkpoint.entries[Self.copyingNote] != nil {
-            FileCopy.removeLeftovers(of: name, in: directory)
-        }
-        let wanted = try await hash(source)
-        if let proof = try await existing(target, order, wanted) { return .delivered(proof) }
-        try await attempt.checkpoint.put([Self.copyingNote: []])
-        let temporary = try await copy(source, directory, name, attempt.meter)
-        do {
-            try await compare(temporary, order, wanted)
-            try SourceGuard.check(source, order)
-            try publish(temporary, as: target, in: directory)
-        } catch {
-            try? DurableFile.remove(temporary)
-            throw error
-        }
-        return .delivered(proof(order, target, wanted))
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        let target = settings.path.pushing(FilePath(order.key))
-        guard let name = target.lastComponent, checkpoint[Self.copyingNote] != nil else { return }
-        FileCopy.removeLeftovers(of: name, in: target.removingLastComponent())
+        guard checkpoint[Self.copyingNote] != nil else { return }
+        try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
+            // What lies on an unmounted disk is still there.
+            try requireFolder()
+            let (target, name) = try place(order)
+            FileCopy.removeLeftovers(of: name, in: target.removingLastComponent())
+        }
     }
 
     /// Makes and removes a file in the folder.
     package func probe() async throws(DeliveryError) -> String {
-        try requireFolder()
-        let test = settings.path.appending(".inlet-check")
-        do {
-            try DurableFile.write([], to: test, mode: 0o600)
-            try DurableFile.remove(test)
-            let free = try FreeSpace.available(at: settings.path)
-            return "\(settings.path.display) is writable, \(ByteText.format(free)) free"
-        } catch {
-            throw Self.unwritable(error)
+        try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
+            try requireFolder()
+            let test = settings.path.appending(".inlet-check")
+            do throws(SystemError) {
+                try DurableFile.write([], to: test, mode: 0o600)
+                try DurableFile.remove(test)
+                let free = try FreeSpace.available(at: settings.path)
+                return "\(settings.path.display) is writable, \(ByteText.format(free)) free"
+            } catch {
+                throw Self.unwritable(error)
+            }
         }
     }
 
     // MARK: - Steps
 
+    /// The copy cannot be gone on with after a restart, so from its first byte to its final name it is one step.
+    private func copyIn(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> Proof {
+        if attempt.isStopping() { throw .stopping }
+        try SourceGuard.check(source, order)
+        let (target, name) = try place(order)
+        let directory = target.removingLastComponent()
+        try requireFolder()
+        // First, because they take the space that is asked for next.
+        if attempt.checkpoint.entries[Self.copyingNote] != nil {
+            FileCopy.removeLeftovers(of: name, in: directory)
+        }
+        if let proof = try await existing(target, source, order) { return proof }
+        try prepare(directory, size: order.source.size)
+        let wanted = settings.verify == .readBack ? try await hash(source) : nil
+        if attempt.isStopping() { throw .stopping }
+        try await attempt.checkpoint.put([Self.copyingNote: []])
+        let temporary = try await copy(source, directory, name, attempt.meter)
+        do {
+            try await compare(temporary, source, order, wanted)
+            try SourceGuard.check(source, order)
+            try publish(temporary, as: target, in: directory)
+        } catch {
+            try? DurableFile.remove(temporary)
+            // The answer to our own rename can be lost (NFS), and is then repeated as a refusal.
+            if error.code == .destinationExists, let proof = try await existing(target, source, order) { return proof }
+            throw error
+        }
+        return proof(order, target, wanted)
+    }
+
+    /// Where the order's file goes.
+    private func place(
+        _ order: DeliveryOrder
+    ) throws(DeliveryError) -> (target: FilePath, name: FilePath.Component) {
+        let key = FilePath(order.key)
+        guard key.isRelative, let name = key.lastComponent, key.components.allSatisfy({ $0.kind == .regular }) else {
+            throw DeliveryError(.giveUp, .internalFault, "the key '\(order.key)' is not a path below a folder")
+        }
+        return (settings.path.pushing(key), name)
+    }
+
     private func requireFolder() throws(DeliveryError) {
         do {
-            if case .directory = try FileLook.look(at: settings.path) { return }
+            // The dot follows a link: the configured folder may be one.
+            if case .directory = try FileLook.look(at: settings.path.appending(".")) { return }
         } catch {
             throw Self.unwritable(error)
         }
@@ -79,27 +108,26 @@ package struct FolderPipeline: Pipeline {
     }
 
     private func prepare(_ directory: FilePath, size: Int64) throws(DeliveryError) {
-        try requireFolder()
+        let free: Int64
         do {
-            let free = try FreeSpace.available(at: settings.path)
-            guard free - size >= settings.minFree else {
-                throw DeliveryError(
-                    .outage(after: nil), .destinationFull,
-                    "\(settings.path.display) has \(ByteText.format(free)) free; \(ByteText.format(size)) more would "
-                        + "leave less than min_free (\(ByteText.format(settings.minFree)))")
-            }
-            try DurableFile.makeDirectories(directory, mode: 0o755)
-        } catch let error as DeliveryError {
-            throw error
-        } catch let error as SystemError {
-            throw Self.unwritable(error)
+            free = try FreeSpace.available(at: settings.path)
         } catch {
-            throw DeliveryError(.retry(after: nil), .internalFault, "\(directory.display): \(error)")
+            throw Self.unwritable(error)
+        }
+        guard free - size >= settings.minFree else {
+            throw DeliveryError(
+                .outage(after: nil), .destinationFull,
+                "\(settings.path.display) has \(ByteText.format(free)) free; \(ByteText.format(size)) more would leave "
+                    + "less than min_free (\(ByteText.format(settings.minFree)))")
+        }
+        do {
+            try DurableFile.makeDirectories(directory, mode: 0o755)
+        } catch {
+            throw Self.unwritable(error)
         }
     }
 
-    private func hash(_ source: SourceFile) async throws(DeliveryError) -> Digest? {
-        guard settings.verify == .readBack else { return nil }
+    private func hash(_ source: SourceFile) async throws(DeliveryError) -> Digest {
         do {
             return try await Checksum.sha256(of: source, on: pool)
         } catch {
@@ -107,9 +135,10 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost).
+    /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost). Lengths alone
+    /// would prove nothing here, so the bytes are compared whatever `verify` says.
     private func existing(
-        _ target: FilePath, _ order: DeliveryOrder, _ wanted: Digest?
+        _ target: FilePath, _ source: SourceFile, _ order: DeliveryOrder
     ) async throws(DeliveryError) -> Proof? {
         let look: FileLook
         do {
@@ -118,84 +147,25 @@ package struct FolderPipeline: Pipeline {
             throw Self.unwritable(error)
         }
         if case .missing = look { return nil }
-        let taken = DeliveryError(
-            .giveUp, .destinationExists,
-            "\(target.display) exists and is another file; it is never overwritten. Rename one of them, then retry")
-        guard case .regular(let identity, _, _) = look, identity.size == order.source.size, wanted != nil else {
-            throw taken
+        guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
+        let wanted = try await hash(source)
+        guard try await readBack(target) == wanted else {
+            try SourceGuard.check(source, order)
+            throw Self.taken(target)
         }
-        guard try await readBack(target) == wanted else { throw taken }
+        do {
+            // The process may have died between the rename and this.
+            try DurableFile.syncDirectory(target.removingLastComponent())
+        } catch {
+            throw Self.unwritable(error)
+        }
         return proof(order, target, wanted)
     }
 
-    private func copy(
-        _ source: SourceFile, _ directory: FilePath, _ name: FilePath.Component, _ meter: TransferMeter
-    ) async throws(DeliveryError) -> FilePath {
-        let cancelled = Flag()
-        let result = await withTaskCancellationHandler {
-            await pool.run { () -> Result<FilePath, FileCopyError> in
-                var told: Int64 = 0
-                do throws(FileCopyError) {
-                    let path = try FileCopy.copy(
-                        source, toTemporaryIn: directory, name: name, isCancelled: { cancelled.isSet },
-                        progress: { done in
-                            meter.add(done - told)
-                            told = done
-                        })
-                    meter.add(source.opened.size - told)
-                    return .success(path)
-                } catch {
-                    meter.add(-told)
-                    return .failure(error)
-                }
-            }
-        } onCancel: {
-            cancelled.set()
-        }
-        switch result {
-        case .success(let path): return path
-        case .failure(.cancelled): throw DeliveryError(.cancelled, .cancelled, "cancelled while copying")
-        case .failure(.sourceShort(_, _, _)):
-            throw DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): cut while it was copied")
-        case .failure(.source(let error)): throw DeliveryError(reading: error)
-        case .failure(.target(let error)): throw Self.unwritable(error)
-        }
-    }
-
-    private func compare(_ copy: FilePath, _ order: DeliveryOrder, _ wanted: Digest?) async throws(DeliveryError) {
-        guard let wanted else {
-            guard let size = try? FileLook.look(at: copy).identity?.size, size == order.source.size else {
-                throw DeliveryError(
-                    .retry(after: nil), .readBackDiffers, "\(copy.display): the copy has another length than the source")
-            }
-            return
-        }
-        guard try await readBack(copy) == wanted else {
-            throw DeliveryError(
-                .retry(after: nil), .readBackDiffers,
-                "\(copy.display): the disk gave back other bytes than were written; check it")
-        }
-    }
-
-    private func readBack(_ path: FilePath) async throws(DeliveryError) -> Digest {
-        do {
-            return try await Checksum.sha256(readingBack: path, on: pool)
-        } catch {
-            throw Self.unwritable(error)
-        }
-    }
-
-    private func publish(_ temporary: FilePath, as target: FilePath, in directory: FilePath) throws(DeliveryError) {
-        do {
-            try DurableFile.rename(temporary, to: target)
-            try DurableFile.syncDirectory(directory)
-        } catch {
-            if error.isTaken {
-                throw DeliveryError(
-                    .giveUp, .destinationExists, "\(target.display) appeared meanwhile; it is never overwritten")
-            }
-            throw Self.unwritable(error)
-        }
+    static func taken(_ target: FilePath) -> DeliveryError {
+        DeliveryError(
+            .giveUp, .destinationExists,
+            "\(target.display) exists and is another file; it is never overwritten. Rename one of them, then retry")
     }
 
     private func proof(_ order: DeliveryOrder, _ target: FilePath, _ digest: Digest?) -> Proof {
@@ -205,18 +175,11 @@ package struct FolderPipeline: Pipeline {
     }
 
     /// A destination that is full or not writable is out of order for every file: that is an outage, not an attempt.
-    private static func unwritable(_ error: SystemError) -> DeliveryError {
+    static func unwritable(_ error: SystemError) -> DeliveryError {
+        if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
         if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
         let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
         return DeliveryError(
             isOutage ? .outage(after: nil) : .retry(after: nil), .destinationUnwritable, "\(error)")
     }
-}
-
-/// A flag that a cancellation handler sets and a blocking loop reads.
-private final class Flag: Sendable {
-    private let value = Atomic<Bool>(false)
-
-    var isSet: Bool { value.load(ordering: .relaxed) }
-    func set() { value.store(true, ordering: .relaxed) }
 }

@@ -13,9 +13,10 @@ struct MultipartUpload: Sendable {
     func deliver() async throws(DeliveryError) -> Proof {
         var record = try await open()
         if !record.isCompleting {
-            do {
+            do throws(DeliveryError) {
                 try await sendMissing(&record)
                 try SourceGuard.check(sender.source, order)
+                if attempt.isStopping() { throw .stopping }
             } catch {
                 throw try await concluding(error, record)
             }
@@ -24,19 +25,37 @@ struct MultipartUpload: Sendable {
         return try await UploadCompletion(api: api, order: order, attempt: attempt).complete(record)
     }
 
+    /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
+    /// store does not have it.
+    func composedEarlier() async throws(DeliveryError) -> Proof? {
+        guard let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size), record.isCompleting
+        else { return nil }
+        return try await UploadCompletion(api: api, order: order, attempt: attempt).lookUp(record)
+    }
+
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
-        if let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
-            if record.isCompleting || !record.missing.contains(where: { hasExpired(record, $0) }) { return record }
+        if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
+            let isUsable = !old.isStale && !old.missing.contains { hasExpired(old, $0) }
+            if old.isCompleting || isUsable {
+                attempt.meter.add(old.provedBytes)
+                return old
+            }
             // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
-            try? await api.abort(id: record.upload.id, key: record.upload.key)
+            try? await api.abort(id: old.upload.id, key: old.upload.key)
         }
         let plan = PartPlan(fileSize: order.source.size, configured: api.settings.partSize)
         let upload = try await api.create(order, count: plan.count)
         let record = UploadRecord(upload: upload, plan: plan)
-        for url in upload.partURLs { _ = try api.checked(url) }
-        try await attempt.checkpoint.clear()
-        try await attempt.checkpoint.put(kept(UploadRecord.openingName, note { try record.openingNote }))
+        do throws(DeliveryError) {
+            for url in upload.partURLs { _ = try api.checked(url) }
+            try await attempt.checkpoint.clear()
+            try await attempt.checkpoint.put(kept(UploadRecord.openingName, note { try record.openingNote }))
+        } catch {
+            // Nobody would know of it any more.
+            try? await api.abort(id: upload.id, key: upload.key)
+            throw error
+        }
         return record
     }
 
@@ -64,6 +83,7 @@ struct MultipartUpload: Sendable {
 
     /// Sends the missing parts, `parallel_parts` at a time. The first failure lets no new part begin and ends the others.
     private func sendMissing(_ record: inout UploadRecord) async throws(DeliveryError) {
+        if attempt.isStopping() { throw .stopping }
         var waiting = record.missing[...]
         let opened = record
         var failure: DeliveryError?
@@ -108,28 +128,36 @@ struct MultipartUpload: Sendable {
     }
 
     /// What a failed attempt means for the upload: it stays for the next attempt, unless its URLs or itself are gone.
-    private func concluding(_ error: DeliveryError, _ record: UploadRecord) async throws(DeliveryError) -> DeliveryError {
+    private func concluding(_ error: DeliveryError, _ record: UploadRecord) async throws(DeliveryError) -> DeliveryError
+    {
         switch error.code {
         case .urlExpired:
-            let count = (attempt.checkpoint.entries[UploadRecord.expiryName]?.first ?? 0) &+ 1
-            try? await api.abort(id: record.upload.id, key: record.upload.key)
-            try await attempt.checkpoint.clear()
-            try await attempt.checkpoint.put([UploadRecord.expiryName: [count]])
+            let before = attempt.checkpoint.entries[UploadRecord.expiryName]?.first ?? 0
+            let count = before == .max ? before : before + 1
+            try await drop(record, keeping: [UploadRecord.expiryName: [count]])
             guard count >= 2 else { return error }
             return DeliveryError(
                 .retry(after: nil), .uplinkTooSlow,
                 "\(error.reason), \(count) times in a row: the uplink is too slow for the life of these URLs; "
                     + "lower parallel_parts, or have the API sign them for longer")
         case .uploadGone, .corrupted, .sourceChanged, .sourceGone:
-            try? await api.abort(id: record.upload.id, key: record.upload.key)
-            try await attempt.checkpoint.clear()
+            try await drop(record, keeping: [:])
             return error
         default:
             return error
         }
     }
-}
 
-extension DeliveryError {
-    static let stopping = DeliveryError(.cancelled, .cancelled, "the agent is stopping; the upload goes on at its next start")
+    /// Drops the upload at the store. When that cannot be done now (the task may be cancelled already), the notes stay,
+    /// marked, so that the next attempt or `abandon` does it.
+    private func drop(_ record: UploadRecord, keeping notes: [String: [UInt8]]) async throws(DeliveryError) {
+        try await attempt.checkpoint.put(notes.merging([UploadRecord.staleName: []]) { note, _ in note })
+        do {
+            try await api.abort(id: record.upload.id, key: record.upload.key)
+        } catch {
+            return
+        }
+        try await attempt.checkpoint.clear()
+        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
+    }
 }

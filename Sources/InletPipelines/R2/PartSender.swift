@@ -7,7 +7,7 @@ struct PartSender: Sendable {
     let api: SpiralAPI
     let source: SourceFile
     let order: DeliveryOrder
-    let meter: TransferMeter
+    let attempt: Attempt
     /// Where MD5s are computed, beside the socket's thread.
     let hashing: BlockingPool
 
@@ -19,20 +19,22 @@ struct PartSender: Sendable {
     /// - Parameters:
     ///   - what: names the slice in errors, e.g. `part 3 of 12`.
     ///   - headers: those that the URL was signed for.
+    ///   - md5: of the slice, where it is known already; otherwise it is computed while sending.
     func send(
-        _ range: Range<Int64>, to url: HTTPURL, what: String, headers: HTTPFields = []
+        _ range: Range<Int64>, to url: HTTPURL, what: String, headers: HTTPFields = [], md5 known: Digest? = nil
     ) async throws(DeliveryError) -> UploadRecord.ProvedPart {
         var judge = ETagJudge()
         var failed = 0
         while true {
             do throws(DeliveryError) {
-                let (etag, md5) = try await put(range, url, what, headers)
-                switch judge.judge(etag, md5: md5) {
-                case .proved: return UploadRecord.ProvedPart(etag: etag, md5: md5?.hex)
-                case .sendAgain: continue
-                case .corrupted: throw Self.corrupted(what, url)
-                case .notMD5: throw Self.notMD5(what, url)
-                }
+                let (etag, md5) = try await put(range, url, what, headers, known)
+                let judgement = judge.judge(etag, md5: md5)
+                if judgement == .proved { return UploadRecord.ProvedPart(etag: etag, md5: md5?.hex) }
+                attempt.meter.add(range.lowerBound - range.upperBound)
+                // A file that is being written to explains other bytes better than damage does.
+                try SourceGuard.check(source, order)
+                if judgement == .corrupted { throw Self.corrupted(what, url) }
+                if judgement == .notMD5 { throw Self.notMD5(what, url) }
             } catch {
                 failed += 1
                 try await pause(after: failed, error)
@@ -42,33 +44,29 @@ struct PartSender: Sendable {
 
     /// Sends the slice and hashes it at the same time: the two readers share the page cache.
     private func put(
-        _ range: Range<Int64>, _ url: HTTPURL, _ what: String, _ headers: HTTPFields
+        _ range: Range<Int64>, _ url: HTTPURL, _ what: String, _ headers: HTTPFields, _ known: Digest?
     ) async throws(DeliveryError) -> (etag: String, md5: Digest?) {
         let length = range.upperBound - range.lowerBound
         source.adviseSequential(offset: range.lowerBound, length: length)
         let request = HTTPRequest(
             "PUT", url, headers: headers,
             body: .slice(source, offset: range.lowerBound, length: length), answerDeadline: .seconds(120))
-        async let hashed = md5(range)
-        let response: Result<HTTPResponse, DeliveryError>
-        do {
-            response = .success(try await api.send(request, meter: meter))
-        } catch {
-            response = .failure(error)
-        }
-        let digest = await hashed
-        let answer = try response.get()
+        // A send that fails ends the scope, and with it the hashing.
+        async let hashed = hash(range, known)
+        let answer = try await api.send(request, meter: attempt.meter)
         guard (200..<300).contains(answer.status) else { throw refusal(answer, url, what) }
         guard let etag = answer.header("ETag"), !ETagJudge.bare(etag).isEmpty else {
+            attempt.meter.add(-length)
             throw DeliveryError(
                 .retry(after: nil), .missingETag,
                 "\(what): \(url.redacted) answered \(answer.status) without an ETag")
         }
-        return (etag, try digest.get())
+        return (etag, try await hashed.get())
     }
 
-    private func md5(_ range: Range<Int64>) async -> Result<Digest?, DeliveryError> {
-        guard api.settings.verify == .md5 else { return .success(nil) }
+    /// The MD5 of a slice, unless it is known; nil where nobody asks for it (`verify: size`).
+    func hash(_ range: Range<Int64>, _ known: Digest? = nil) async -> Result<Digest?, DeliveryError> {
+        guard known == nil, api.settings.verify == .md5 else { return .success(known) }
         do {
             let length = range.upperBound - range.lowerBound
             return .success(
@@ -78,10 +76,11 @@ struct PartSender: Sendable {
         }
     }
 
-    /// A 403 of a presigned URL is about the URL: expired by its own account, by its answer, or refused.
+    /// A 403 of a presigned URL is about the URL: expired by its answer or by its own account, which is taken as a yes when
+    /// it gives none, or refused.
     private func refusal(_ answer: HTTPResponse, _ url: HTTPURL, _ what: String) -> DeliveryError {
         let said = String(decoding: answer.body.prefix(2000), as: UTF8.self).lowercased()
-        if answer.status == 403, PresignedLife.hasExpired(url, now: .now) == true || said.contains("expired") {
+        if answer.status == 403, PresignedLife.hasExpired(url, now: .now) ?? true || said.contains("expired") {
             return DeliveryError(.retry(after: nil), .urlExpired, "\(what): its upload URL has expired")
         }
         if answer.status == 404 || said.contains("nosuchupload") {
@@ -95,9 +94,14 @@ struct PartSender: Sendable {
         let asked: Duration?
         switch error.verdict {
         case .retry(let after), .outage(let after): asked = after
+        case .sourceChanged:
+            // To the reader of an open file a removal looks like a change; the guard knows better.
+            try SourceGuard.check(source, order)
+            throw error
         default: throw error
         }
-        let isFinal: Set<ErrorCode> = [.urlExpired, .uploadGone]
+        if attempt.isStopping() { throw .stopping }
+        let isFinal: Set<ErrorCode> = [.urlExpired, .uploadGone, .corrupted]
         guard failed < Self.tries, !isFinal.contains(error.code), asked ?? .zero <= Self.longestWait else {
             throw error
         }
@@ -113,7 +117,8 @@ struct PartSender: Sendable {
     private static func corrupted(_ what: String, _ url: HTTPURL) -> DeliveryError {
         DeliveryError(
             .retry(after: nil), .corrupted,
-            "\(what): \(url.redacted) holds other bytes than were sent, twice; the network or the store is damaging data")
+            "\(what): \(url.redacted) holds other bytes than were sent, twice; the network or the store is damaging data"
+        )
     }
 
     private static func notMD5(_ what: String, _ url: HTTPURL) -> DeliveryError {

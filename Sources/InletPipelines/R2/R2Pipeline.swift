@@ -21,12 +21,19 @@ package struct R2Pipeline: Pipeline {
     package func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
-        try SourceGuard.check(source, order)
-        let sender = PartSender(api: api, source: source, order: order, meter: attempt.meter, hashing: hashing)
+        if attempt.isStopping() { throw .stopping }
+        let sender = PartSender(api: api, source: source, order: order, attempt: attempt, hashing: hashing)
+        let upload = MultipartUpload(api: api, sender: sender, order: order, attempt: attempt)
+        do {
+            try SourceGuard.check(source, order)
+        } catch {
+            // The answer to the last complete may have been lost: then what was admitted has arrived, whole.
+            if let proof = try await upload.composedEarlier() { return .delivered(proof) }
+            throw error
+        }
         if settings.dialect == .v1, order.source.size <= Self.singleLimit {
             return .delivered(try await SinglePut(api: api, sender: sender).deliver(order))
         }
-        let upload = MultipartUpload(api: api, sender: sender, order: order, attempt: attempt)
         return .delivered(try await upload.deliver())
     }
 
@@ -51,11 +58,15 @@ struct SinglePut: Sendable {
     let api: SpiralAPI
     let sender: PartSender
 
+    /// Hashes before it sends: the object is visible once the store has the last byte, and what changes between then and
+    /// the end of a later hashing would look like damage.
     func deliver(_ order: DeliveryOrder) async throws(DeliveryError) -> Proof {
+        let whole = 0..<order.source.size
+        let known = try await sender.hash(whole).get()
         let url = try api.checked(try await api.presign(order))
         let part = try await sender.send(
-            0..<order.source.size, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
-            headers: [("Content-Type", order.mediaType)])
+            whole, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
+            headers: [("Content-Type", order.mediaType)], md5: known)
         let md5 = part.md5.flatMap { Digest(.md5, hex: $0) }
         return Proof(
             key: order.key, size: order.source.size, method: md5 == nil ? .size : .md5Parts,

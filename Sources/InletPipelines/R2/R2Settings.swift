@@ -43,7 +43,8 @@ package struct R2Settings: Sendable {
                 "dialect", .choice(Dialect.allCases.map(\.rawValue)), default: "v1",
                 "Generation of the API: v1 has keys and single PUTs, r2 and seed are older."),
             KeySpec("api_key", .secret, "Sent as X-API-Key on every call of dialect v1."),
-            KeySpec("part_size", .bytes, default: "8MiB", "Size of a part, from 5MiB; larger for files over 1,000 parts."),
+            KeySpec(
+                "part_size", .bytes, default: "8MiB", "Size of a part, from 5MiB; larger for files over 1,000 parts."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once."),
             KeySpec("public_url", .string, "Where objects can be read; used to look up an object and in receipts."),
             KeySpec(

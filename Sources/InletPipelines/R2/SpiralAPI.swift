@@ -30,6 +30,7 @@ struct SpiralAPI: Sendable {
         let created: SpiralMessages.Created = try parse(response, what)
         let parts = (created.partURLs ?? created.parts ?? []).sorted { $0.number < $1.number }
         guard parts.map(\.number) == Array(1...count), !created.uploadID.isEmpty else {
+            try? await abort(id: created.uploadID, key: created.key ?? order.key)
             throw DeliveryError(
                 .giveUp, .badPartList,
                 "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
@@ -55,10 +56,10 @@ struct SpiralAPI: Sendable {
     /// Drops an upload and its parts. An upload that is not there counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError) {
         let what = "aborting an upload at \(settings.api.redacted)"
-        do {
+        do throws(DeliveryError) {
             _ = try await post("\(base)/abort", SpiralMessages.Complete(key: key, uploadID: id), what)
-        } catch where error.code == .notFound {
-            return
+        } catch {
+            guard error.code == .notFound else { throw error }
         }
     }
 
@@ -77,9 +78,7 @@ struct SpiralAPI: Sendable {
             "GET", settings.api.appending(path: "v1/objects/url/\(key)"), headers: headers)
         let response = try await send(request)
         if response.status == 404 { return nil }
-        guard (200..<300).contains(response.status) else {
-            throw DeliveryError(response, what, secretsMatter: true, now: .now)
-        }
+        guard (200..<300).contains(response.status) else { throw refusal(response, what) }
         let location: SpiralMessages.Location = try parse(response, what)
         return location.url
     }
@@ -101,13 +100,24 @@ struct SpiralAPI: Sendable {
             throw DeliveryError(.giveUp, .internalFault, "\(what): the request cannot be encoded: \(error)")
         }
         let request = HTTPRequest(
-            "POST", settings.api.appending(path: path), headers: headers + [("Content-Type", "application/json")], body: .bytes(body), answerLimit: answerLimit,
+            "POST", settings.api.appending(path: path), headers: headers + [("Content-Type", "application/json")],
+            body: .bytes(body), answerLimit: answerLimit,
             answerDeadline: deadline)
         let response = try await send(request)
-        guard (200..<300).contains(response.status) else {
-            throw DeliveryError(response, what, secretsMatter: true, now: .now)
-        }
+        guard (200..<300).contains(response.status) else { throw refusal(response, what) }
         return response
+    }
+
+    private func refusal(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        var response = response
+        response.body = withoutKey(response.body)
+        return DeliveryError(response, what, secretsMatter: true, now: .now)
+    }
+
+    /// An answer may repeat the key that it refuses.
+    func withoutKey(_ body: [UInt8]) -> [UInt8] {
+        guard let key = settings.apiKey, !key.isEmpty else { return body }
+        return Array(String(decoding: body, as: UTF8.self).replacing(key.reveal(), with: "***").utf8)
     }
 
     func send(_ request: HTTPRequest, meter: TransferMeter? = nil) async throws(DeliveryError) -> HTTPResponse {
@@ -124,7 +134,7 @@ struct SpiralAPI: Sendable {
         } catch {
             throw DeliveryError(
                 .retry(after: nil), .badAnswer,
-                "\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(response.body))")
+                "\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(withoutKey(response.body)))")
         }
     }
 }

@@ -10,6 +10,8 @@ struct UploadRecord: Sendable {
     var parts: [Int: ProvedPart] = [:]
     /// Set before the store is asked to compose: from then on the object may exist.
     var isCompleting = false
+    /// Set when the upload must not go on, and dropping it has not succeeded yet.
+    var isStale = false
 
     struct ProvedPart: Sendable, Equatable, Codable {
         /// As received, quotes and all.
@@ -25,6 +27,7 @@ struct UploadRecord: Sendable {
 
     static let openingName = "upload"
     static let completingName = "completing"
+    static let staleName = "stale"
     /// How many times in a row this delivery's URLs expired while they were in use.
     static let expiryName = "expired"
 
@@ -44,7 +47,8 @@ struct UploadRecord: Sendable {
             guard let note = entries[Self.partName(number)] else { continue }
             parts[number] = try? JSONDecoder().decode(ProvedPart.self, from: Data(note))
         }
-        isCompleting = entries[Self.completingName] != nil
+        isCompleting = entries[Self.completingName] != nil && missing.isEmpty
+        isStale = entries[Self.staleName] != nil
     }
 
     /// The upload id and key that `entries` speak of, whatever else is in them.
@@ -63,6 +67,8 @@ struct UploadRecord: Sendable {
     static func note(_ part: ProvedPart) throws -> [UInt8] { Array(try JSONEncoder().encode(part)) }
 
     var missing: [Int] { (1...plan.count).filter { parts[$0] == nil } }
+
+    var provedBytes: Int64 { parts.keys.reduce(0) { $0 + Int64(plan.range($1).count) } }
 
     /// The MD5 over the parts' MD5s: what R2 makes the object's ETag of. nil unless every part's MD5 is known.
     var composite: Digest? {

@@ -82,6 +82,13 @@ extension Transfer {
                 return nil
             }
             position += Int64(count)
+            if position < request.body.length { return count }
+            // The last bytes are held back from a file that was written to: what went out may be a mixture.
+            guard try source.identity().isUntouched(since: source.opened) else {
+                let what = "\(source.path.display) was changed while it was sent"
+                failure = TransferError(.sourceChanged, "\(request.label): \(what)", isOutage: false)
+                return nil
+            }
             return count
         } catch {
             failure = TransferError(.sourceUnreadable, "\(request.label): \(error)", isOutage: false)

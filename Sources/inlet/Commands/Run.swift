@@ -23,6 +23,7 @@ struct Run: AsyncParsableCommand {
     func run() async throws {
         let config = try options.load()
         try Self.requireWork(config)
+        ProcessSetup.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
         ProcessSetup.disableCoreDumps()

@@ -1,0 +1,66 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// The last step of archive and quarantine: from the private name to the final one, which is journaled first.
+struct SourceMove: Sendable {
+    let journal: Journal
+    let job: Job
+    let intent: FinishIntent
+
+    /// Moves the file and returns the disposition. Never overwrites: a name that is taken gets a number.
+    func run() async throws -> String {
+        guard let wanted = intent.targetFile else { return Disposition.kept }
+        let directory = wanted.removingLastComponent()
+        try DurableFile.makeDirectories(directory, mode: 0o755)
+        var number = 1
+        while true {
+            let target = FinishPlaces.numbered(wanted, number)
+            if try FileLook.look(at: target) == .missing {
+                var step = intent
+                step.target = target.bytes
+                try await journal.intend(job.file.id, step.note)
+                if try moved(to: target) {
+                    try DurableFile.syncDirectory(directory)
+                    try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
+                    return try conclude(target)
+                }
+            } else if try AcrossFileSystems.isFinishedCopy(target, of: intent.privateFile) {
+                // The process died between the copy and the removal.
+                try DurableFile.remove(intent.privateFile)
+                return try conclude(target)
+            }
+            number += 1
+        }
+    }
+
+    /// The disposition when the private file is gone because the move had been made; nil when the target is not there.
+    func found() throws -> String? {
+        guard let target = intent.targetFile, let identity = try FileLook.look(at: target).identity,
+            identity.isKnown(as: job.file.identity)
+        else { return nil }
+        return try conclude(target)
+    }
+
+    /// False when the name was taken meanwhile.
+    private func moved(to target: FilePath) throws -> Bool {
+        do {
+            try DurableFile.rename(intent.privateFile, to: target)
+            return true
+        } catch {
+            if error.isTaken { return false }
+            guard error.isCrossDevice else { throw error }
+        }
+        return try AcrossFileSystems.move(intent.privateFile, to: target, size: job.file.identity.size)
+    }
+
+    private func conclude(_ target: FilePath) throws -> String {
+        guard intent.action == .quarantine else { return Disposition.archived(target.display) }
+        let disposition = Disposition.quarantined(target.display)
+        let note = FilePath(bytes: target.bytes + Array(".reason.json".utf8))
+        let receipt = Receipt(job, state: job.file.state, disposition: disposition, finishedAt: .now)
+        try DurableFile.write(Array((receipt.json + "\n").utf8), to: note, mode: 0o644)
+        return disposition
+    }
+}

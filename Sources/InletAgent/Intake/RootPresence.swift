@@ -1,0 +1,20 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// Whether a file is missing because its whole root is: unplugged, unmounted, not mounted yet.
+enum RootPresence {
+    /// True when the root is no directory now, or an empty one on another device than the file was admitted from: the
+    /// folder under a mount. Files that were sent singly have no root.
+    static func isAway(_ file: FileRow) -> Bool {
+        guard !file.root.isEmpty else { return false }
+        guard case .directory(let identity)? = try? FileLook.look(at: file.root) else { return true }
+        return identity.device != file.identity.device && isEmpty(file.root)
+    }
+
+    private static func isEmpty(_ directory: FilePath) -> Bool {
+        guard var stream = try? DirectoryStream(directory) else { return true }
+        return ((try? stream.next()) ?? nil) == nil
+    }
+}

@@ -1,0 +1,54 @@
+import InletCore
+import InletJournal
+import SystemPackage
+import Testing
+
+/// The questions that loops ask must not read tables from end to end, however long the history is.
+@Suite(.enabled(if: SQLiteShell.isInstalled)) struct IndexTests {
+    @Test(arguments: [
+        (
+            "SELECT next_at, id FROM delivery WHERE destination = ? AND lane = ? AND state = 'ready' AND next_at <= ?"
+                + " AND owner IS NULL ORDER BY next_at, id LIMIT 1", "delivery_ready"
+        ),
+        (
+            "SELECT min(next_at) FROM delivery WHERE destination = ? AND lane = ? AND state = 'ready'"
+                + " AND owner IS NULL", "delivery_ready"
+        ),
+        (
+            "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
+            "delivery_claimed"
+        ),
+        ("SELECT 1 FROM delivery WHERE destination = ? AND key = ?", "delivery_by_key"),
+        ("SELECT * FROM delivery WHERE file_id = ? ORDER BY id", "delivery_by_file"),
+        ("SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
+        (
+            "SELECT destination, count(*) AS n FROM delivery WHERE state = 'ready' GROUP BY destination",
+            "delivery_ready"
+        ),
+        (
+            "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?",
+            "delivery_expiring"
+        ),
+        (
+            "SELECT destination, min(expires_at) FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL"
+                + " GROUP BY destination", "delivery_expiring"
+        ),
+        ("UPDATE delivery SET owner = NULL WHERE owner IS NOT NULL", "delivery_owned"),
+        ("UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (?)", "delivery_parked"),
+        ("UPDATE delivery SET state = 'ready' WHERE state = 'claimed'", "delivery_claimed"),
+        ("SELECT * FROM file WHERE root = ? AND path = ? ORDER BY id DESC LIMIT 1", "file_by_path"),
+        (
+            "SELECT * FROM file WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ?"
+                + " ORDER BY finish_at, id LIMIT ?", "file_unfinished"
+        ),
+        ("SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'", "file_unfinished"),
+        ("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1", "file_by_state"),
+    ])
+    func `a question of a loop has its index`(question: String, index: String) throws {
+        let bench = try Bench()
+        bench.journal.close()
+        let plan = try SQLiteShell.run(bench.journal.path, "EXPLAIN QUERY PLAN \(question)")
+        #expect(plan.contains(index), "\(plan)")
+        #expect(!plan.contains("TEMP B-TREE"), "\(plan)")
+    }
+}

@@ -1,0 +1,110 @@
+import InletCore
+import InletJournal
+import Testing
+
+@Suite struct LeftoverTests {
+    /// Claims one delivery, leaves an upload behind and settles.
+    private func leave(_ bench: Bench, _ settlement: Settlement) async throws {
+        try await bench.hold { claim in
+            try await bench.journal.checkpoint(claim.delivery.id, ["upload": [7]])
+            return settlement
+        }
+    }
+
+    @Test(arguments: [DeliveryState.failed, .gone, .superseded, .expired, .cancelled])
+    func `what an ended delivery left is remembered until it is removed`(end: DeliveryState) async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await leave(bench, .test(end))
+        let leftovers = try await bench.journal.leftovers(at: Bench.start, limit: 9)
+        #expect(leftovers.map(\.file.id) == [id])
+        #expect(leftovers.map(\.checkpoint) == [["upload": [7]]])
+        #expect(leftovers.map(\.delivery.key) == ["a"])
+        #expect(try await bench.journal.nextLeftover() == Bench.start)
+        let delivery = try #require(leftovers.first).delivery.id
+        try await bench.journal.leftoverRemoved(delivery)
+        #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
+        #expect(try await bench.journal.nextLeftover() == nil)
+    }
+
+    @Test func `nothing is left of a delivered file, of one that waits, and of one that was never begun`() async throws
+    {
+        let bench = try Bench()
+        _ = try await bench.admit("a")
+        try await leave(bench, .test(.delivered))
+        _ = try await bench.admit("b")
+        try await leave(bench, .again(Bench.start + .seconds(9)))
+        _ = try await bench.admit("c")
+        try await bench.settle(.test(.failed))
+        #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
+    }
+
+    @Test func `a superseded delivery gives its key back once its leftover is gone`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await leave(bench, .test(.superseded))
+        let delivery = try await bench.job(id).deliveries[0]
+        #expect(delivery.key == "a")
+        try await bench.journal.leftoverRemoved(delivery.id)
+        #expect(try await bench.job(id).deliveries[0].key == nil)
+        let new = try await bench.admit("a", .test(size: 11))
+        #expect(try await bench.job(new).deliveries[0].key == "a")
+    }
+
+    @Test func `a leftover is tried ten times and then left to the store`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await leave(bench, .test(.failed))
+        let delivery = try await bench.job(id).deliveries[0].id
+        let later = Bench.start + .seconds(300)
+        for _ in 0..<9 { try await bench.journal.leftoverRemains(delivery, until: later) }
+        #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
+        #expect(try await bench.journal.nextLeftover() == later)
+        try await bench.journal.leftoverRemains(delivery, until: later)
+        #expect(try await bench.journal.nextLeftover() == nil)
+    }
+
+    @Test func `sent again, an upload is no leftover, and a late sweep does not take its checkpoint`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await leave(bench, .test(.failed))
+        let delivery = try await bench.job(id).deliveries[0].id
+        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        #expect(try await bench.journal.nextLeftover() == nil)
+        try await bench.journal.leftoverRemoved(delivery)
+        try await bench.hold { claim in
+            #expect(claim.checkpoint == ["upload": [7]])
+            return .again()
+        }
+    }
+
+    @Test func `an upload that was opened while a person cancelled is a leftover`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await bench.hold { claim in
+            _ = try await bench.journal.cancel(id, at: Bench.start)
+            #expect(try await bench.journal.nextLeftover() == nil)
+            try await bench.journal.checkpoint(claim.delivery.id, ["upload": [7]])
+            return .again()
+        }
+        #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).map(\.file.id) == [id])
+        try await bench.finishAll()
+        #expect(try await !bench.journal.forget(id))
+    }
+
+    @Test func `checkpoints last until they are cleared`() async throws {
+        let bench = try Bench()
+        _ = try await bench.admit("a")
+        try await leave(bench, .again())
+        bench.journal.close()
+        let reopened = try Journal(path: bench.journal.path, now: Bench.start)
+        defer { reopened.close() }
+        for expected in [["upload": [UInt8(7)]], [:]] {
+            _ = try await reopened.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { claim in
+                #expect(claim.checkpoint == expected)
+                try await reopened.clearCheckpoint(claim.delivery.id)
+                return (Settlement.again(), 0)
+            }
+        }
+    }
+}

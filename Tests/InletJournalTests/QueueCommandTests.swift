@@ -1,0 +1,166 @@
+import InletCore
+import InletJournal
+import Testing
+
+@Suite struct QueueCommandTests {
+    @Test(arguments: [DeliveryState.failed, .expired, .cancelled, .gone])
+    func `an ended file is sent again with fresh attempts and a fresh life`(end: DeliveryState) async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", to: ["r2", "disk"], expire: .seconds(10))
+        try await bench.settle(.again(counts: true))
+        try await bench.settle(.test(end))
+        try await bench.settle(.test(.delivered), of: "disk")
+        try await bench.finishAll()
+        let later = Bench.start + .seconds(99)
+        #expect(try await bench.journal.retry(id, uptimes: ["r2": 5000], at: later))
+        let job = try await bench.job(id)
+        #expect(job.file.state == .pending)
+        #expect(job.file.finishedAt == nil)
+        #expect(job.file.endedAt == nil)
+        #expect(job.deliveries.map(\.state) == [.ready, .delivered])
+        #expect(job.deliveries[0].attempts == 0)
+        #expect(job.deliveries[0].nextAt == later)
+        #expect(job.deliveries[0].expiresAt == 15_000)
+        #expect(job.deliveries[0].key == "a")
+        #expect(try await bench.journal.receipts(limit: 9).isEmpty)
+        try await bench.settle(.test(.delivered), at: later)
+        try await bench.finishAll(at: later)
+        #expect(try await bench.journal.receipts(limit: 9).count == 1)
+    }
+
+    @Test func `there is nothing to send again of what is pending, delivered, superseded or unknown`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        #expect(try await !bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        try await bench.settle(.test(.delivered))
+        #expect(try await !bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        let other = try await bench.admit("b")
+        try await bench.settle(.test(.superseded))
+        #expect(try await !bench.journal.retry(other, uptimes: [:], at: Bench.start))
+        #expect(try await !bench.journal.retry(4711, uptimes: [:], at: Bench.start))
+    }
+
+    @Test func `cancelling ends what is open and leaves what was delivered`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", to: ["r2", "disk"])
+        try await bench.settle(.test(.delivered))
+        #expect(try await bench.journal.cancel(id, at: Bench.start) == [])
+        #expect(try await bench.job(id).deliveries.map(\.state) == [.delivered, .cancelled])
+        #expect(try await bench.job(id).file.state == .cancelled)
+        #expect(try await bench.journal.cancel(id, at: Bench.start) == nil)
+        #expect(try await bench.journal.cancel(4711, at: Bench.start) == nil)
+    }
+
+    @Test func `a forgotten file is new, and only finished files are forgotten`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        #expect(try await !bench.journal.forget(id))
+        try await bench.settle(.test(.failed))
+        #expect(try await !bench.journal.forget(id))
+        try await bench.finishAll()
+        #expect(try await bench.journal.forget(id))
+        #expect(try await !bench.journal.forget(id))
+        #expect(try await bench.journal.job(id) == nil)
+        #expect(try await bench.journal.totals().isEmpty)
+        #expect(try await bench.journal.recall([.test("a")], tolerance: 0) == [.new])
+        #expect(try await bench.admit("a") > id)
+    }
+
+    @Test func `clearing cancels every pending file`() async throws {
+        let bench = try Bench()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<600 { group.addTask { _ = try await bench.admit("\(number)", to: ["r2", "disk"]) } }
+            try await group.waitForAll()
+        }
+        try await bench.hold { claim in
+            let (files, running) = try await bench.journal.clear(at: Bench.start)
+            #expect(files == 600)
+            #expect(running == [claim.delivery.id])
+            return .again()
+        }
+        #expect(try await bench.journal.totals().mapValues(\.files) == [.cancelled: 600])
+        #expect(try await bench.journal.clear(at: Bench.start).files == 0)
+    }
+
+    @Test func `a start frees claims uncounted, and delays those that are interrupted again and again`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        for start in 0..<20 {
+            let now = Bench.start + .seconds(100 * start)
+            try await bench.hold(at: now) { _ in
+                let recovery = try await bench.journal.recover(destinations: ["r2"], at: now)
+                #expect(recovery.numbers == [1, 0, 0])
+                let delivery = try await bench.job(id).deliveries[0]
+                #expect(delivery.state == .ready)
+                #expect(delivery.attempts == 0)
+                #expect(delivery.nextAt == now + .seconds(start < 3 ? 0 : min(start, 15)))
+                return .again()
+            }
+        }
+        #expect(try await bench.journal.recover(destinations: ["r2"], at: Bench.start).isEmpty)
+    }
+
+    @Test func `progress ends the delay`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        for _ in 0..<5 {
+            try await bench.hold { claim in
+                try await bench.journal.checkpoint(claim.delivery.id, ["part:1": []])
+                _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+                return .again()
+            }
+        }
+        #expect(try await bench.job(id).deliveries[0].nextAt == Bench.start)
+    }
+
+    @Test func `deliveries of a destination that left are parked until it is back`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", to: ["r2", "disk"])
+        #expect(try await bench.journal.recover(destinations: ["disk"], at: Bench.start).numbers == [0, 1, 0])
+        #expect(try await bench.job(id).deliveries.map(\.state) == [.parked, .ready])
+        #expect(try await bench.settle(.test(.delivered)) == nil)
+        #expect(try await bench.journal.recover(destinations: [], at: Bench.start).numbers == [0, 1, 0])
+        let back = try await bench.journal.recover(destinations: ["r2", "disk"], at: Bench.start)
+        #expect(back.numbers == [0, 0, 2])
+        try await bench.settle(.test(.delivered))
+        try await bench.settle(.test(.delivered), of: "disk")
+        #expect(try await bench.job(id).file.state == .delivered)
+    }
+
+    @Test func `what waits expires by its destination's uptime, what runs does not`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", to: ["r2", "disk"], expire: .seconds(10))
+        let other = try await bench.admit("b", expire: .seconds(20))
+        let forever = try await bench.admit("c")
+        #expect(try await bench.journal.nextExpiries() == ["r2": 10_000, "disk": 10_000])
+        #expect(try await bench.journal.setUptime("r2", 9999, at: Bench.start).isEmpty)
+        #expect(try await bench.journal.setUptime("r2", 10_000, at: Bench.start) == [id])
+        #expect(try await bench.job(id).deliveries.map(\.state) == [.expired, .ready])
+        #expect(try await bench.journal.uptimes() == ["r2": 10_000])
+        #expect(try await bench.journal.setUptime("r2", 1, at: Bench.start).isEmpty)
+        #expect(try await bench.journal.uptimes() == ["r2": 10_000])
+        try await bench.hold { claim in
+            #expect(claim.file.id == other)
+            let expired = try await bench.journal.setUptime("r2", .max, at: Bench.start)
+            #expect(expired.contains(other) == false)
+            return .test(.delivered)
+        }
+        #expect(try await bench.job(forever).file.state == .pending)
+    }
+
+    @Test func `pauses last`() async throws {
+        let bench = try Bench()
+        try await bench.journal.setPaused("r2", true)
+        try await bench.journal.setPaused("disk", true)
+        try await bench.journal.setPaused("disk", false)
+        _ = try await bench.journal.setUptime("r2", 5, at: Bench.start)
+        bench.journal.close()
+        let reopened = try Journal(path: bench.journal.path, now: Bench.start)
+        defer { reopened.close() }
+        #expect(try await reopened.paused() == ["r2"])
+    }
+}
+
+extension Recovery {
+    fileprivate var numbers: [Int] { [freedClaims, parked, unparked] }
+}

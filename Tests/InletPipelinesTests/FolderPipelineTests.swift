@@ -1,0 +1,224 @@
+import Foundation
+import Glibc
+import InletCore
+import InletLinux
+import InletPipelines
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct FolderPipelineTests {
+    static let both: [Implementation] = [.folder("read-back"), .folder("size")]
+
+    @Test(arguments: both)
+    func `mode, mtime and attributes are kept`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            let path = try place.write(content(1000))
+            #expect(chmod(path.string, 0o640) == 0)
+            let hasAttributes = Attribute.set(path, "user.camera", "X100")
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)], ofItemAtPath: path.string)
+            let order = try place.order(path, key: "2026/11/a.bin")
+            let proof = try await place.deliver(path, order).get()
+            let copy = place.target.pushing("2026/11/a.bin")
+            #expect(proof.url == copy.string)
+            let source = try SourceFile(opening: copy)
+            #expect(source.mode == 0o640)
+            #expect(source.opened.modified == order.source.modified)
+            if hasAttributes { #expect(Attribute.get(copy, "user.camera") == "X100") }
+        }
+    }
+
+    @Test(arguments: both)
+    func `a different file under the name is never overwritten`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            for other in [content(1000, seed: 9), content(999), Data()] {
+                let taken = place.target.pushing("taken.bin")
+                try other.write(to: URL(fileURLWithPath: taken.string))
+                let (path, order) = try place.file(1000, key: "taken.bin")
+                let error = try await place.failure(path, order)
+                #expect(error?.code == .destinationExists)
+                #expect(error?.verdict == .giveUp)
+                #expect(try place.visible() == ["taken.bin": other])
+                #expect(try place.leftovers() == [])
+            }
+        }
+    }
+
+    @Test(arguments: both)
+    func `a name that is taken while the copy is made is not overwritten`(_ implementation: Implementation) async throws
+    {
+        try await withPlace(implementation) { place in
+            let (path, order) = try place.file(1000, key: "race.bin")
+            let attempt = Notes().attempt { _ in
+                try? Data("theirs".utf8).write(to: URL(fileURLWithPath: place.target.pushing("race.bin").string))
+            }
+            #expect(try await place.failure(path, order, attempt)?.code == .destinationExists)
+            #expect(try place.visible() == ["race.bin": Data("theirs".utf8)])
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: both)
+    func `the same bytes that are there already are delivered`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            try content(1000).write(to: URL(fileURLWithPath: place.target.pushing("same.bin").string))
+            let (path, order) = try place.file(1000, key: "same.bin")
+            let notes = Notes()
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(notes.puts == [])
+        }
+    }
+
+    @Test func `a folder, a link or a pipe under the name is a different file`() async throws {
+        try await withPlace(.folder("read-back")) { place in
+            let (path, order) = try place.file(1000, key: "name")
+            let name = place.target.pushing("name").string
+            for make in [{ mkdir(name, 0o755) }, { symlink(path.string, name) }, { mkfifo(name, 0o600) }] {
+                #expect(make() == 0)
+                #expect(try await place.failure(path, order)?.code == .destinationExists)
+                #expect(Glibc.remove(name) == 0)
+            }
+        }
+    }
+
+    @Test func `the temporary file of a killed attempt goes with the next one, before its space is asked for`()
+        async throws
+    {
+        try await withPlace(.folder("read-back")) { place in
+            let left = place.target.pushing(".clip.mp4.inlet-0a1b2c3d.tmp")
+            let (path, order) = try place.file(1000, key: "clip.mp4")
+            try content(500).write(to: URL(fileURLWithPath: left.string))
+            let notes = Notes(["copying": []])
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test func `abandoning removes the temporary file, and only that`() async throws {
+        try await withPlace(.folder("read-back")) { place in
+            let (_, order) = try place.file(1000, key: "clip.mp4")
+            for name in [".clip.mp4.inlet-0a1b2c3d.tmp", ".other.mp4.inlet-0a1b2c3d.tmp", ".clip.mp4.tmp"] {
+                try Data("x".utf8).write(to: URL(fileURLWithPath: place.target.pushing(FilePath(name)).string))
+            }
+            for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: ["copying": []]) }
+            #expect(try place.leftovers().sorted() == [".clip.mp4.tmp", ".other.mp4.inlet-0a1b2c3d.tmp"])
+        }
+    }
+
+    @Test func `a folder that is not there is an outage and is not made`() async throws {
+        let directory = try TemporaryDirectory()
+        let missing = directory.path.appending("unmounted")
+        try await withPlace(.folder("read-back"), settings: ["path": .string(missing.string)]) { place in
+            let (path, order) = try place.file(1000)
+            let error = try await place.failure(path, order)
+            #expect(error?.verdict == .outage(after: nil))
+            #expect(error?.code == .destinationUnwritable)
+            let probed = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
+            #expect(probed?.verdict == .outage(after: nil))
+            // What lies on it is still there.
+            let left = await #expect(throws: DeliveryError.self) {
+                try await place.pipeline.abandon(order, checkpoint: ["copying": []])
+            }
+            #expect(left?.verdict == .outage(after: nil))
+        }
+        #expect(!FileManager.default.fileExists(atPath: missing.string))
+    }
+
+    @Test func `a link to a folder is that folder`() async throws {
+        let directory = try TemporaryDirectory()
+        let (folder, link) = (try directory.makeDirectory("real"), directory.path.appending("link"))
+        #expect(symlink(folder.string, link.string) == 0)
+        try await withPlace(.folder("read-back"), settings: ["path": .string(link.string)]) { place in
+            let (path, order) = try place.file(1000, key: "a.bin")
+            _ = try await place.deliver(path, order).get()
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder.pushing("a.bin").string)) == content(1000))
+        }
+    }
+
+    @Test func `min_free is kept, but for what is there already`() async throws {
+        try await withPlace(.folder("size"), settings: ["min_free": .bytes(1 << 60)]) { place in
+            let (path, order) = try place.file(1000, key: "a/b.bin")
+            let error = try await place.failure(path, order)
+            #expect(error?.verdict == .outage(after: nil))
+            #expect(error?.code == .destinationFull)
+            #expect(error?.reason.contains("min_free") == true)
+            let copy = place.target.pushing("a")
+            try FileManager.default.createDirectory(atPath: copy.string, withIntermediateDirectories: true)
+            try content(1000).write(to: URL(fileURLWithPath: copy.pushing("b.bin").string))
+            _ = try await place.deliver(path, order).get()
+        }
+    }
+
+    @Test(arguments: ["/etc/inlet-test", "../outside", "a/../../outside", ""])
+    func `a key that leaves the folder is refused`(_ key: String) async throws {
+        try await withPlace(.folder("size")) { place in
+            let (path, order) = try place.file(10, key: key)
+            #expect(try await place.failure(path, order)?.verdict == .giveUp)
+            #expect(try place.visible() == [:])
+        }
+    }
+
+    @Test func `a folder above the name that is a file fails the delivery, not the destination`() async throws {
+        try await withPlace(.folder("size")) { place in
+            try Data("x".utf8).write(to: URL(fileURLWithPath: place.target.pushing("a").string))
+            let (path, order) = try place.file(10, key: "a/b.bin")
+            #expect(try await place.failure(path, order)?.verdict == .retry(after: nil))
+        }
+    }
+
+    @Test(.enabled(if: SmallDisk.isPossible))
+    func `a disk that fills up under way is an outage without a temporary file`() async throws {
+        let disk = try SmallDisk(mebibytes: 8)
+        defer { disk.unmount() }
+        try await withPlace(.folder("read-back"), settings: ["path": .string(disk.path.string)]) { place in
+            let (path, order) = try place.file(4 << 20)
+            let filler = disk.path.appending("filler").string
+            let attempt = Notes().attempt { _ in try? content(6 << 20).write(to: URL(fileURLWithPath: filler)) }
+            let error = try await place.failure(path, order, attempt)
+            #expect(error?.verdict == .outage(after: nil))
+            #expect(error?.code == .destinationFull)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path.appending("videos").string) == [])
+            try FileManager.default.removeItem(atPath: filler)
+            _ = try await place.deliver(path, order).get()
+        }
+    }
+}
+
+/// A file system of a few MiB, for filling up. Only root can mount one.
+final class SmallDisk: Sendable {
+    static let isPossible = (try? SmallDisk(mebibytes: 1)).map { $0.unmount() } != nil
+
+    private let directory: TemporaryDirectory
+    var path: FilePath { directory.path }
+
+    init(mebibytes: Int) throws {
+        directory = try TemporaryDirectory()
+        guard mount("tmpfs", directory.path.string, "tmpfs", 0, "size=\(mebibytes)m") == 0 else {
+            throw Errno(rawValue: errno)
+        }
+    }
+
+    func unmount() { umount2(path.string, Int32(MNT_DETACH)) }
+}
+
+/// Extended attributes, whose calls the C library's module for Swift leaves out.
+private enum Attribute {
+    private typealias Set =
+        @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeRawPointer, Int, Int32) -> Int32
+    private typealias Get =
+        @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeMutableRawPointer, Int) -> Int
+
+    /// False where the file system has none.
+    static func set(_ path: FilePath, _ name: String, _ value: String) -> Bool {
+        guard let symbol = dlsym(nil, "setxattr") else { return false }
+        return unsafeBitCast(symbol, to: Set.self)(path.string, name, value, value.utf8.count, 0) == 0
+    }
+
+    static func get(_ path: FilePath, _ name: String) -> String? {
+        guard let symbol = dlsym(nil, "getxattr") else { return nil }
+        var value = [UInt8](repeating: 0, count: 64)
+        let count = unsafeBitCast(symbol, to: Get.self)(path.string, name, &value, value.count)
+        return count < 0 ? nil : String(decoding: value.prefix(count), as: UTF8.self)
+    }
+}

@@ -1,0 +1,51 @@
+import InletCore
+import InletPipelines
+import Synchronization
+
+/// The notes of one delivery, kept between attempts as the journal keeps them; remembers every call.
+final class Notes: Sendable {
+    typealias Entries = [String: [UInt8]]
+
+    private struct State {
+        var entries: Entries
+        var puts: [Set<String>] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ entries: Entries = [:]) { state = Mutex(State(entries: entries)) }
+
+    var entries: Entries { state.withLock { $0.entries } }
+
+    /// The names in each put, in their order.
+    var puts: [Set<String>] { state.withLock { $0.puts } }
+
+    /// How many parts the notes call proved.
+    var provedParts: Int { entries.keys.count { $0.hasPrefix("part:") } }
+
+    /// An attempt on these notes. `noted` runs when a put is durable, before the pipeline goes on.
+    func attempt(
+        noted: @escaping @Sendable (Set<String>) async -> Void = { _ in },
+        isStopping: @escaping @Sendable () -> Bool = { false }
+    ) -> Attempt {
+        let log = CheckpointLog(
+            entries: entries,
+            write: { entries throws(DeliveryError) in
+                self.state.withLock { state in
+                    state.entries.merge(entries) { $1 }
+                    state.puts.append(Set(entries.keys))
+                }
+                await noted(Set(entries.keys))
+            },
+            erase: { () throws(DeliveryError) in self.state.withLock { $0.entries = [:] } })
+        return Attempt(checkpoint: log, isStopping: isStopping)
+    }
+}
+
+/// Something that a test sets once and a pipeline reads.
+final class Switch: Sendable {
+    private let value = Atomic<Bool>(false)
+
+    var isOn: Bool { value.load(ordering: .acquiring) }
+    func turnOn() { value.store(true, ordering: .releasing) }
+}

@@ -1,0 +1,209 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The contract of `Pipeline`, for every implementation: a new destination is one line in `Implementation.all`.
+@Suite(.timeLimit(.minutes(2))) struct PipelineContractTests {
+    private static let part = Place.part
+
+    @Test(arguments: Implementation.all)
+    func `bytes arrive whole, whatever their number`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            for count in [0, 1, Self.part, Self.part + 1, 3 * Self.part + 12_345] {
+                let (path, order) = try place.file(count, key: "files/\(count).bin")
+                let attempt = Notes().attempt()
+                let proof = try await place.deliver(path, order, attempt).get()
+                #expect(proof.key == order.key)
+                #expect(proof.size == Int64(count))
+                #expect(try place.visible()[order.key] == content(count), "\(count) bytes")
+                #expect(attempt.bytesSent == Int64(count))
+            }
+            #expect(try place.visible().count == 5)
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `delivering an order twice leaves one object`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation, isPublic: true) { place in
+            for count in [2000, Self.part + 1] {
+                let (path, order) = try place.file(count, key: "\(count)")
+                let notes = Notes()
+                _ = try await place.deliver(path, order, notes.attempt()).get()
+                // Killed before the journal heard of it: the notes are still there.
+                let again = try await place.deliver(path, order, notes.attempt()).get()
+                #expect(again.key == order.key)
+                #expect(try place.visible()[order.key] == content(count))
+            }
+            #expect(try place.visible().count == 2)
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `names that URLs and shells would change arrive as they are`(_ implementation: Implementation) async throws {
+        let keys = ["a b/c d.mp4", "größe/日本語/é.bin", "100%/%41.bin", "#1?x=1+2&y=;.bin", "'\"$(x)`~!@^*{}|<>.bin"]
+        try await withPlace(implementation) { place in
+            for key in keys {
+                let (path, order) = try place.file(100, key: key)
+                #expect(try await place.deliver(path, order).get().key == key)
+            }
+            let all = keys.joined()
+            let (path, order) = try place.file(Self.part + 1, key: all)
+            #expect(try await place.deliver(path, order).get().key == all)
+            #expect(Set(try place.visible().keys) == Set(keys + [all]))
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `a source that is not what was admitted stays out`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            for count in [1000, Self.part + 1] {
+                let (path, order) = try place.file(count)
+                try touch(path, at: 10)
+                #expect(try await place.failure(path, order)?.verdict == .sourceChanged)
+                let (grown, second) = try place.file(count)
+                try truncate(grown, to: Int64(count + 1))
+                #expect(try await place.failure(grown, second)?.verdict == .sourceChanged)
+            }
+            #expect(try place.visible() == [:])
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `a source that was removed or replaced ends as gone`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            for count in [1000, Self.part + 1] {
+                let (path, order) = try place.file(count)
+                let source = try SourceFile(opening: path)
+                try FileManager.default.removeItem(atPath: path.string)
+                let error = await #expect(throws: DeliveryError.self) {
+                    try await place.pipeline.deliver(source, order, Notes().attempt())
+                }
+                #expect(error?.verdict == .sourceGone)
+            }
+            #expect(try place.visible() == [:])
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    enum Change: CaseIterable {
+        case overwritten
+        case grown
+        case cut
+        case removed
+
+        func make(_ path: FilePath, _ size: Int64) throws {
+            switch self {
+            case .overwritten: try touch(path, at: size - 2)
+            case .grown: try truncate(path, to: size + 1)
+            case .cut: try truncate(path, to: size / 2)
+            case .removed: try FileManager.default.removeItem(atPath: path.string)
+            }
+        }
+    }
+
+    @Test(arguments: Implementation.all, Change.allCases)
+    func `a source that changes under way leaves nothing`(_ implementation: Implementation, _ change: Change)
+        async throws
+    {
+        try await withPlace(implementation) { place in
+            for count in [4 << 20, 2 * Self.part + 1] {
+                let (path, order) = try place.file(count)
+                // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
+                place.sandbox?.faults.add(
+                    Fault(.delay(.milliseconds(300)), at: .create), Fault(.delay(.milliseconds(300)), at: .presign))
+                let before = place.count(.create) + place.count(.presign)
+                async let changed: Void = {
+                    guard place.sandbox != nil else { return }
+                    try await eventually("URLs are asked for") {
+                        place.count(.create) + place.count(.presign) > before
+                    }
+                    try change.make(path, Int64(count))
+                }()
+                let notes = Notes()
+                let attempt = notes.attempt { names in
+                    if names.contains("copying") { try? change.make(path, Int64(count)) }
+                }
+                let error = try await place.failure(path, order, attempt)
+                try await changed
+                #expect(error?.verdict == (change == .removed ? .sourceGone : .sourceChanged), "\(count)")
+                place.sandbox?.faults.clear()
+                try await place.pipeline.abandon(order, checkpoint: notes.entries)
+            }
+            #expect(try place.visible() == [:])
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `cancelling a stalled attempt ends it at once`(_ implementation: Implementation) async throws {
+        for count in [1000, 2 * Self.part] {
+            try await withPlace(implementation) { place in
+                place.sandbox?.faults.add(Fault(.stall, at: .part, times: nil), Fault(.stall, at: .single, times: nil))
+                let (path, order) = try place.file(count)
+                let notes = Notes()
+                let isCopying = Switch()
+                let attempt = notes.attempt { names in
+                    guard names.contains("copying") else { return }
+                    isCopying.turnOn()
+                    // The folder's disk hangs, until it is too late.
+                    try? await Task.sleep(for: .seconds(60))
+                }
+                let task = Task(executorPreference: BlockingPool(name: "cancelled", threads: 1)) {
+                    (try await place.failure(path, order, attempt), ContinuousClock.now)
+                }
+                try await eventually("bytes are under way") {
+                    isCopying.isOn || place.count(.part) + place.count(.single) > 0
+                }
+                let start = ContinuousClock.now
+                task.cancel()
+                let (error, end) = try await task.value
+                #expect(error?.verdict == .cancelled)
+                #expect(end - start < .seconds(1), "took \(end - start)")
+                #expect(try place.visible() == [:])
+                for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: notes.entries) }
+                #expect(try place.leftovers() == [])
+            }
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `a stopping agent begins nothing and forgets nothing`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            let (path, order) = try place.file(2 * Self.part)
+            let notes = Notes()
+            let error = try await place.failure(path, order, notes.attempt(isStopping: { true }))
+            #expect(error?.verdict == .cancelled)
+            #expect(try place.visible() == [:])
+            #expect(place.count(.part) == 0)
+            // The next start goes on.
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(try place.visible()[order.key] == content(2 * Self.part))
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `abandoning what never began is success`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            let (_, order) = try place.file(10)
+            for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: [:]) }
+        }
+    }
+
+    @Test(arguments: Implementation.all)
+    func `a probe says what answers and leaves nothing`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            let said = try await place.pipeline.probe()
+            #expect(!said.isEmpty)
+            #expect(try place.visible() == [:])
+            #expect(try place.leftovers() == [])
+        }
+    }
+}

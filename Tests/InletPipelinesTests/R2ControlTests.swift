@@ -1,0 +1,123 @@
+import Foundation
+import InletCore
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import Testing
+
+/// The control calls: what they are told, and what of it is believed.
+@Suite(.timeLimit(.minutes(2))) struct R2ControlTests {
+    private static let whole = Place.part + 1
+
+    @Test(arguments: [FaultAction.PartURLs.fewer, .more, .renumbered])
+    func `a list of URLs that is not the one asked for is refused`(_ list: FaultAction.PartURLs) async throws {
+        for dialect in ["seed", "r2", "v1"] {
+            try await withPlace(.r2(dialect), faults: Fault(.partURLs(list), at: .create)) { place in
+                let (path, order) = try place.file(Self.whole)
+                let error = try await place.failure(path, order)
+                #expect(error?.code == .badPartList)
+                #expect(error?.verdict == .giveUp)
+                #expect(place.count(.part) == 0)
+                #expect(try place.leftovers() == [])
+            }
+        }
+    }
+
+    @Test(arguments: ["http://storage.example", "ftp://127.0.0.1", "https://user:word@127.0.0.1", "https:///nowhere"])
+    func `a URL that leads elsewhere is refused, and its upload dropped`(_ origin: String) async throws {
+        try await withPlace(.r2("v1"), faults: Fault(.partURLs(.origin(origin)), at: .create)) { place in
+            let (path, order) = try place.file(Self.whole)
+            let error = try await place.failure(path, order)
+            #expect(error?.code == .forbiddenURL || error?.code == .insecureURL)
+            #expect(error?.verdict == .giveUp)
+            #expect(error?.reason.contains("word") == false)
+            #expect(place.count(.part) == 0)
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    static let verdicts: [(FaultAction, DeliveryError.Verdict, ErrorCode)] = [
+        (.status(400), .giveUp, .badRequest), (.status(401), .credentials, .unauthorized),
+        (.status(403), .credentials, .unauthorized), (.status(404), .retry(after: nil), .notFound),
+        (.status(409), .giveUp, .conflict), (.status(413), .giveUp, .tooLarge),
+        (.status(422), .giveUp, .badRequest), (.status(429, retryAfter: 7), .retry(after: .seconds(7)), .throttled),
+        (.status(500), .retry(after: nil), .serverError),
+        (.status(503, retryAfter: 30), .outage(after: .seconds(30)), .serverError),
+        (.html, .retry(after: nil), .badAnswer), (.garbage, .retry(after: nil), .badAnswer),
+        (.redirect(to: "https://elsewhere.example/"), .giveUp, .redirected),
+        (.endlessAnswer, .retry(after: nil), .answerTooLarge),
+    ]
+
+    @Test(arguments: verdicts)
+    func `every answer to create has its verdict`(
+        _ action: FaultAction, _ verdict: DeliveryError.Verdict, _ code: ErrorCode
+    ) async throws {
+        try await withPlace(.r2("v1"), faults: Fault(action, at: .create)) { place in
+            let (path, order) = try place.file(Self.whole)
+            let error = try await place.failure(path, order)
+            #expect(error?.verdict == verdict)
+            #expect(error?.code == code)
+            _ = try await place.deliver(path, order).get()
+        }
+    }
+
+    @Test func `a connection that breaks before an answer is an outage`() async throws {
+        try await withPlace(.r2("v1"), faults: Fault(.reset(afterBytes: 0), at: .create)) { place in
+            let (path, order) = try place.file(Self.whole)
+            let error = try await place.failure(path, order)
+            #expect(error?.verdict == .outage(after: nil))
+            #expect(error?.code == .connectionLost)
+        }
+    }
+
+    @Test func `a port where nobody listens is an outage, for the probe too`() async throws {
+        try await withPlace(.r2("v1"), settings: ["api": .string("http://127.0.0.1:1")]) { place in
+            let (path, order) = try place.file(10)
+            let error = try await place.failure(path, order)
+            #expect(error?.verdict == .outage(after: nil))
+            #expect(error?.code == .connectFailed)
+            let probed = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
+            #expect(probed?.verdict == .outage(after: nil))
+        }
+    }
+
+    @Test func `a wrong key is a matter of credentials, and is not shown`() async throws {
+        let key = ConfigValue.secret(Secret("wrong-canary-88e1"))
+        try await withPlace(.r2("v1"), settings: ["api_key": key]) { place in
+            for count in [10, Self.whole] {
+                let (path, order) = try place.file(count)
+                let error = try await place.failure(path, order)
+                #expect(error?.verdict == .credentials)
+                #expect("\(String(describing: error))".contains("canary") == false)
+            }
+            let probed = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
+            #expect(probed?.verdict == .credentials)
+        }
+    }
+
+    static let anywhere: [FaultAction] = [
+        .status(400), .status(403), .status(404), .status(500), .html, .garbage, .missingETag, .wrongETag(.random),
+        .expiredURLs, .loseAnswer, .redirect(to: "https://elsewhere.example/?X-Amz-Signature=00"),
+        .reset(afterBytes: 10), .partURLs(.more), .partURLs(.origin("http://storage.example")),
+    ]
+
+    @Test(arguments: anywhere)
+    func `no error and no proof carries a signature or the key`(_ action: FaultAction) async throws {
+        try await withPlace(.r2("v1")) { place in
+            for operation in [SpiralOperation.create, .part, .complete, .presign, .single, .objectURL, .read] {
+                place.sandbox?.faults.add(Fault(action, at: operation))
+            }
+            for count in [10, Self.whole, 10, Self.whole, Self.whole, Self.whole] {
+                let (path, order) = try place.file(count)
+                let said: String
+                switch try await place.deliver(path, order) {
+                case .success(let proof): said = String(decoding: try JSONEncoder().encode(proof), as: UTF8.self)
+                case .failure(let error): said = String(reflecting: error)
+                }
+                #expect(!said.contains("X-Amz"), "\(said)")
+                #expect(!said.contains(Place.apiKey), "\(said)")
+            }
+            #expect(place.sandbox?.faults.injected ?? 0 >= 3)
+        }
+    }
+}
