@@ -72,7 +72,8 @@ let package = Package(
         library(
             "InletSandbox",
             [
-                "InletCore", "InletLinux", crypto, hummingbird, httpTypes, nioCore, nioPosix, lifecycle, logging, system,
+                "InletCore", "InletLinux", crypto, hummingbird, httpTypes, nioCore, nioPosix, lifecycle, logging,
+                system,
             ]),
         .executableTarget(
             name: "inlet",

@@ -26,9 +26,11 @@ MODULES = {
     "InletPipelines": {"InletTransfer", "InletLinux"},
     "InletAgent": {"InletJournal", "InletConfig", "InletPipelines", "InletLinux"},
     # InletTransfer: its control client speaks HTTP over the agent's socket.
-    "InletDashboard": {"InletAgent", "InletJournal", "InletTransfer"},
+    "InletDashboard": {"InletAgent", "InletJournal", "InletTransfer", "InletLinux"},
     "InletSandbox": {"InletLinux"},
-    "inlet": {"InletDashboard", "InletSandbox", "InletAgent", "InletConfig", "InletJournal", "InletPipelines"},
+    "inlet": {
+        "InletDashboard", "InletSandbox", "InletAgent", "InletConfig", "InletJournal", "InletPipelines", "InletLinux",
+    },
 }
 
 # One dependency, one door: who may import what is not ours.

@@ -47,10 +47,22 @@ package final class Journal: Sendable {
                     PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;
                     """)
         }
+        makePrivate(path)
         let database = try DatabaseQueue(path: path.string, configuration: configuration)
         try requireFullSync(database)
         try Schema.migrator.migrate(database)
         return database
+    }
+
+    /// The journal holds presigned URLs: nobody else reads it. SQLite gives `-wal` and `-shm` the same mode. An existing
+    /// file that is not ours to change is opened as it is.
+    private static func makePrivate(_ path: FilePath) {
+        let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+        if FileManager.default.fileExists(atPath: path.string) {
+            try? FileManager.default.setAttributes(mode, ofItemAtPath: path.string)
+        } else {
+            _ = FileManager.default.createFile(atPath: path.string, contents: nil, attributes: mode)
+        }
     }
 
     /// Looks through a connection that cannot write: opening in WAL mode writes to the file, and closing checkpoints it.

@@ -33,7 +33,7 @@ struct SettingsTests {
 
     @Test func `every form of every value is read`() throws {
         let settings = try parse(String(decoding: try FixtureTests.content("good/forms.yaml"), as: UTF8.self)).settings
-        #expect(settings.stateDirectory == "/home/user/state")
+        #expect(settings.stateDirectory == "/nowhere/user/state")
         #expect(settings.log.output == "/nowhere/logs/inlet.jsonl")
         #expect(settings.destinations.map(\.name) == ["Zulu.2", "alpha"])
         let values = try #require(settings.destinations.first?.values)
@@ -43,7 +43,7 @@ struct SettingsTests {
         #expect(values.string("ca_file") == "/nowhere/canary-value.pem")
         #expect(values.boolean("allow_http") == true)
         #expect(values.positions["api"] == SourcePosition(line: 9, column: 10))
-        #expect(settings.watch.map(\.path) == ["/home/user/drop", "/nowhere/drop"])
+        #expect(settings.watch.map(\.path) == ["/nowhere/user/drop", "/nowhere/drop"])
         #expect(settings.watch[0].rescan == nil && settings.watch[0].settle == .zero)
         #expect(settings.watch[0].archiveDirectory == "/srv/done")
         #expect(settings.watch[1].ignore.map(\.text) == ["[!a]*.x", "done/"])
@@ -84,9 +84,9 @@ struct SettingsTests {
 
     @Test(arguments: [
         ([:], true, "/var/lib/inlet"), ([:], false, "/var/lib/inlet"),
-        (["HOME": "/home/a"], false, "/home/a/.local/state/inlet"), (["HOME": "/root"], true, "/var/lib/inlet"),
-        (["HOME": "/home/a", "XDG_STATE_HOME": "/state"], false, "/state/inlet"),
-        (["HOME": "/home/a", "XDG_STATE_HOME": "relative"], false, "/home/a/.local/state/inlet"),
+        (["HOME": "/nowhere/a"], false, "/nowhere/a/.local/state/inlet"), (["HOME": "/root"], true, "/var/lib/inlet"),
+        (["HOME": "/nowhere/a", "XDG_STATE_HOME": "/state"], false, "/state/inlet"),
+        (["HOME": "/nowhere/a", "XDG_STATE_HOME": "relative"], false, "/nowhere/a/.local/state/inlet"),
     ])
     func `the state folder's default follows the XDG rules`(
         environment: [String: String], isRoot: Bool, expected: String

@@ -37,7 +37,7 @@ let standInEnvironment = [
 
 /// A place where no file is.
 let standInDefaults = ConfigDefaults(
-    stateDirectory: "/var/lib/inlet", home: "/home/user", workingDirectory: "/nowhere")
+    stateDirectory: "/var/lib/inlet", home: "/nowhere/user", workingDirectory: "/nowhere")
 
 func parse(_ text: String, file: FilePath = "inlet.yaml") throws(ConfigErrors) -> LoadedConfig {
     try ConfigFile.parse(

@@ -77,7 +77,7 @@ import Testing
     @Test func `a drip and an endless answer never end`() async throws {
         try await withSandbox(faults: Fault(.drip, at: .create), Fault(.endlessAnswer, at: .complete)) {
             _, client async throws in
-            for (path, seconds, size) in [("create", "3", 1...4), ("complete", "1", 1 << 20...Int.max)] {
+            for (path, seconds, size) in [("create", "6", 1...7), ("complete", "6", 1 << 20...Int.max)] {
                 let folder = try TemporaryDirectory()
                 let file = folder.path.appending("answer")
                 let url = client.origin + "/r2/multipart/" + path

@@ -41,7 +41,7 @@ final class DeliverOne: Sendable {
         let ref = AgentEvent.JobRef(
             job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: delivery.destination)
-        guard let destination = board.destinations[delivery.destination], let key = delivery.key else {
+        guard let destination = board[delivery.destination], let key = delivery.key else {
             return judge(ref, file, delivery).failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
         }
@@ -53,6 +53,7 @@ final class DeliverOne: Sendable {
         let attempt = attempt(ref, claim.checkpoint)
         switch await run(destination.pipeline, order, file, attempt, ref) {
         case .success(.delivered(let proof)):
+            Failpoint.afterComplete.reached()
             var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
             report.destinationIsBack = board.report(delivery.destination, .delivered)
             return (.delivered(proof), report)

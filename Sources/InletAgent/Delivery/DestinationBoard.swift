@@ -1,7 +1,7 @@
 package import InletCore
 package import InletJournal
-package import InletPipelines
 internal import InletLinux
+package import InletPipelines
 internal import Synchronization
 
 /// Which destinations may be tried now: breakers, pauses and expiry clocks, in one place. Services report and ask.
@@ -16,6 +16,7 @@ package final class DestinationBoard: Sendable {
     }
 
     private struct Entry {
+        var destination: Destination
         var breaker = CircuitBreaker()
         var isPaused: Bool
         var lastError: String?
@@ -29,7 +30,6 @@ package final class DestinationBoard: Sendable {
         }
     }
 
-    package let destinations: [String: Destination]
     private let entries: Mutex<[String: Entry]>
     private let log: EventLog
     private let workers: Int
@@ -37,12 +37,13 @@ package final class DestinationBoard: Sendable {
     package init(
         _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog
     ) {
-        self.destinations = Dictionary(destinations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         self.log = log
         self.workers = workers
         var entries: [String: Entry] = [:]
         for destination in destinations {
-            var entry = Entry(isPaused: paused.contains(destination.name), uptime: uptimes[destination.name] ?? 0)
+            var entry = Entry(
+                destination: destination, isPaused: paused.contains(destination.name),
+                uptime: uptimes[destination.name] ?? 0)
             entry.updateClock(at: .now)
             entries[destination.name] = entry
         }
@@ -53,15 +54,29 @@ package final class DestinationBoard: Sendable {
     package func rooms() -> [ClaimRoom] {
         entries.withLock { entries in
             entries.compactMap { name, entry in
-                guard entry.breaker.isUp, !entry.isPaused, let destination = destinations[name] else { return nil }
+                guard entry.breaker.isUp, !entry.isPaused else { return nil }
+                let destination = entry.destination
                 let big = min(destination.maxInFlight ?? workers, workers)
                 return ClaimRoom(destination: name, limits: [.small: destination.connections, .big: big])
             }
         }
     }
 
+    package subscript(_ name: String) -> Destination? { entries.withLock { $0[name]?.destination } }
+
+    package var names: [String] { entries.withLock { $0.keys.sorted() } }
+    var count: Int { entries.withLock { $0.count } }
+
+    /// Small files that all destinations together take at once.
+    var connections: Int { entries.withLock { $0.values.reduce(0) { $0 + $1.destination.connections } } }
+
+    /// Puts a destination made from changed settings in the place of the old one; running deliveries keep theirs.
+    func replace(_ destination: Destination) {
+        entries.withLock { $0[destination.name]?.destination = destination }
+    }
+
     package func lane(of size: Int64, to destination: String) -> Lane {
-        size > destinations[destination]?.smallLimit ?? 0 ? .big : .small
+        size > self[destination]?.smallLimit ?? 0 ? .big : .small
     }
 
     /// Tells the breaker what came of a delivery or a probe. - Returns: true when the destination came back.
@@ -101,10 +116,9 @@ package final class DestinationBoard: Sendable {
 
     /// Destinations whose probe is due now.
     package func dueProbes() -> [Destination] {
-        let names = entries.withLock { entries in
-            entries.filter { $0.value.breaker.probeIsDue(at: .now) }.map(\.key)
+        entries.withLock { entries in
+            entries.values.filter { $0.breaker.probeIsDue(at: .now) }.map(\.destination)
         }
-        return names.compactMap { destinations[$0] }
     }
 
     /// When the next probe is due; nil while everything is up.
@@ -127,6 +141,12 @@ package final class DestinationBoard: Sendable {
         }
     }
 
+    func refusesCredentials(_ name: String) -> Bool {
+        entries.withLock { entries in
+            if case .credentialsRefused? = entries[name]?.breaker.state { true } else { false }
+        }
+    }
+
     func isUp(_ name: String) -> Bool { entries.withLock { $0[name]?.breaker.isUp ?? false } }
 
     /// The clocks that run now: those of destinations that are up and not paused.
@@ -142,7 +162,7 @@ package final class DestinationBoard: Sendable {
         entries.withLock { entries in
             entries.map { name, entry in
                 Status(
-                    name: name, type: destinations[name]?.type ?? "", state: entry.breaker.state,
+                    name: name, type: entry.destination.type, state: entry.breaker.state,
                     isPaused: entry.isPaused, lastError: entry.lastError)
             }
         }.sorted { $0.name < $1.name }

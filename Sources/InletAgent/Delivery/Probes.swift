@@ -9,11 +9,14 @@ struct Probes: Service {
     let bells: WorkBells
     /// Rings when a destination goes down.
     let bell: Doorbell
+    /// Makes a destination anew, with the values that its `${env:}` and `${file:}` have now.
+    let renew: @Sendable (String) -> Destination?
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
-                for destination in board.dueProbes() {
+                for old in board.dueProbes() {
+                    let destination = renewed(old)
                     let event: CircuitBreaker.Event
                     var reason: String?
                     do throws(DeliveryError) {
@@ -29,5 +32,12 @@ struct Probes: Service {
                 await bell.wait(until: next)
             }
         }
+    }
+
+    /// A destination that refused our credentials is probed with those that the configuration gives now.
+    private func renewed(_ destination: Destination) -> Destination {
+        guard board.refusesCredentials(destination.name), let fresh = renew(destination.name) else { return destination }
+        board.replace(fresh)
+        return fresh
     }
 }

@@ -42,7 +42,7 @@ struct Sweeper: Service {
             id: delivery.id, destination: delivery.destination, key: delivery.key ?? "",
             mediaType: leftover.file.mediaType, fields: delivery.fields, source: leftover.file.identity)
         do {
-            guard let destination = board.destinations[delivery.destination], board.isUp(delivery.destination) else {
+            guard let destination = board[delivery.destination], board.isUp(delivery.destination) else {
                 try await journal.postponeLeftover(delivery.id, until: .now + Self.retryAfter)
                 return false
             }

@@ -185,7 +185,8 @@ struct IntakeLoop: ~Copyable {
         guard !isAnnounced else { return }
         isAnnounced = true
         log.emit(
-            .watchAdded(root: settings.path, directories: watches.count, writerCheck: WriterCheck.describe(settings.path)))
+            .watchAdded(
+                root: settings.path, directories: watches.count, writerCheck: WriterCheck.describe(settings.path)))
     }
 
     private func tell(_ directory: FilePath, _ error: SystemError) {

@@ -14,8 +14,8 @@ struct SendDesk: Sendable {
     let retry: @Sendable (Int64) async throws -> Bool
 
     func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
-        if let destination, board.destinations[destination] == nil {
-            return .refused(Self.unknown(destination, board.destinations.keys.sorted()))
+        if let destination, board[destination] == nil {
+            return .refused(Self.unknown(destination, board.names))
         }
         do {
             guard let identity = try FileLook.look(at: path).identity else {
@@ -23,7 +23,8 @@ struct SendDesk: Sendable {
             }
             let place = place(of: path)
             let arrival = Arrival(root: place.root, path: place.path, identity: identity)
-            switch try await admitter.decide(arrival, by: routes(for: place.path, identity.size, destination), at: path) {
+            switch try await admitter.decide(arrival, by: routes(for: place.path, identity.size, destination), at: path)
+            {
             case .plan(let plan): return try await queue(path, identity, plan)
             case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
             case .unmatched, .needs:

@@ -79,7 +79,8 @@ struct SettledFiles: Sendable {
     private mutating func noteSkipped(_ path: FilePath) {
         guard tally.count(path) else { return }
         log.emit(
-            .fileIgnored(path: root.pushing(path), reason: "it was there before this folder was watched (existing: skip)"))
+            .fileIgnored(
+                path: root.pushing(path), reason: "it was there before this folder was watched (existing: skip)"))
     }
 
     private func look(_ path: FilePath) -> FileLook? {

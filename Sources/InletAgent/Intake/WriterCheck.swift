@@ -1,5 +1,5 @@
-package import SystemPackage
 internal import InletLinux
+package import SystemPackage
 
 /// Whether the kernel can tell us of writers in a root, in words for people.
 package enum WriterCheck {

@@ -31,7 +31,9 @@ struct Housekeeper: Service {
     private func nextPass() async -> Duration {
         guard let expiries = try? await journal.nextExpiries(), !expiries.isEmpty else { return Self.interval }
         let uptimes = board.runningUptimes()
-        let left = expiries.filter { uptimes[$0.key] != nil }.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }.min() ?? Self.interval
+        let left =
+            expiries.filter { uptimes[$0.key] != nil }.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }
+            .min() ?? Self.interval
         return min(Self.interval, max(left, .milliseconds(200)))
     }
 

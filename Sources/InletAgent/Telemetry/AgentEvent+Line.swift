@@ -67,7 +67,8 @@ extension AgentEvent {
         case .jobCheckpoint(let ref, let notes): ref.line("job.checkpoint", .debug, ("notes", .list(notes)))
         case .jobRetry(let ref, let error, let attempt, let wait):
             ref.line(
-                "job.retry", error.code == .cancelled ? .info : .warning, ("code", .text(error.code.rawValue)), ("reason", .safe(error.reason)),
+                "job.retry", error.code == .cancelled ? .info : .warning, ("code", .text(error.code.rawValue)),
+                ("reason", .safe(error.reason)),
                 ("attempt", .count(attempt)), ("wait_ms", .number(wait.milliseconds)))
         case .jobWaiting(let ref, let until): ref.line("job.waiting", .info, ("until", .text(until.rfc3339)))
         case .jobDelivered(let ref, let proof, let duration):

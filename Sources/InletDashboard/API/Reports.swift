@@ -67,8 +67,10 @@ package struct StatusReport: Codable, Sendable {
         seen = balance.seen
         pending = balance.pending
         ignored = balance.ignored
-        files = Dictionary(uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.files ?? 0) })
-        bytes = Dictionary(uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
+        files = Dictionary(
+            uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.files ?? 0) })
+        bytes = Dictionary(
+            uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
         oldest_pending = try await view.journal.oldestPending()?.rfc3339
         destinations =
             view.live?.destinations().map { Self.destination($0, waiting) }

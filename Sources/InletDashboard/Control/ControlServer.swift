@@ -27,11 +27,10 @@ package struct ControlServer: Service {
         let path = path
         let quiet = Logger(label: "control") { _ in SwiftLogNoOpLogHandler() }
         let responder = ControlRoutes(control: control).router.buildResponder()
-        let threads = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
         let server = try HTTPServerBuilder.http1().buildServer(
             configuration: ServerConfiguration(address: .unixDomainSocket(path: path.string)),
-            eventLoopGroup: threads, logger: quiet
+            eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
         ) { request, writer, channel in
             let context = ControlContext(source: ApplicationRequestContextSource(channel: channel, logger: quiet))
             let response: Response
@@ -45,7 +44,6 @@ package struct ControlServer: Service {
             try? FileMode.set(path, 0o660)
         }
         try await server.run()
-        try await threads.shutdownGracefully()
         try? DurableFile.remove(path)
     }
 }

@@ -10,7 +10,7 @@ extension DurableFile {
             _ = try SystemCall.result("rename", path, target: target) {
                 path.withPlatformString { from in target.withPlatformString { inlet_rename_noreplace(from, $0) } }
             }
-        } catch where error.code == .invalidArgument || error.code == .noFunction {
+        } catch  where error.code == .invalidArgument || error.code == .noFunction {
             // The file system has no RENAME_NOREPLACE (NFS, older FUSE).
             try renameByLink(path, to: target)
         }
@@ -23,7 +23,7 @@ extension DurableFile {
             _ = try SystemCall.result("rename", path, target: target) {
                 path.withPlatformString { from in target.withPlatformString { link(from, $0) } }
             }
-        } catch where error.isLinkless {
+        } catch  where error.isLinkless {
             return try renameAfterLook(path, to: target)
         }
         do throws(SystemError) {

@@ -25,7 +25,7 @@ package enum DurableFile {
     package static func makeDirectories(_ path: FilePath, mode: UInt32) throws(SystemError) {
         do throws(SystemError) {
             try makeDirectory(path, mode)
-        } catch where error.code == .noSuchFileOrDirectory && parent(of: path) != path {
+        } catch  where error.code == .noSuchFileOrDirectory && parent(of: path) != path {
             try makeDirectories(parent(of: path), mode: mode)
             try makeDirectory(path, mode)
         }
@@ -36,7 +36,7 @@ package enum DurableFile {
         let descriptor = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY, call: "opendir")
         do throws(SystemError) {
             try descriptor.synchronize(path)
-        } catch where error.code == .invalidArgument || error.code == .notSupported {
+        } catch  where error.code == .invalidArgument || error.code == .notSupported {
             return
         }
     }
@@ -80,7 +80,7 @@ package enum DurableFile {
     private static func makeDirectory(_ path: FilePath, _ mode: UInt32) throws(SystemError) {
         do throws(SystemError) {
             _ = try SystemCall.result("mkdir", path) { path.withPlatformString { mkdir($0, mode_t(mode)) } }
-        } catch where error.isTaken {
+        } catch  where error.isTaken {
             var status = stat()
             _ = try SystemCall.result("stat", path) { path.withPlatformString { stat($0, &status) } }
             if !status.isDirectory { throw SystemError(call: "mkdir", path: path, code: .notDirectory) }
@@ -95,7 +95,7 @@ package enum DurableFile {
         let number = descriptor.number
         do throws(SystemError) {
             return try SystemCall.result("read", path) { Glibc.read(number, &chunk, chunk.count) }
-        } catch where error.code == .resourceTemporarilyUnavailable {
+        } catch  where error.code == .resourceTemporarilyUnavailable {
             var request = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
             guard poll(&request, 1, 5000) > 0 else { throw error }
             return try SystemCall.result("read", path) { Glibc.read(number, &chunk, chunk.count) }

@@ -12,7 +12,7 @@ package struct FileLock: ~Copyable, Sendable {
         let descriptor = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
         do throws(SystemError) {
             _ = try SystemCall.result("flock", path) { inlet_lock(descriptor.number, LOCK_EX | LOCK_NB) }
-        } catch where error.code == .resourceTemporarilyUnavailable {
+        } catch  where error.code == .resourceTemporarilyUnavailable {
             return nil
         }
         self.descriptor = descriptor

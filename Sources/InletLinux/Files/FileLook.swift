@@ -22,7 +22,7 @@ package enum FileLook: Sendable, Hashable {
             case S_IFLNK: .symlink
             default: .other
             }
-        } catch where error.isMissing {
+        } catch  where error.isMissing {
             return .missing
         }
     }

@@ -22,7 +22,7 @@ package enum Lease {
     package static func probe(path: FilePath) -> LeaseProbe {
         do throws(SystemError) {
             return try SourceFile(opening: path).probeLease()
-        } catch where error.code == .resourceTemporarilyUnavailable {
+        } catch  where error.code == .resourceTemporarilyUnavailable {
             return .busy
         } catch {
             return .unknown(error.description)
@@ -33,7 +33,9 @@ package enum Lease {
     static func probe(_ descriptor: CInt) -> LeaseProbe {
         let kind = FileSystemKind(of: descriptor)
         // NFS and CIFS answer EAGAIN for want of a delegation or oplock too: a file there would stay busy for ever.
-        if let kind, kind.isNetwork, !kind.isFUSE { return .unknown("writers on other hosts are not seen on \(kind.name)") }
+        if let kind, kind.isNetwork, !kind.isFUSE {
+            return .unknown("writers on other hosts are not seen on \(kind.name)")
+        }
         guard inlet_set_lease(descriptor, F_RDLCK) == 0 else { return refused(errno) }
         _ = inlet_set_lease(descriptor, F_UNLCK)
         if let kind, kind.isFUSE { return .unknown("only writers that go through this FUSE mount are seen") }

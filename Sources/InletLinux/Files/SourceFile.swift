@@ -21,7 +21,7 @@ package final class SourceFile: Sendable {
         guard try SystemCall.status(of: path).isRegular else { throw Self.notRegular(path) }
         do throws(SystemError) {
             descriptor = try Descriptor(readingQuietly: path, O_NONBLOCK | O_NOFOLLOW)
-        } catch where error.code == .tooManySymbolicLinkLevels || error.code == .noSuchAddressOrDevice {
+        } catch  where error.code == .tooManySymbolicLinkLevels || error.code == .noSuchAddressOrDevice {
             throw Self.notRegular(path)
         }
         let status = try descriptor.status(path)
@@ -35,7 +35,9 @@ package final class SourceFile: Sendable {
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(SystemError) -> Int {
-        try SystemCall.result("read", path) { pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset)) }
+        try SystemCall.result("read", path) {
+            pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset))
+        }
     }
 
     /// What the opened file is now, under whatever name it has.

@@ -65,7 +65,7 @@ package struct UncachedReader: ~Copyable {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
         do throws(SystemError) {
             return try Descriptor(opening: path, flags | inlet_o_direct)
-        } catch where error.code == .invalidArgument {
+        } catch  where error.code == .invalidArgument {
             direct = false
             return try Descriptor(opening: path, flags)
         }

@@ -7,7 +7,6 @@ import Synchronization
 package enum Failpoint: String, CaseIterable, Sendable {
     case admitted
     case claimed
-    case attemptWritten
     case uploadCreated
     case partUploaded
     case beforeComplete

@@ -26,7 +26,7 @@ package struct Descriptor: ~Copyable, Sendable {
     init(readingQuietly path: FilePath, _ flags: CInt, call: String = "open") throws(SystemError) {
         do throws(SystemError) {
             self = try Descriptor(opening: path, flags | O_RDONLY | inlet_o_noatime, call: call)
-        } catch where error.code == .notPermitted {
+        } catch  where error.code == .notPermitted {
             self = try Descriptor(opening: path, flags | O_RDONLY, call: call)
         }
     }

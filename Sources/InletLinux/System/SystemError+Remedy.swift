@@ -14,7 +14,7 @@ extension SystemError {
     private var watchRemedy: String? {
         switch (call, code) {
         case ("inotify_add_watch", .noSpace):
-            "raise the limit: sysctl fs.inotify.max_user_watches=1048576 (and keep it in /etc/sysctl.d), or use mode: poll"
+            "raise the limit: sysctl fs.inotify.max_user_watches=1048576 (and keep it in /etc/sysctl.d)"
         case ("inotify_init1", .tooManyOpenFiles):
             "raise the limit: sysctl fs.inotify.max_user_instances=1024 (and keep it in /etc/sysctl.d)"
         default: nil

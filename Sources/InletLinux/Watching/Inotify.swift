@@ -31,7 +31,7 @@ package struct Inotify: ~Copyable, Sendable {
             do throws(SystemError) {
                 let count = try SystemCall.result("read") { Glibc.read(number, buffer.baseAddress, buffer.count) }
                 return Self.parse(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            } catch where error.code == .resourceTemporarilyUnavailable {
+            } catch  where error.code == .resourceTemporarilyUnavailable {
                 return []
             }
         }

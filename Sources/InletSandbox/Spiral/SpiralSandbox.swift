@@ -2,7 +2,6 @@ import Hummingbird
 package import InletCore
 import Logging
 import NIOCore
-import NIOPosix
 import ServiceLifecycle
 package import SystemPackage
 
@@ -45,20 +44,15 @@ package final class SpiralSandbox: Sendable, Service {
     /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
     /// that a fault holds. Call it once.
     package func run() async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         defer { boundPort.stop() }
         do {
-            try await serve(on: group)
+            try await serve()
         } catch {
-            boundPort.stop()
-            try await group.shutdownGracefully()
-            if Task.isCancelled { return }
-            throw error
+            if !Task.isCancelled { throw error }
         }
-        try await group.shutdownGracefully()
     }
 
-    private func serve(on group: MultiThreadedEventLoopGroup) async throws {
+    private func serve() async throws {
         let boundPort = boundPort
         let application = Application(
             responder: responder,
@@ -66,7 +60,7 @@ package final class SpiralSandbox: Sendable, Service {
             onServerRunning: { channel in
                 if let port = channel.localAddress?.port { boundPort.bind(port) }
             },
-            eventLoopGroupProvider: .shared(group),
+            eventLoopGroupProvider: .singleton,
             logger: Logger(label: "inlet.sandbox", factory: { _ in SwiftLogNoOpLogHandler() }))
         try await withGracefulShutdownHandler {
             try await application.run()

@@ -45,7 +45,8 @@ struct Demo: AsyncParsableCommand {
     }
 
     private static var standardPlace: FilePath {
-        let base = ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
+        let base =
+            ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
             ?? ProcessSetup.homeDirectory?.appending(".local").appending("state") ?? "/var/tmp"
         return base.appending("inlet").appending("demo")
     }

@@ -31,7 +31,8 @@ struct Queue: AsyncParsableCommand {
             let states = try state.map { name in
                 guard let state = FileState(rawValue: name) else {
                     throw ValidationError(
-                        "'\(name)' is not a state; one of \(FileState.allCases.map(\.rawValue).joined(separator: ", "))")
+                        "'\(name)' is not a state; one of \(FileState.allCases.map(\.rawValue).joined(separator: ", "))"
+                    )
                 }
                 return state
             }
@@ -77,7 +78,8 @@ struct Queue: AsyncParsableCommand {
             try await ControlAccess.use(try options.load()) { control in
                 let failed =
                     allFailed
-                    ? try await control.jobs(states: [.failed, .expired], destination: nil, limit: 10_000).map(\.job) : []
+                    ? try await control.jobs(states: [.failed, .expired], destination: nil, limit: 10_000).map(\.job)
+                    : []
                 try await JobText.act(.retry, on: jobs + failed, control)
             }
         }

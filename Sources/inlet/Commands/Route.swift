@@ -48,7 +48,9 @@ struct RouteExplanation {
         if identity == nil { lines.append("  (not there: taken as an empty file)") }
         let root = settings.watch.map(\.path).first { path.starts(with: $0) }
         var relative = path
-        if let root { _ = relative.removePrefix(root) } else {
+        if let root {
+            _ = relative.removePrefix(root)
+        } else {
             lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
             relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
         }

@@ -34,7 +34,11 @@ struct Run: AsyncParsableCommand {
             let log = try EventLog(config.settings.log)
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
-                label: config.file.display)
+                label: config.file.display,
+                renew: { [options] name in
+                    guard let now = try? options.reload() else { return nil }
+                    return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+                })
             try await session.run()
         } catch let error as JournalError {
             Console.printError("inlet: \(error)")

@@ -69,7 +69,8 @@ struct Send: AsyncParsableCommand {
     }
 
     private static func ownState() -> FilePath {
-        let base = ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
+        let base =
+            ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }
             ?? ProcessSetup.homeDirectory?.appending(".local").appending("state") ?? "/var/tmp"
         return base.appending("inlet").appending("send")
     }

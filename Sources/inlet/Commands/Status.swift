@@ -41,10 +41,13 @@ struct StatusText {
         let state = report.running ? Console.tint("running", .good) : Console.tint("not running", .warning)
         var head = "inlet \(report.version ?? "") is \(state)".replacingOccurrences(of: "  ", with: " ")
         if let since = report.started_at { head += " since \(since)" }
-        if report.journal_failing { head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad) }
+        if report.journal_failing {
+            head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad)
+        }
         blocks.append(head)
         blocks.append(Self.balance(report))
-        blocks.append(contentsOf: [Self.transfers(report), Self.destinations(report), Self.roots(report)].compactMap(\.self))
+        blocks.append(
+            contentsOf: [Self.transfers(report), Self.destinations(report), Self.roots(report)].compactMap(\.self))
         text = blocks.joined(separator: "\n\n")
     }
 

@@ -41,10 +41,13 @@ struct DemoPlace: Sendable {
     }
 
     private func quote(_ path: FilePath) -> String {
-        "\"" + path.string.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
+        "\"" + path.string.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")
+            + "\""
     }
 
-    private func text(port: Int) -> String {
+    private func text(port: Int) -> String { placesText(port: port) + Self.routesText }
+
+    private func placesText(port: Int) -> String {
         """
         # Written by 'inlet demo' at each start; copy it to begin a configuration of your own.
         state_dir: \(quote(stateDirectory))
@@ -62,6 +65,11 @@ struct DemoPlace: Sendable {
         watch:
           - path: \(quote(drop))
             settle: 1s
+
+        """
+    }
+
+    private static let routesText = """
 
         # The first route that matches takes the file.
         routes:
@@ -88,5 +96,4 @@ struct DemoPlace: Sendable {
             key: "{dir}/{stem}_{seq}.{ext}"
 
         """
-    }
 }

@@ -83,7 +83,8 @@ struct DemoStage: Sendable {
         let width = max(16, (ProcessSetup.terminalWidth ?? 80) - 48)
         let bars = moving.prefix(8).map { transfer in
             let name = FilePath(transfer.path).lastComponent?.string ?? transfer.path
-            return "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(transfer.sent, of: transfer.size)) → \(transfer.destination)"
+            return
+                "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(transfer.sent, of: transfer.size)) → \(transfer.destination)"
         }
         // Back to the first bar, so that the next drawing covers them all.
         let up = bars.count > 1 ? "\u{1B}[\(bars.count - 1)F" : "\r"
@@ -94,16 +95,19 @@ struct DemoStage: Sendable {
         switch event {
         case .jobDelivered(let ref, let proof, let duration):
             let size = ByteText.format(proof.size)
-            return "\(Console.tint("✓", .good)) \(name(ref.path, drop)) \(Console.tint("(\(size), \(duration.milliseconds) ms)", .faint))"
+            return
+                "\(Console.tint("✓", .good)) \(name(ref.path, drop)) \(Console.tint("(\(size), \(duration.milliseconds) ms)", .faint))"
                 + " → \(ref.destination): \(proof.key)"
         case .jobFailed(let ref, let state, let error):
-            return "\(Console.tint("✗", .bad)) \(name(ref.path, drop)) \(state.rawValue): \(DisplayText.escape(error.reason))"
+            return
+                "\(Console.tint("✗", .bad)) \(name(ref.path, drop)) \(state.rawValue): \(DisplayText.escape(error.reason))"
         case .fileRejected(_, let path, _, let reason):
             return "\(Console.tint("!", .warning)) \(name(path, drop)) refused: \(DisplayText.escape(reason))"
         case .fileIgnored(let path, let reason):
             return "\(Console.tint("-", .faint)) \(name(path, drop)) ignored: \(reason)"
         case .jobRetry(let ref, let error, _, _):
-            return "\(Console.tint("…", .warning)) \(name(ref.path, drop)) will be tried again: \(DisplayText.escape(error.reason))"
+            return
+                "\(Console.tint("…", .warning)) \(name(ref.path, drop)) will be tried again: \(DisplayText.escape(error.reason))"
         default: return nil
         }
     }

@@ -20,15 +20,19 @@ struct AgentSession: Sendable {
 
     /// Builds everything from settings; nothing runs yet. The caller keeps `state` while the session lives.
     ///
-    /// - Parameter sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
+    /// - Parameters:
+    ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
+    ///   - renew: makes a destination anew from the configuration as it is now.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
-        state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil
+        state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil,
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         journal = try Journal(path: state.journal, now: .now)
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
-            label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots)
+            label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
+            renew: renew)
         control = LocalControl(
             view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) })
         self.factory = factory

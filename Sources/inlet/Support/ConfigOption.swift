@@ -41,6 +41,14 @@ struct ConfigOption: ParsableArguments {
         }
     }
 
+    /// The configuration as it is now, silently; throws when it cannot be used.
+    func reload() throws -> LoadedConfig {
+        let environment = ProcessInfo.processInfo.environment
+        guard let path = path(environment) else { throw ExitStatus.configuration }
+        return try ConfigFile.load(
+            path, types: PipelineFactory.types, environment: environment, defaults: Self.defaults(environment))
+    }
+
     private func path(_ environment: [String: String]) -> FilePath? {
         if let config { return FilePath(config) }
         if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }
@@ -48,7 +56,8 @@ struct ConfigOption: ParsableArguments {
     }
 
     private static func places(_ environment: [String: String]) -> [FilePath] {
-        let home = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
+        let home =
+            environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
             ?? ProcessSetup.homeDirectory?.appending(".config")
         return [home?.appending("inlet").appending("inlet.yaml"), "/etc/inlet/inlet.yaml"].compactMap(\.self)
     }

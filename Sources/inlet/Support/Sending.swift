@@ -23,7 +23,9 @@ struct Sending: Sendable {
         var isRefused = false
         for path in paths {
             let answer = try await control.send(path, to: to)
-            if let job = answer.job { jobs.append(job) } else {
+            if let job = answer.job {
+                jobs.append(job)
+            } else {
                 isRefused = true
                 Console.printError("inlet: \(answer.message)")
             }

@@ -11,7 +11,7 @@ struct TestUpload {
     init(_ destination: Destination) { self.destination = destination }
 
     func run() async throws(DeliveryError) -> [(Findings.Grade, String)] {
-        let file = FilePath("/tmp").appending("inlet-check-\(ProcessSetup.processID).txt")
+        let file = FilePath(ProcessSetup.environment("TMPDIR") ?? "/tmp").appending("inlet-check-\(ProcessSetup.processID).txt")
         do {
             try DurableFile.write(Array("inlet check, \(WallTime.now.rfc3339)\n".utf8), to: file, mode: 0o600)
         } catch {
@@ -27,13 +27,17 @@ struct TestUpload {
         let order = DeliveryOrder(
             id: 0, destination: destination.name, key: "inlet-check/\(WallTime.now.milliseconds).txt",
             mediaType: "text/plain", fields: [:], source: source.opened)
-        let notes = CheckpointLog(entries: [:], write: { _ throws(DeliveryError) in }, erase: { () throws(DeliveryError) in })
+        let notes = CheckpointLog(
+            entries: [:], write: { _ throws(DeliveryError) in }, erase: { () throws(DeliveryError) in })
         let attempt = Attempt(checkpoint: notes, isStopping: { false })
         guard case .delivered(let proof) = try await destination.pipeline.deliver(source, order, attempt) else {
             return [(.warning, "took the test object, and works on it")]
         }
         return [
-            (.fine, "stored a test object, verified by \(proof.method.rawValue)" + (proof.etag.map { ", ETag \($0)" } ?? "")),
+            (
+                .fine,
+                "stored a test object, verified by \(proof.method.rawValue)" + (proof.etag.map { ", ETag \($0)" } ?? "")
+            ),
             remove(proof),
         ]
     }

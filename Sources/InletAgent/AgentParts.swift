@@ -1,0 +1,120 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import SystemPackage
+
+/// The agent's services and what they share: bells, flags, threads. Each service gets what it needs and no more.
+struct AgentParts: Sendable {
+    let intakes: [RootIntake]
+    private let settings: Settings
+    private let board: DestinationBoard
+    private let journal: Journal
+    private let log: EventLog
+    private let admitter: Admitter
+
+    private let bells: WorkBells
+    private let finisherBell: Doorbell
+    private let sweeperBell = Doorbell()
+    private let probeBell = Doorbell()
+    private let inFlight = InFlight()
+    private let heartbeat: Heartbeat
+    private let isStopping = StopFlag()
+    /// Short blocking calls of the workers; long ones (hashing, moving) have their own threads.
+    private let io = BlockingPool(name: "worker", threads: 4)
+    private let bulk: BlockingPool
+
+    /// Small files share connections; more loops than this would only wait for each other.
+    private static let mostSmallLoops = 64
+
+    init(settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog) throws {
+        self.settings = settings
+        self.board = board
+        self.journal = journal
+        self.log = log
+        let connections = board.connections
+        let bells = WorkBells(
+            loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
+        let (finisherBell, heartbeat) = (Doorbell(), Heartbeat())
+        let bulk = BlockingPool(name: "bulk", threads: 4)
+        let admitter = Admitter(
+            journal: journal, routes: RouteTable(settings.routes), board: board, log: log, bells: bells,
+            finisherBell: finisherBell, health: JournalHealth(log: log), pool: bulk)
+        intakes = try settings.watch.map { root in
+            try RootIntake(
+                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: bulk)
+        }
+        self.bells = bells
+        self.finisherBell = finisherBell
+        self.heartbeat = heartbeat
+        self.bulk = bulk
+        self.admitter = admitter
+    }
+
+    private var lookAgain: @Sendable (FileRow) -> Void {
+        { [intakes] file in intakes.first { $0.settings.path == file.root }?.look(at: file.path) }
+    }
+
+    var sweeper: Sweeper { Sweeper(journal: journal, board: board, log: log, bell: sweeperBell) }
+
+    func probes(_ renew: @escaping @Sendable (String) -> Destination?) -> Probes {
+        Probes(board: board, bells: bells, bell: probeBell, renew: renew)
+    }
+
+    var finisher: Finisher {
+        Finisher(
+            journal: journal, roots: settings.watch, log: log, pool: bulk, bell: finisherBell, lookAgain: lookAgain)
+    }
+
+    var workers: WorkerPool {
+        let deliverOne = DeliverOne(
+            journal: journal, board: board, inFlight: inFlight, log: log, heartbeat: heartbeat,
+            isStopping: isStopping)
+        let ends = DeliveryEnds(
+            finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell, lookAgain: lookAgain)
+        return WorkerPool(
+            journal: journal, board: board, deliverOne: deliverOne, log: log, bells: bells, ends: ends, pool: io,
+            grace: settings.shutdownGrace, heartbeat: heartbeat, isStopping: isStopping)
+    }
+
+    var housekeeper: Housekeeper {
+        Housekeeper(
+            journal: journal, board: board, log: log, finisherBell: finisherBell, sweeperBell: sweeperBell,
+            queueWarning: settings.queueWarning)
+    }
+
+    var watchdog: Watchdog {
+        Watchdog(
+            notify: ServiceNotify(), heartbeat: heartbeat, journal: journal, log: log,
+            ready: .agentReady(roots: intakes.count, destinations: board.count),
+            nudge: { [bells, intakes] in
+                bells.ringAll()
+                for intake in intakes { intake.nudge() }
+            })
+    }
+
+    // MARK: - What is seen and commanded from outside
+
+    func live(_ sendRoots: [WatchSettings]) -> AgentCommands.Live {
+        let (board, bells, journal, bulk) = (board, bells, journal, bulk)
+        let desk = SendDesk(
+            admitter: admitter, journal: journal, board: board, roots: sendRoots,
+            retry: { job in
+                defer { bells.ringAll() }
+                return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
+            })
+        return AgentCommands.Live(
+            board: board, inFlight: inFlight, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell,
+            log: log,
+            send: { path, destination in
+                await withTaskExecutorPreference(bulk) { await desk.send(path, to: destination) }
+            })
+    }
+
+    func liveView(_ version: String) -> AgentView.LiveView {
+        AgentView.LiveView(
+            version: version, startedAt: .now, destinations: board.statuses,
+            roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots,
+            journalIsFailing: { [admitter] in admitter.health.isFailing })
+    }
+}
