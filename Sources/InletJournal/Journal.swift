@@ -43,7 +43,7 @@ package final class Journal: Sendable {
         configuration.prepareDatabase { database in
             try database.execute(
                 sql: """
-                    PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;
+                    PRAGMA foreign_keys = ON; PRAGMA cache_size = -2048;
                     PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;
                     """)
         }

@@ -28,14 +28,6 @@ package enum ProcessSetup {
         return UInt64(limit.rlim_cur)
     }
 
-    /// Makes the C heap give memory back: two arenas however many threads there are, and buffers of 64 KiB and more
-    /// mapped by themselves, so that they leave when they are freed (mallopt(3)). Call it before the first thread starts.
-    package static func boundHeap() {
-        mallopt(M_ARENA_MAX, 2)
-        mallopt(M_MMAP_THRESHOLD, 64 << 10)
-        mallopt(M_TRIM_THRESHOLD, 256 << 10)
-    }
-
     /// Secrets are in this process's memory, and shall not be on the disk after a crash.
     package static func disableCoreDumps() {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)

@@ -28,7 +28,7 @@ struct Demo: AsyncParsableCommand {
     var dir: String?
 
     func run() async throws {
-        ProcessSetup.boundHeap()
+        ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
         let place = DemoPlace(dir.map { RouteCommand.absolute($0) } ?? Self.standardPlace)

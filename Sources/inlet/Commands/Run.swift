@@ -23,7 +23,7 @@ struct Run: AsyncParsableCommand {
     func run() async throws {
         let config = try options.load()
         try Self.requireWork(config)
-        ProcessSetup.boundHeap()
+        ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
         ProcessSetup.disableCoreDumps()

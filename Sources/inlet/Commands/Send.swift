@@ -48,7 +48,7 @@ struct Send: AsyncParsableCommand {
 
     /// Runs an agent without watched folders until the files have ended.
     private func sendAlone(_ config: LoadedConfig, _ paths: [FilePath]) async throws -> Sending.Outcome {
-        ProcessSetup.boundHeap()
+        ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard()
         let destinations = try config.makeDestinations(factory)

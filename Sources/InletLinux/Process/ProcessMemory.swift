@@ -1,0 +1,33 @@
+import CLinux
+import Glibc
+import SystemPackage
+
+/// Keeps the process small on machines that have little: a NAS counts resident pages, whoever owns them.
+package enum ProcessMemory {
+    /// Makes the C heap give memory back: two arenas however many threads there are, and buffers of 64 KiB and more
+    /// mapped by themselves, so that they leave when they are freed (mallopt(3)). Call it before the first thread starts.
+    package static func boundHeap() {
+        mallopt(M_ARENA_MAX, 2)
+        mallopt(M_MMAP_THRESHOLD, 64 << 10)
+        mallopt(M_TRIM_THRESHOLD, 256 << 10)
+    }
+
+    /// Unmaps the code that only start-up needed. Relocation and the runtime's look-ups touch most of a static program
+    /// once, and the kernel maps 64 KiB around each touch; what is used later comes back from the page cache.
+    ///
+    /// Only executable mappings of files: they are never written to, so the kernel drops nothing that it cannot read
+    /// again (madvise(2), MADV_DONTNEED).
+    package static func releaseStartupCode() {
+        guard let bytes = try? DurableFile.read("/proc/self/maps", limit: 1 << 20) else { return }
+        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+            let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: true)
+            guard fields.count >= 6, fields[1].elementsEqual("r-xp".utf8), fields[5].first == UInt8(ascii: "/")
+            else { continue }
+            let bounds = String(decoding: fields[0], as: UTF8.self).split(separator: "-")
+            guard bounds.count == 2, let start = UInt(bounds[0], radix: 16), let end = UInt(bounds[1], radix: 16),
+                let address = UnsafeMutableRawPointer(bitPattern: start)
+            else { continue }
+            madvise(address, Int(end - start), MADV_DONTNEED)
+        }
+    }
+}
