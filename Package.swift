@@ -98,7 +98,7 @@ let package = Package(
             "InletAgentTests",
             [
                 "InletAgent", "InletJournal", "InletConfig", "InletPipelines", "InletSandbox", "InletLinux",
-                "InletCore", system,
+                "InletCore", lifecycle, logging, system,
             ]),
         tests(
             "CommandTests", ["InletSandbox", "InletJournal", "InletLinux", "InletCore", "inlet", system]),

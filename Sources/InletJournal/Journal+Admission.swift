@@ -66,9 +66,10 @@ extension Journal {
         let file = try FileRow(row: row)
         // What we took away ourselves and what came to nothing was dropped anew on purpose.
         let wasVacated = file.finishedAt != nil && Disposition.vacates(file.disposition)
-        guard !wasVacated, file.state != .gone, file.state != .superseded,
-            arrival.identity.isKnown(as: file.identity, tolerance: tolerance)
-        else { return .new }
+        guard file.state != .gone, file.state != .superseded else { return .new }
+        // The same inode and times again: it was looked at just before we took it away, and is no new file.
+        if wasVacated { return arrival.identity == file.identity ? .known : .new }
+        guard arrival.identity.isKnown(as: file.identity, tolerance: tolerance) else { return .new }
         return arrival.identity == file.identity ? .known : .touched(file)
     }
 

@@ -113,7 +113,7 @@ private struct Run {
         let isFirst = try await journal.finish(
             job.file, disposition: vacating ? Disposition.deleted : Disposition.kept, receipt: [], at: now)
         #expect(isFirst)
-        model.finish(job.file.id, vacating: vacating)
+        model.finish(job.file.id)
         return "finish \(job.file.id)"
     }
 

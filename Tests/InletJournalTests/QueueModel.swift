@@ -19,7 +19,6 @@ struct QueueModel {
         var name: String
         var size: Int64
         var isFinished = false
-        var isVacated = false
         var deliveries: [Delivery]
 
         var state: FileState { deliveries.isEmpty ? .rejected : FileState.combined(deliveries.map(\.state)) }
@@ -39,7 +38,8 @@ struct QueueModel {
     mutating func admit(_ name: String, size: Int64, to destinations: [String], at now: WallTime) -> Int64? {
         if let index = files.lastIndex(where: { $0.name == name }) {
             let file = files[index]
-            let isNew = file.isFinished && file.isVacated || [.gone, .superseded].contains(file.state)
+            // Here the size is the whole identity, so a vacated path that shows it again is the file on its way out.
+            let isNew = [.gone, .superseded].contains(file.state)
             if !isNew, file.size == size { return nil }
             if file.state == .pending { endOpen(index, .superseded) }
         }
@@ -122,7 +122,6 @@ struct QueueModel {
             files[index].deliveries[place] = delivery
         }
         files[index].isFinished = false
-        files[index].isVacated = false
         return true
     }
 
@@ -134,10 +133,9 @@ struct QueueModel {
         return true
     }
 
-    mutating func finish(_ id: Int64, vacating: Bool) {
+    mutating func finish(_ id: Int64) {
         for index in files.indices where files[index].id == id {
             files[index].isFinished = true
-            files[index].isVacated = vacating
         }
     }
 

@@ -34,6 +34,8 @@ struct FinishIntent: Sendable, Equatable, Codable {
     var privatePath: [UInt8]
     /// For `archive` and `quarantine`: its last name.
     var target: [UInt8]?
+    /// Set with the last name, right before the move: what is found under it may be our own work.
+    var isMoving: Bool?
     /// It waits in `.inlet/held` until then, because writers cannot be known here.
     var heldUntil: WallTime?
 

@@ -36,7 +36,9 @@ struct Probes: Service {
 
     /// A destination that refused our credentials is probed with those that the configuration gives now.
     private func renewed(_ destination: Destination) -> Destination {
-        guard board.refusesCredentials(destination.name), let fresh = renew(destination.name) else { return destination }
+        guard board.refusesCredentials(destination.name), let fresh = renew(destination.name) else {
+            return destination
+        }
         board.replace(fresh)
         return fresh
     }

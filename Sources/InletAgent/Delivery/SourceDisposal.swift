@@ -43,6 +43,11 @@ struct SourceDisposal: Sendable {
         }
         let intent = FinishIntent(
             action: action, privateFile: places.privateFile(file), target: places.target(file, action))
+        if let folder = intent.targetFile?.removingLastComponent() {
+            // Found out now, while the file still has its own name.
+            try DurableFile.makeDirectories(folder, mode: 0o755)
+            try DurableFile.requireWritable(folder)
+        }
         try await rename(to: intent)
         return try await resume(intent)
     }
@@ -110,8 +115,13 @@ struct SourceDisposal: Sendable {
             try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
             return .done(Disposition.deleted, state: nil)
         case .archive, .quarantine:
-            let move = SourceMove(journal: journal, job: job, intent: intent)
-            return .done(try await move.run(), state: nil)
+            do {
+                return .done(try await SourceMove(journal: journal, job: job, intent: intent).run(), state: nil)
+            } catch {
+                // A person must not find the file hidden for as long as the archive cannot be used.
+                try? DurableFile.rename(intent.privateFile, to: file.fullPath)
+                throw error
+            }
         }
     }
 

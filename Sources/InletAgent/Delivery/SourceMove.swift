@@ -20,13 +20,16 @@ struct SourceMove: Sendable {
             if try FileLook.look(at: target) == .missing {
                 var step = intent
                 step.target = target.bytes
+                step.isMoving = true
                 try await journal.intend(job.file.id, step.note)
                 if try moved(to: target) {
                     try DurableFile.syncDirectory(directory)
                     try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
                     return try conclude(target)
                 }
-            } else if try AcrossFileSystems.isFinishedCopy(target, of: intent.privateFile) {
+            } else if intent.isMoving == true, target == wanted,
+                try AcrossFileSystems.isFinishedCopy(target, of: intent.privateFile)
+            {
                 // The process died between the copy and the removal.
                 try DurableFile.remove(intent.privateFile)
                 return try conclude(target)

@@ -59,6 +59,8 @@ struct IntakeLoop: ~Copyable {
             for record in try inotify.read() { handle(record) }
             advanceScan()
             await admitDue()
+            // Nothing more comes from a root that has gone: waiting here would miss its return.
+            if isLost { return }
             if let due = nextRescan, due <= .now { requestScan() }
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline

@@ -127,7 +127,8 @@ struct SettledFiles: Sendable {
     private func probe(_ arrival: Arrival) -> Settler.Look {
         let isBusy = Lease.probe(path: root.pushing(arrival.path)) == .busy
         if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
-        return .file(arrival.identity, busy: isBusy)
+        // After the probe: a writer that closed between the first look and the probe has left another file.
+        return .file(look(arrival.path)?.identity ?? arrival.identity, busy: isBusy)
     }
 
     /// Whether a file of which only inode, device or ctime changed still has the content that was admitted.

@@ -29,7 +29,7 @@ struct Watchdog: Service {
 
     private func watch(_ notify: ServiceNotify, every interval: Duration) async {
         var last = heartbeat.counts()
-        while !Task.isShuttingDownGracefully {
+        while !Task.isShuttingDownGracefully, !Task.isCancelled {
             nudge()
             if (try? await journal.totals()) != nil { heartbeat.beat(.journal) }
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: interval) }

@@ -31,6 +31,14 @@ package enum DurableFile {
         }
     }
 
+    /// Whether names can be made and removed in a folder, as far as the kernel can tell beforehand (`faccessat(2)`): not with
+    /// missing rights, on a read-only file system, or where the folder is immutable.
+    package static func requireWritable(_ path: FilePath) throws(SystemError) {
+        _ = try SystemCall.result("access", path) {
+            path.withPlatformString { faccessat(AT_FDCWD, $0, W_OK | X_OK, AT_EACCESS) }
+        }
+    }
+
     /// `fsync(2)` of a folder, which makes the names in it durable. File systems that cannot (`EINVAL`) are let off.
     package static func syncDirectory(_ path: FilePath) throws(SystemError) {
         let descriptor = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY, call: "opendir")

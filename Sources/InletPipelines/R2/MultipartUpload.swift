@@ -49,7 +49,7 @@ struct MultipartUpload: Sendable {
         let record = UploadRecord(upload: upload, plan: plan)
         do throws(DeliveryError) {
             for url in upload.partURLs { _ = try api.checked(url) }
-            try await attempt.checkpoint.clear()
+            if !attempt.checkpoint.entries.isEmpty { try await attempt.checkpoint.clear() }
             try await attempt.checkpoint.put(kept(UploadRecord.openingName, note { try record.openingNote }))
         } catch {
             // Nobody would know of it any more.

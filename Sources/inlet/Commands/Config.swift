@@ -5,11 +5,13 @@ import InletPipelines
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows the configuration as it takes effect, or its schema.",
+        discussion: "Example: inlet config show",
         subcommands: [Show.self, Schema.self])
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the configuration with every default filled in; secrets show as ***.")
+            abstract: "Prints the configuration with every default filled in; secrets show as ***.",
+            discussion: "Example: inlet config show --config inlet.yaml")
 
         @OptionGroup var options: ConfigOption
 
@@ -23,6 +25,6 @@ struct Config: AsyncParsableCommand {
             abstract: "Prints the JSON schema of the configuration, for editors.",
             discussion: "Example: inlet config schema > inlet.schema.json")
 
-        func run() async throws { Console.print(ConfigSchema.json(types: PipelineFactory.types)) }
+        func run() async throws { Console.draw(ConfigSchema.json(types: PipelineFactory.types)) }
     }
 }

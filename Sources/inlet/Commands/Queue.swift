@@ -19,7 +19,9 @@ struct Queue: AsyncParsableCommand {
         defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists files, newest first.")
+        static let configuration = CommandConfiguration(
+            abstract: "Lists files, newest first.",
+            discussion: "Example: inlet queue list --state failed --destination archive")
 
         @OptionGroup var options: ConfigOption
         @Option(help: "Only these states: pending, failed, delivered…") var state: [String] = []
@@ -50,7 +52,8 @@ struct Queue: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Shows one file's story.")
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one file's story.", discussion: "Example: inlet queue show 17")
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "The job's number.") var job: Int64
@@ -67,7 +70,12 @@ struct Queue: AsyncParsableCommand {
 
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Sends failed, expired, cancelled or vanished files again, with fresh attempts.")
+            abstract: "Sends failed, expired, cancelled or vanished files again, with fresh attempts.",
+            discussion: """
+                Examples:
+                  inlet queue retry 17 18
+                  inlet queue retry --all-failed
+                """)
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "The jobs' numbers.") var jobs: [Int64] = []
@@ -86,7 +94,8 @@ struct Queue: AsyncParsableCommand {
     }
 
     struct Cancel: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Cancels files that wait or run.")
+        static let configuration = CommandConfiguration(
+            abstract: "Cancels files that wait or run.", discussion: "Example: inlet queue cancel 17 18")
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "The jobs' numbers.") var jobs: [Int64]
@@ -98,7 +107,8 @@ struct Queue: AsyncParsableCommand {
 
     struct Forget: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Removes ended files from the journal; they are new ones if they are seen again.")
+            abstract: "Removes ended files from the journal; they are new ones if they are seen again.",
+            discussion: "Example: inlet queue forget 17")
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "The jobs' numbers.") var jobs: [Int64]
@@ -109,7 +119,8 @@ struct Queue: AsyncParsableCommand {
     }
 
     struct Clear: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Cancels everything that waits or runs.")
+        static let configuration = CommandConfiguration(
+            abstract: "Cancels everything that waits or runs.", discussion: "Example: inlet queue clear --yes")
 
         @OptionGroup var options: ConfigOption
         @Flag(help: "Do it without asking.") var yes = false

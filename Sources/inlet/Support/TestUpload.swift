@@ -11,7 +11,8 @@ struct TestUpload {
     init(_ destination: Destination) { self.destination = destination }
 
     func run() async throws(DeliveryError) -> [(Findings.Grade, String)] {
-        let file = FilePath(ProcessSetup.environment("TMPDIR") ?? "/tmp").appending("inlet-check-\(ProcessSetup.processID).txt")
+        let folder = FilePath(ProcessSetup.environment("TMPDIR") ?? "/tmp")
+        let file = folder.appending("inlet-check-\(ProcessSetup.processID).txt")
         do {
             try DurableFile.write(Array("inlet check, \(WallTime.now.rfc3339)\n".utf8), to: file, mode: 0o600)
         } catch {

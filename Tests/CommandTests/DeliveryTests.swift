@@ -1,0 +1,103 @@
+import Foundation
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The whole way of a file, and what the log says of it.
+@Suite(.serialized) struct DeliveryTests {
+    @Test func `a dropped file arrives byte for byte and the agent ends with 0`() async throws {
+        try await withSpiral { place, sandbox in
+            let agent = try await place.run()
+            let content = bytes(11 << 20)
+            try place.put("gigs/live set.mov", content)
+            try await agent.line("job.finished")
+            let object = try #require(sandbox.objects().first)
+            #expect(object.key == "gigs/live_set.mov")
+            #expect(try place.content(object.path) == content)
+            #expect(object.versions == 1)
+            #expect(place.exists(place.drop.appending("gigs").appending("live set.mov")))
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test func `every log line is a JSON object with time, level, event and the fields of its event`() async throws {
+        try await withSpiral { place, _ in
+            let agent = try await place.run()
+            try place.put("a.bin", bytes(6 << 20))
+            try await agent.line("job.finished")
+            #expect(try await agent.stop() == .code(0))
+            let text = agent.errors.split(separator: "\n")
+            #expect(text.filter { (try? LogLine($0)) == nil } == [])
+            let time = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/
+            for line in agent.log {
+                #expect(line["ts"]?.wholeMatch(of: time) != nil, "\(line)")
+                #expect(["debug", "info", "warning", "error"].contains(line["level"]), "\(line)")
+                #expect(!line.event.isEmpty)
+                if ["job.started", "job.delivered", "transfer.progress"].contains(line.event) {
+                    #expect(line.number("job") != nil && line.isAbout("a.bin"), "\(line)")
+                    #expect(line["destination"] == "store" && line["route"] == "all", "\(line)")
+                }
+            }
+            let events = agent.log.map(\.event)
+            let story = [
+                "agent.started", "watch.added", "job.admitted", "job.started", "job.delivered", "job.finished",
+                "agent.stopping",
+            ]
+            #expect(story.allSatisfy(events.contains), "\(events)")
+            let delivered = try #require(agent.lines("job.delivered").first)
+            #expect(delivered.number("size") == 6 << 20)
+            #expect(delivered.number("duration_ms") != nil)
+        }
+    }
+
+    @Test func `SIGTERM lets a running part end, and the next start sends only the rest`() async throws {
+        try await withSpiral("parallel_parts: 1") { place, sandbox in
+            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 12 << 20), at: .part, times: nil))
+            let agent = try await place.run()
+            let content = bytes(22 << 20)
+            try place.put("slow.bin", content)
+            try await agent.wait("the second part") { sandbox.traffic.counts[.part] ?? 0 >= 2 }
+            #expect(try await agent.stop() == .code(0))
+            #expect(sandbox.objects().isEmpty)
+            #expect(sandbox.traffic.counts[.part] == 2)
+            sandbox.faults.clear()
+            let next = try await place.run()
+            try await next.line("job.finished")
+            #expect(sandbox.traffic.counts[.part] == 5)
+            #expect(sandbox.traffic.counts[.create] == 1)
+            #expect(try place.content(#require(sandbox.objects().first).path) == content)
+            #expect(try await next.stop() == .code(0))
+        }
+    }
+
+    @Test func `a second signal ends a stalled transfer at once with 130`() async throws {
+        try await withSpiral { place, sandbox in
+            sandbox.faults.add(Fault(.stall, at: .part, times: nil))
+            let agent = try await place.run()
+            try place.put("stalled.bin", bytes(6 << 20))
+            try await agent.wait("a stalled part") { sandbox.traffic.counts[.part] ?? 0 >= 1 }
+            agent.signal(SIGINT)
+            try await agent.line("agent.stopping")
+            agent.signal(SIGINT)
+            #expect(try await agent.ending(within: .seconds(5)) == .code(130))
+        }
+    }
+
+    @Test func `parts that outlast shutdown_timeout are given up, and the agent still ends with 0`() async throws {
+        try await withSpiral { place, sandbox in
+            try place.configure(replacing: "shutdown_timeout: 20s", with: "shutdown_timeout: 200ms")
+            sandbox.faults.add(Fault(.stall, at: .part, times: nil))
+            let agent = try await place.run()
+            try place.put("stalled.bin", bytes(6 << 20))
+            try await agent.wait("a stalled part") { sandbox.traffic.counts[.part] ?? 0 >= 1 }
+            agent.signal(SIGTERM)
+            #expect(try await agent.ending(within: .seconds(5)) == .code(0))
+            sandbox.faults.clear()
+            let next = try await place.run()
+            try await next.line("job.finished")
+            #expect(sandbox.objects().map(\.key) == ["stalled.bin"])
+            #expect(sandbox.openUploads().isEmpty)
+        }
+    }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// What scripts see: exit codes, and a sentence about what to do.
+@Suite(.serialized) struct ExitCodeTests {
+    @Test func `a wrong configuration is 78, with file, line, column and a caret under the place`() async throws {
+        let place = try Place()
+        let text = ConfigText().text.replacing("settle: 0s", with: "setle: 0s")
+        try place.configure(text: text)
+        let line =
+            try #require(
+                text.split(separator: "\n", omittingEmptySubsequences: false).firstIndex { $0.contains("setle") }) + 1
+        let run = try await place.inlet("run")
+        #expect(run.ending == .code(78))
+        #expect(run.errors.contains("\(place.configuration.string):\(line):5: unknown key 'setle'"), "\(run.errors)")
+        #expect(run.errors.contains("did you mean 'settle'?"))
+        let shown = run.errors.split(separator: "\n")
+        let caret = try #require(shown.firstIndex { $0.contains("^") && $0.allSatisfy { " ^".contains($0) } })
+        let column = shown[caret].prefix { $0 == " " }.count
+        #expect(shown[caret - 1].dropFirst(column).hasPrefix("setle"))
+    }
+
+    @Test func `every command refuses a wrong configuration the same way`() async throws {
+        let place = try Place()
+        try place.configure(text: "watch: [\n")
+        for command in ["run", "check", "status", "receipts", "pause", "resume"] {
+            let result = try await place.inlet(command)
+            #expect(result.ending == .code(78), "\(command): \(result.errors)")
+            #expect(result.output.isEmpty)
+        }
+    }
+
+    @Test func `no configuration is 78 and names the places that were searched`() async throws {
+        let folder = try TemporaryDirectory()
+        let process = try InletProcess(["run"], in: folder.path)
+        #expect(try await process.ending() == .code(78))
+        #expect(process.errors.contains("--config FILE"))
+        #expect(process.errors.contains(folder.path.appending(".config").appending("inlet").string))
+        let named = try InletProcess(["run", "--config", "absent.yaml"], in: folder.path)
+        #expect(try await named.ending() == .code(78))
+        #expect(named.errors.contains("absent.yaml"))
+    }
+
+    @Test func `a configuration with nothing to watch is 78`() async throws {
+        let place = try Place()
+        try place.configure(text: "state_dir: state\n")
+        let result = try await place.inlet("run")
+        #expect(result.ending == .code(78))
+        #expect(result.errors.contains("no watch"))
+    }
+
+    @Test func `wrong usage is 64`() async throws {
+        let folder = try TemporaryDirectory()
+        for arguments in [
+            ["bogus"], ["run", "--bogus"], ["send"], ["queue", "show"], ["queue", "clear"], ["queue", "retry"],
+        ] {
+            let process = try InletProcess(arguments, in: folder.path)
+            #expect(try await process.ending() == .code(64), "\(arguments): \(process.errors)")
+            #expect(!process.errors.isEmpty)
+        }
+    }
+
+    @Test func `a second agent on the same state_dir is 75 and leaves the first alone`() async throws {
+        let place = try Place()
+        let first = try await place.run()
+        let second = try await place.inlet("run")
+        #expect(second.ending == .code(75))
+        #expect(second.errors.contains("another inlet is running"))
+        try place.put("still works.txt", bytes(10))
+        try await first.line("job.finished")
+        #expect(try await first.stop() == .code(0))
+        #expect(try await place.inlet("status").ending == .code(0))
+    }
+
+    @Test func `a check with an unreachable destination is 69, with a missing folder 1, and 0 when all is fine`()
+        async throws
+    {
+        try await withSpiral { place, _ in
+            let fine = try await place.inlet("check")
+            #expect(fine.ending == .code(0), "\(fine.output)")
+            #expect(fine.output.contains("writer check"))
+            try FileManager.default.removeItem(atPath: place.drop.string)
+            let warned = try await place.inlet("check")
+            #expect(warned.ending == .code(1), "\(warned.output)")
+            #expect(warned.output.contains("not there yet"))
+            try place.configure(.spiral(try FreePort.any()))
+            let down = try await place.inlet("check")
+            #expect(down.ending == .code(69), "\(down.output)")
+            #expect(down.output.contains("destination store"))
+        }
+    }
+
+    @Test func `a check with a wrong key says so and is 69`() async throws {
+        try await withSpiral { place, _ in
+            try place.configure(replacing: ConfigText.apiKey, with: "another-key-5512")
+            let result = try await place.inlet("check")
+            #expect(result.ending == .code(69), "\(result.output)")
+            #expect(!(result.output + result.errors).contains("another-key-5512"))
+        }
+    }
+
+    @Test func `check --upload stores a test object and says how it was verified`() async throws {
+        try await withSpiral { place, sandbox in
+            let result = try await place.inlet("check", "--upload")
+            #expect(result.ending == .code(0), "\(result.output)")
+            #expect(result.output.contains("stored a test object, verified by"))
+            #expect(sandbox.objects().map(\.key).allSatisfy { $0.hasPrefix("inlet-check/") })
+            #expect(sandbox.objects().count == 1)
+            #expect(sandbox.openUploads().isEmpty)
+        }
+        let place = try Place()
+        let result = try await place.inlet("check", "--upload")
+        #expect(result.ending == .code(0), "\(result.output)")
+        #expect(result.output.contains("was removed"))
+    }
+
+    @Test func `sending a refused file is 1`() async throws {
+        var config = ConfigText()
+        config.route.append("validate: { extensions: [txt] }")
+        let place = try Place(config)
+        let file = try place.folder.write(bytes(10), to: "program.exe")
+        let result = try await place.inlet("send", file.string)
+        #expect(result.ending == .code(1))
+        #expect(result.errors.contains("extension 'exe' is not allowed"))
+        let absent = try await place.inlet("send", "absent.txt")
+        #expect(absent.ending == .code(1))
+        #expect(absent.errors.contains("not there"))
+    }
+
+    @Test func `the help of every command has an example`() async throws {
+        let folder = try TemporaryDirectory()
+        let commands = [
+            "run", "check", "route", "send", "status", "queue", "receipts", "pause", "resume", "demo", "config",
+            "config show", "config schema", "queue list", "queue show", "queue retry", "queue cancel", "queue forget",
+            "queue clear",
+        ]
+        for command in commands {
+            let process = try InletProcess(command.split(separator: " ").map(String.init) + ["--help"], in: folder.path)
+            #expect(try await process.ending() == .code(0))
+            #expect(process.output.contains("Example"), "inlet \(command)")
+            #expect(process.output.contains("inlet \(command)"), "inlet \(command)")
+        }
+    }
+}
+
+/// Ports that nobody listens on just now.
+enum FreePort {
+    static func any() throws -> Int {
+        let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        defer { close(number) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let code = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(number, address, length) == 0 ? getsockname(number, address, &length) : -1
+            }
+        }
+        guard code == 0 else { throw Errno(rawValue: errno) }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}

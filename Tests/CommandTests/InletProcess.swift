@@ -1,0 +1,155 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+
+/// The built `inlet`, run as a user would: a process with its own environment, whose output goes to files. It is killed
+/// when the last reference goes.
+final class InletProcess: Sendable {
+    enum Ending: Sendable, Equatable {
+        case code(Int32)
+        case signal(Int32)
+    }
+
+    /// What went wrong, with the end of what the process wrote.
+    struct Unexpected: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let process: Process
+    private let outputFile: FilePath
+    private let errorFile: FilePath
+    private let what: String
+
+    /// Starts `inlet` with `arguments`.
+    ///
+    /// - Parameters:
+    ///   - folder: where its output is kept; also its HOME and its working directory.
+    ///   - launcher: a program and arguments that run it, for example `setpriv …`.
+    init(
+        _ arguments: [String], in folder: FilePath, environment: [String: String] = [:], launcher: [String] = []
+    ) throws {
+        let id = String(UInt32.random(in: .min ... .max), radix: 36)
+        outputFile = folder.appending("\(id).out")
+        errorFile = folder.appending("\(id).err")
+        what = "inlet " + arguments.joined(separator: " ")
+        let command = launcher + [try BuiltBinary.path().string] + arguments
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: command[0])
+        process.arguments = Array(command.dropFirst())
+        process.currentDirectoryURL = URL(fileURLWithPath: folder.string)
+        process.environment = [
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": folder.string, "TZ": "UTC",
+            "XDG_STATE_HOME": folder.appending("xdg").string,
+        ].merging(environment) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = try Self.create(outputFile)
+        process.standardError = try Self.create(errorFile)
+        try process.run()
+    }
+
+    private static func create(_ path: FilePath) throws -> FileHandle {
+        try Data().write(to: URL(fileURLWithPath: path.string))
+        return try FileHandle(forWritingTo: URL(fileURLWithPath: path.string))
+    }
+
+    deinit {
+        guard process.isRunning else { return }
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    var id: Int32 { process.processIdentifier }
+    var output: String { Self.text(outputFile) }
+    var errors: String { Self.text(errorFile) }
+    var isRunning: Bool { process.isRunning }
+
+    private static func text(_ path: FilePath) -> String {
+        (try? Data(contentsOf: URL(fileURLWithPath: path.string))).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    /// The log so far; lines that are no JSON objects (warnings of the configuration) are left out.
+    var log: [LogLine] {
+        errors.split(separator: "\n").filter { $0.hasPrefix("{") }.compactMap { try? LogLine($0) }
+    }
+
+    /// Log lines of `event` that meet `condition`.
+    func lines(_ event: String, where condition: (LogLine) -> Bool = { _ in true }) -> [LogLine] {
+        log.filter { $0.event == event && condition($0) }
+    }
+
+    /// Waits for the `number`th line of `event` that meets `condition`; fails at once when the process ends before.
+    @discardableResult
+    func line(
+        _ event: String, number: Int = 1, within bound: Duration = .seconds(30),
+        where condition: (LogLine) -> Bool = { _ in true }
+    ) async throws -> LogLine {
+        var found: LogLine?
+        try await wait("line \(number) of \(event)", within: bound) {
+            let wasRunning = isRunning
+            let lines = lines(event, where: condition)
+            found = lines.count >= number ? lines[number - 1] : nil
+            if found == nil, !wasRunning { throw unexpected("ended without line \(number) of \(event)") }
+            return found != nil
+        }
+        guard let found else { throw unexpected("has no line \(number) of \(event)") }
+        return found
+    }
+
+    /// Waits until `condition` holds, and says what the process wrote when it does not in time.
+    func wait(_ what: String, within bound: Duration = .seconds(30), _ condition: () async throws -> Bool) async throws
+    {
+        do {
+            try await eventually(what, within: bound, condition)
+        } catch let error as NotInTime {
+            throw unexpected("\(error)")
+        }
+    }
+
+    func signal(_ number: Int32) { Foundation.kill(process.processIdentifier, number) }
+
+    /// Waits for its end.
+    func ending(within bound: Duration = .seconds(30)) async throws -> Ending {
+        try await wait("the end of \(what)", within: bound) { !process.isRunning }
+        return process.terminationReason == .exit
+            ? .code(process.terminationStatus) : .signal(process.terminationStatus)
+    }
+
+    /// SIGTERM, and the end that it brings.
+    @discardableResult
+    func stop() async throws -> Ending {
+        signal(SIGTERM)
+        return try await ending()
+    }
+
+    /// SIGKILL, as a power cut would.
+    func kill() async throws {
+        signal(SIGKILL)
+        _ = try await ending()
+    }
+
+    func unexpected(_ text: String) -> Unexpected {
+        Unexpected(description: "\(what): \(text)\n\(output.suffix(1000))\n\(errors.suffix(4000))")
+    }
+}
+
+/// Where the build put the binary: beside the test bundle, whatever the build folder is called.
+enum BuiltBinary {
+    static func path() throws -> FilePath {
+        let named = ProcessInfo.processInfo.environment["INLET_BINARY"].map { FilePath($0) }
+        let bundles =
+            ([try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")].compactMap(\.self)
+            + CommandLine.arguments).filter { $0.contains("/") }
+        let beside = bundles.map { FilePath($0).removingLastComponent().appending("inlet") }
+        let built = Repository.root.appending(".build").appending("debug").appending("inlet")
+        let candidates = [named].compactMap(\.self) + beside + [built]
+        guard let found = candidates.first(where: { FileManager.default.isExecutableFile(atPath: $0.string) }) else {
+            throw InletProcess.Unexpected(description: "no inlet binary in \(candidates.map(\.string))")
+        }
+        return found
+    }
+}
+
+/// The sources that these tests were built from.
+enum Repository {
+    static let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
+}

@@ -1,0 +1,98 @@
+import Foundation
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// SIGKILL at any moment, again and again, while files keep coming.
+@Suite(.serialized) struct KillCycleTests {
+    static let cycles = 15
+    static let sizes = [0, 1, 700, 40_000, 2 << 20, (5 << 20) + 1, 11 << 20]
+
+    @Test(arguments: [UInt64(20_261_121)])
+    func `fifteen kills at random moments lose nothing and send nothing twice`(_ seed: UInt64) async throws {
+        try await withSpiral(route: "on_success: archive") { place, sandbox in
+            var random = SeededGenerator(seed: seed)
+            var expected: [FilePath: Data] = [:]
+            for cycle in 0..<Self.cycles {
+                let agent = try place.start("run")
+                for number in 0..<Int.random(in: 1...4, using: &random) {
+                    let name = FilePath("day\(cycle % 3)/\(cycle)-\(number).bin")
+                    let content = bytes(Self.sizes.randomElement(using: &random) ?? 0, seed: random.next())
+                    try place.put(name, content)
+                    expected[name] = content
+                }
+                // The moment itself is what is random here; nothing is waited for.
+                try await Task.sleep(for: .milliseconds(Int.random(in: 40...350, using: &random)))
+                try await agent.kill()
+            }
+            let last = try await place.run()
+            try await last.wait("the end of every file") {
+                let receipts = try await place.inlet("receipts", "--limit", "1000").objects()
+                return receipts.count >= expected.count
+            }
+            #expect(try await last.stop() == .code(0))
+            try await check(expected, place, sandbox)
+        }
+    }
+
+    private func check(_ expected: [FilePath: Data], _ place: Place, _ sandbox: SpiralSandbox) async throws {
+        let objects = Dictionary(sandbox.objects().map { ($0.key, $0) }, uniquingKeysWith: { $1 })
+        #expect(Set(objects.keys) == Set(expected.keys.map(\.string)))
+        #expect(try uploadsWithParts(place, sandbox) == [])
+        let aftermath = Aftermath(place, sandbox)
+        for (name, content) in expected {
+            let object = try #require(objects[name.string])
+            #expect(try place.content(object.path) == content)
+            try aftermath.checkSource(name, content, "archive")
+        }
+        let receipts = try await place.inlet("receipts", "--limit", "1000").objects()
+        #expect(receipts.filter { $0["state"] as? String != "delivered" }.map(\.description) == [])
+        #expect(receipts.count == expected.count)
+        #expect(Set(receipts.compactMap { $0["path"] as? String }).count == expected.count)
+        let balance = try await place.balance()
+        #expect(balance["delivered"] == expected.count)
+        #expect(balance["pending"] == 0)
+    }
+
+    /// Uploads that nobody will end. One without a part may be left over: the process died before it learned its id.
+    private func uploadsWithParts(_ place: Place, _ sandbox: SpiralSandbox) throws -> [String] {
+        let uploads = place.folder.path.appending("store").appending("uploads")
+        return try sandbox.openUploads().filter { id in
+            try FileManager.default.contentsOfDirectory(atPath: uploads.appending(id).string)
+                .contains { $0.hasPrefix("part-") }
+        }
+    }
+
+    @Test func `the upload of a file that was cancelled while the agent was dead is aborted at the next start`()
+        async throws
+    {
+        try await withSpiral("parallel_parts: 1") { place, sandbox in
+            try place.put("unwanted.bin", bytes(11 << 20))
+            let agent = try place.start("run", environment: ["INLET_FAILPOINT": "partUploaded"])
+            #expect(try await agent.ending() == .signal(SIGKILL))
+            #expect(sandbox.openUploads().count == 1)
+            #expect(try await place.inlet("queue", "cancel", "1").ending == .code(0))
+            let next = try await place.run()
+            try await next.line("transfer.aborted")
+            #expect(sandbox.openUploads().isEmpty)
+            #expect(sandbox.objects().isEmpty)
+            #expect(try await next.stop() == .code(0))
+            #expect(try await place.balance()["cancelled"] == 1)
+            #expect(place.exists(place.drop.appending("unwanted.bin")))
+        }
+    }
+
+    @Test func `cancelling a running upload takes effect at once and aborts it`() async throws {
+        try await withSpiral { place, sandbox in
+            sandbox.faults.add(Fault(.stall, at: .part, times: nil))
+            let agent = try await place.run()
+            try place.put("unwanted.bin", bytes(11 << 20))
+            try await agent.wait("a stalled part") { sandbox.traffic.counts[.part] ?? 0 >= 1 }
+            #expect(try await place.inlet("queue", "cancel", "1").ending == .code(0))
+            try await agent.line("job.finished", within: .seconds(5)) { $0["state"] == "cancelled" }
+            try await agent.wait("the abort", within: .seconds(5)) { sandbox.openUploads().isEmpty }
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+}

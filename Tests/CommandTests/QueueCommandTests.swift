@@ -1,0 +1,148 @@
+import Foundation
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The queue seen and changed from outside: the same whether an agent runs or not.
+@Suite(.serialized) struct QueueCommandTests {
+    /// Three files: one delivered, one failed, one rejected.
+    private func withQueue(
+        running: Bool, _ body: @Sendable @escaping (Place, SpiralSandbox, InletProcess?) async throws -> Void
+    ) async throws {
+        try await withSpiral(route: "validate: { max_size: 9MiB }") { place, sandbox in
+            let agent = try await place.run()
+            try place.put("good.bin", bytes(1000))
+            try await agent.line("job.finished") { $0.isAbout("good.bin") }
+            sandbox.faults.add(Fault(.garbage, at: .create, times: nil))
+            try place.put("bad.bin", bytes(6 << 20))
+            try place.put("huge.bin", bytes(10 << 20))
+            try await agent.line("job.finished", number: 2) { !$0.isAbout("good.bin") }
+            sandbox.faults.clear()
+            if !running { #expect(try await agent.stop() == .code(0)) }
+            try await body(place, sandbox, running ? agent : nil)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `status balances: what was seen is the sum of all states`(_ running: Bool) async throws {
+        try await withQueue(running: running) { place, _, _ in
+            let status = try await place.inlet("status", "--json").object()
+            let files = try #require(status["files"] as? [String: Int])
+            #expect(status["running"] as? Bool == running)
+            #expect(status["seen"] as? Int == files.values.reduce(status["ignored"] as? Int ?? -1, +))
+            #expect(files["delivered"] == 1 && files["failed"] == 1 && files["rejected"] == 1 && files["pending"] == 0)
+            let text = try await place.inlet("status").output
+            #expect(text.contains(running ? "is running since" : "is not running"), "\(text)")
+            #expect(text.contains(/failed +1/) && text.contains(/Seen +3/), "\(text)")
+            #expect(text.contains("inlet queue list --state failed"))
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `queue list and show tell each file's story, as text and as JSON`(_ running: Bool) async throws {
+        try await withQueue(running: running) { place, _, _ in
+            let all = try await place.inlet("queue", "list", "--json").objects()
+            #expect(all.count == 3)
+            let failed = try await place.inlet("queue", "list", "--state", "failed", "--json").objects()
+            #expect(failed.compactMap { $0["path"] as? String } == [place.drop.appending("bad.bin").string])
+            let id = try #require(failed.first?["job"] as? Int)
+            let story = try await place.inlet("queue", "show", String(id))
+            #expect(story.ending == .code(0))
+            #expect(story.output.contains("store: failed, attempts 3"), "\(story.output)")
+            let object = try await place.inlet("queue", "show", String(id), "--json").object()
+            #expect(object["state"] as? String == "failed")
+            let missing = try await place.inlet("queue", "show", "999")
+            #expect(missing.ending == .code(1) && missing.errors.contains("no job 999"))
+            let none = try await place.inlet("queue", "list", "--state", "expired")
+            #expect(none.output.contains("No file is expired"))
+            #expect(try await place.inlet("queue", "list", "--state", "bogus").ending == .code(64))
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a retried file is delivered, and a delivered one has nothing to retry`(_ running: Bool) async throws {
+        try await withQueue(running: running) { place, sandbox, agent in
+            let retried = try await place.inlet("queue", "retry", "--all-failed")
+            #expect(retried.ending == .code(0), "\(retried.errors)")
+            let agent = try await Self.some(agent, place)
+            try await agent.line("job.finished") { $0.isAbout("bad.bin") && $0["state"] == "delivered" }
+            #expect(sandbox.objects().map(\.key) == ["bad.bin", "good.bin"])
+            let again = try await place.inlet("queue", "retry", "1")
+            #expect(again.ending == .code(1) && again.errors.contains("nothing to send again"))
+        }
+    }
+
+    private static func some(_ agent: InletProcess?, _ place: Place) async throws -> InletProcess {
+        if let agent { return agent }
+        return try await place.run()
+    }
+
+    @Test(arguments: [true, false])
+    func `a forgotten file leaves the journal and stays on the disk`(_ running: Bool) async throws {
+        try await withQueue(running: running) { place, _, _ in
+            #expect(try await place.inlet("queue", "forget", "1").ending == .code(0))
+            #expect(try await place.inlet("queue", "show", "1").ending == .code(1))
+            #expect(place.exists(place.drop.appending("good.bin")))
+            let status = try await place.inlet("status", "--json").object()
+            let files = try #require(status["files"] as? [String: Int])
+            #expect(status["seen"] as? Int == files.values.reduce(status["ignored"] as? Int ?? -1, +))
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `what waits is cancelled by number, or all of it by clear`(_ running: Bool) async throws {
+        let place = try Place(.spiral(try FreePort.any()))
+        let agent = try await place.run()
+        for name in ["a", "b", "c"] { try place.put(FilePath(name), bytes(10)) }
+        try await agent.line("job.admitted", number: 3)
+        try await agent.line("destination.down")
+        if !running { try await agent.stop() }
+        #expect(try await place.inlet("queue", "forget", "1").ending == .code(1))
+        #expect(try await place.inlet("queue", "cancel", "1").ending == .code(0))
+        #expect(try await place.inlet("queue", "cancel", "1").errors.contains("has ended already"))
+        #expect(try await place.inlet("queue", "clear", "--yes").output.contains("2 files cancelled"))
+        #expect(try await place.balance()["cancelled"] == 3)
+        #expect(place.exists(place.drop.appending("a")))
+    }
+
+    @Test(arguments: [true, false])
+    func `receipts are JSON lines, newest first, one for each finished file`(_ running: Bool) async throws {
+        try await withQueue(running: running) { place, _, _ in
+            let receipts = try await place.inlet("receipts").objects()
+            #expect(receipts.count == 3)
+            #expect(receipts.last?["state"] as? String == "delivered")
+            let deliveries = try #require(receipts.last?["deliveries"] as? [[String: Any]])
+            #expect(deliveries.first?["key"] as? String == "good.bin")
+            #expect((deliveries.first?["digest"] as? String)?.isEmpty == false)
+            let newest = try await place.inlet("receipts", "--limit", "1").objects()
+            #expect(newest.compactMap { $0["job"] as? Int } == [receipts.first?["job"] as? Int])
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a pause holds deliveries, survives a restart, and ends with resume`(_ running: Bool) async throws {
+        let place = try Place()
+        if running {
+            let agent = try await place.run()
+            #expect(try await place.inlet("pause", "store").output.contains("paused: store"))
+            try await agent.line("destination.paused")
+            try await agent.stop()
+        } else {
+            #expect(try await place.inlet("pause").ending == .code(0))
+        }
+        let unknown = try await place.inlet("pause", "stor")
+        #expect(unknown.ending == .code(1) && unknown.errors.contains("did you mean 'store'?"))
+        let agent = try await place.run()
+        try place.put("held.txt", bytes(10))
+        try await agent.line("job.admitted")
+        let status = try await place.inlet("status", "--json").object()
+        let destination = (status["destinations"] as? [[String: Any]])?.first
+        #expect(destination?["state"] as? String == "paused")
+        #expect(destination?["waiting"] as? Int == 1)
+        #expect(agent.lines("job.started").isEmpty)
+        #expect(try await place.inlet("resume", "store").ending == .code(0))
+        try await agent.line("job.finished")
+        #expect(try place.content(place.library.appending("held.txt")) == bytes(10))
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// `inlet send`, `inlet route` and `inlet config`.
+@Suite(.serialized) struct SendTests {
+    @Test(arguments: [true, false])
+    func `send delivers a file from anywhere and leaves it where it is`(_ running: Bool) async throws {
+        try await withSpiral(route: "on_success: delete") { place, sandbox in
+            let agent = running ? try await place.run() : nil
+            let file = try place.folder.write(bytes(6 << 20), to: "elsewhere/film.mov")
+            let sent = try await place.inlet("send", file.string)
+            #expect(sent.ending == .code(0), "\(sent.errors)")
+            #expect(sent.output.contains("film.mov"))
+            let object = try #require(sandbox.objects().first)
+            #expect(try place.content(object.path) == bytes(6 << 20))
+            #expect(place.exists(file))
+            #expect((agent?.lines("job.finished").count ?? 1) == 1)
+            let again = try await place.inlet("send", file.string)
+            #expect(again.ending == .code(0))
+            #expect(sandbox.objects().map(\.versions) == [1])
+            #expect(sandbox.traffic.counts[.create] == 1)
+        }
+    }
+
+    @Test func `a send that was killed goes on where it stopped`() async throws {
+        try await withSpiral("parallel_parts: 1") { place, sandbox in
+            let content = bytes(16 << 20)
+            let file = try place.folder.write(content, to: "film.mov")
+            let killed = try place.start("send", file.string, environment: ["INLET_FAILPOINT": "partUploaded:2"])
+            #expect(try await killed.ending() == .signal(SIGKILL))
+            #expect(sandbox.traffic.counts[.part] == 2)
+            let sent = try await place.inlet("send", file.string)
+            #expect(sent.ending == .code(0), "\(sent.errors)")
+            #expect(sandbox.traffic.counts[.part] == 4)
+            #expect(sandbox.traffic.counts[.create] == 1)
+            #expect(try place.content(#require(sandbox.objects().first).path) == content)
+        }
+    }
+
+    @Test func `send names a destination, and an unreachable one is 69`() async throws {
+        let place = try Place(.spiral(try FreePort.any()))
+        let file = try place.folder.write(bytes(10), to: "a.txt")
+        let down = try await place.inlet("send", "--to", "store", file.string)
+        #expect(down.ending == .code(69), "\(down.output) \(down.errors)")
+        let unknown = try await place.inlet("send", "--to", "stor", file.string)
+        #expect(unknown.ending == .code(1))
+        #expect(unknown.errors.contains("did you mean 'store'?"))
+    }
+
+    @Test func `route says which route takes a file, why not, and under which key`() async throws {
+        var config = ConfigText()
+        config.route += ["match: { extensions: [txt] }", "validate: { max_size: 100 }"]
+        let place = try Place(config)
+        try place.put("notes/fits.txt", bytes(10))
+        try place.put("notes/large.txt", bytes(101))
+        let fits = try await place.inlet("route", place.drop.appending("notes").appending("fits.txt").string)
+        #expect(fits.ending == .code(0))
+        #expect(fits.output.contains("route all takes it") && fits.output.contains("notes/fits.txt"))
+        let large = try await place.inlet("route", place.drop.appending("notes").appending("large.txt").string)
+        #expect(large.ending == .code(1))
+        #expect(large.output.contains("rejected: 101 bytes is over the limit"), "\(large.output)")
+        let image = try await place.inlet("route", place.drop.appending("x.png").string)
+        #expect(image.ending == .code(1))
+        #expect(image.output.contains("no route takes it") && image.output.contains("taken as an empty file"))
+        let ignored = try await place.inlet("route", place.drop.appending(".DS_Store").string)
+        #expect(ignored.output.contains("ignored"))
+        let outside = try await place.inlet("route", "/elsewhere/a.txt")
+        #expect(outside.output.contains("not below any watched folder"))
+        #expect(try await place.inlet("queue", "list").output.contains("The queue is empty"))
+    }
+
+    @Test func `config show fills in defaults and hides secrets`() async throws {
+        let place = try Place(.spiral(1))
+        let shown = try await place.inlet("config", "show")
+        #expect(shown.ending == .code(0))
+        #expect(shown.output.contains("***") && !shown.output.contains(ConfigText.apiKey))
+        #expect(shown.output.contains("parallel_parts: 4") && shown.output.contains("rescan:"))
+        try place.configure(
+            text: shown.output.replacing("\"***\"", with: "some-key").replacing("***", with: "some-key"))
+        let again = try await place.inlet("config", "show")
+        #expect(again.ending == .code(0), "what show prints is a configuration: \(again.errors)")
+        #expect(again.output == shown.output)
+    }
+
+    @Test func `config schema prints the schema that the repository holds`() async throws {
+        let place = try Place()
+        let process = try InletProcess(["config", "schema"], in: place.folder.path)
+        #expect(try await process.ending() == .code(0))
+        let kept = try place.content(Repository.root.appending("config").appending("inlet.schema.json"))
+        #expect(process.output == String(decoding: kept, as: UTF8.self))
+    }
+
+    @Test func `the demo ends well twice in a row in the same folder`() async throws {
+        let folder = try TemporaryDirectory()
+        for _ in 1...2 {
+            let demo = try InletProcess(
+                ["demo", "--once", "--dir", folder.path.appending("demo").string], in: folder.path)
+            #expect(try await demo.ending(within: .seconds(60)) == .code(0), "\(demo.output) \(demo.errors)")
+            #expect(demo.output.contains("all equal"))
+        }
+    }
+}

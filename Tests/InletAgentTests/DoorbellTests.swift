@@ -1,0 +1,103 @@
+import InletTestSupport
+import Testing
+
+@testable import InletAgent
+
+@Suite struct DoorbellTests {
+    @Test func `a ring while nobody waits is kept, once`() async {
+        let bell = Doorbell()
+        bell.ring()
+        bell.ring()
+        await bell.wait(until: nil)
+        let start = ContinuousClock.now
+        await bell.wait(until: start.advanced(by: .milliseconds(30)))
+        #expect(start.duration(to: .now) >= .milliseconds(30))
+    }
+
+    @Test func `a bell of several loops keeps a ring for each`() async {
+        let bell = Doorbell(loops: 3)
+        bell.ringAll()
+        for _ in 0..<3 { await bell.wait(until: nil) }
+        let start = ContinuousClock.now
+        await bell.wait(until: start.advanced(by: .milliseconds(30)))
+        #expect(start.duration(to: .now) >= .milliseconds(30))
+    }
+
+    @Test func `one ring wakes one of those that wait`() async throws {
+        let bell = Doorbell(loops: 2)
+        let woken = Count()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    await bell.wait(until: nil)
+                    woken.add()
+                }
+            }
+            bell.ring()
+            try await eventually("one is awake") { woken.value == 1 }
+            bell.ring()
+            try await group.waitForAll()
+        }
+        #expect(woken.value == 2)
+    }
+
+    @Test func `a cancelled task does not wait, and takes no ring from others`() async {
+        let bell = Doorbell(loops: 2)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await bell.wait(until: nil) }
+            group.cancelAll()
+        }
+        bell.ring()
+        await bell.wait(until: nil)
+    }
+
+    @Test func `a deadline in the past returns at once`() async {
+        await Doorbell().wait(until: .now.advanced(by: .seconds(-1)))
+    }
+
+    @Test(arguments: [1, 7, 42] as [UInt64])
+    func `work that is announced is never slept through`(_ seed: UInt64) async throws {
+        let bell = Doorbell(loops: 8)
+        let waiting = Count()
+        let done = Count()
+        let total = 4000
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<8 {
+                group.addTask {
+                    var random = SeededGenerator(seed: seed &+ UInt64(number))
+                    while done.value < total {
+                        if waiting.take() {
+                            if done.add() == total { bell.ringAll() }
+                        } else if Int.random(in: 0..<8, using: &random) == 0 {
+                            await bell.wait(until: .now.advanced(by: .seconds(60)))
+                        } else {
+                            await bell.wait(until: nil)
+                        }
+                    }
+                    // Passed on, so that every loop sees the end.
+                    bell.ring()
+                }
+            }
+            group.addTask {
+                var random = SeededGenerator(seed: seed)
+                for _ in 0..<total {
+                    waiting.add()
+                    bell.ring()
+                    if Int.random(in: 0..<4, using: &random) == 0 { await Task.yield() }
+                }
+            }
+        }
+        #expect(done.value == total)
+    }
+
+    @Test func `a stop flag is seen by who waits, and by who comes later`() async {
+        let flag = StopFlag()
+        #expect(!flag.isSet)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await flag.wait() }
+            flag.set()
+        }
+        #expect(flag.isSet)
+        await flag.wait()
+    }
+}

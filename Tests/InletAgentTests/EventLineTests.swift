@@ -1,0 +1,135 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+@Suite struct EventLineTests {
+    private static let hostile = "a\n\u{1B}[2J\"\\\u{202E}\u{7F}"
+    private static let path = FilePath(bytes: Array("/in/".utf8) + [0xFF, 0x0A, 0x22, 0x5C, 0x1B])
+    private static let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: path, route: "r", destination: "d")
+    private static let error = DeliveryError(.giveUp, .badRequest, hostile)
+    private static let proof = Proof(key: hostile, size: 9, method: .size, url: hostile)
+
+    /// Every event under the name that users' log filters rely on.
+    private static let events: [(AgentEvent, String)] = [
+        (.agentStarted(version: "1", configuration: "c"), "agent.started"),
+        (.agentReady(roots: 1, destinations: 2), "agent.ready"),
+        (.agentStopping, "agent.stopping"),
+        (.watchAdded(root: path, directories: 3, writerCheck: "on"), "watch.added"),
+        (.watchLost(root: path, reason: hostile), "watch.lost"),
+        (.watchOverflow(root: path), "watch.overflow"),
+        (.watchLimit(root: path, reason: hostile), "watch.limit"),
+        (.fileSettling(path: path, busy: true), "file.settling"),
+        (.fileIgnored(path: path, reason: hostile), "file.ignored"),
+        (.fileRejected(job: 1, path: path, route: "r", reason: hostile), "file.rejected"),
+        (.fileTrouble(path: path, reason: hostile), "file.trouble"),
+        (.journalFull(reason: "full"), "journal.full"),
+        (.journalFree, "journal.free"),
+        (.jobAdmitted(job: 1, path: path, route: "r", size: 9, deliveries: ["d", "e"]), "job.admitted"),
+        (.jobKnown(job: 1, path: path), "job.known"),
+        (.jobStarted(ref, key: hostile, attempt: 1, size: 9), "job.started"),
+        (.transferProgress(ref, sent: 1, size: 9), "transfer.progress"),
+        (.jobCheckpoint(ref, notes: [hostile]), "job.checkpoint"),
+        (.jobRetry(ref, error, attempt: 1, wait: .seconds(1)), "job.retry"),
+        (.jobWaiting(ref, until: WallTime(milliseconds: 0)), "job.waiting"),
+        (.jobDelivered(ref, proof, duration: .milliseconds(1500)), "job.delivered"),
+        (.jobFailed(ref, state: .failed, error), "job.failed"),
+        (.jobFinished(job: 1, path: path, state: .delivered, disposition: hostile), "job.finished"),
+        (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered"),
+        (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),
+        (.uploadAborted(ref), "transfer.aborted"),
+        (.queueWarning(waiting: 30, limit: 20), "queue.warning"),
+        (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),
+        (.destinationUp(destination: "d"), "destination.up"),
+        (.destinationPaused(destination: "d", by: "user 0"), "destination.paused"),
+        (.destinationResumed(destination: "d", by: "user 0"), "destination.resumed"),
+    ]
+
+    @Test func `every event has its own stable name`() {
+        for (event, name) in Self.events { #expect(event.line.name == name) }
+        #expect(Set(Self.events.map(\.1)).count == Self.events.count)
+    }
+
+    @Test func `no field holds anything that a terminal would act on`() {
+        for (event, name) in Self.events {
+            for case (let field, .text(let text)) in event.line.fields {
+                #expect(
+                    !text.unicodeScalars.contains { $0.value < 0x20 || $0 == "\u{7F}" || $0 == "\u{202E}" },
+                    "\(name) \(field)")
+            }
+        }
+    }
+
+    @Test func `every line is one JSON object, in order, whatever names and servers say`() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path.appending("log")
+        let log = try EventLog(LogSettings(level: .debug, output: file.string, format: .json))
+        for (event, _) in Self.events { log.emit(event) }
+        let lines = try text(file).split(separator: "\n")
+        #expect(lines.count == Self.events.count)
+        for (line, (_, name)) in zip(lines, Self.events) {
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            #expect(object?["event"] as? String == name)
+            #expect((object?["ts"] as? String)?.count == "2026-01-01T00:00:00.000Z".count)
+            #expect(object?["level"] is String)
+            if let path = object?["path"] as? String { #expect(path == #"/in/\xFF\x0A"\\x1B"#) }
+        }
+    }
+
+    @Test func `numbers are numbers and lists are lists`() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path.appending("log")
+        let log = try EventLog(LogSettings(output: file.string, format: .json))
+        log.emit(.jobAdmitted(job: 7, path: "/a", route: "r", size: 1 << 40, deliveries: ["d", "e"]))
+        let line = try text(file)
+        #expect(line.contains(#""job":7,"path":"/a","route":"r","size":1099511627776,"destinations":["d","e"]}"#))
+    }
+
+    @Test func `lines below the level are not written, and listeners hear them all the same`() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path.appending("log")
+        let log = try EventLog(LogSettings(level: .warning, output: file.string, format: .text))
+        let record = EventRecord(log)
+        log.emit(.journalFree)
+        log.emit(.journalFull(reason: "no room"))
+        #expect(record.names == ["journal.free", "journal.full"])
+        let lines = try text(file).split(separator: "\n")
+        #expect(lines.count == 1)
+        #expect(lines[0].hasSuffix(#" error journal.full reason="no room""#))
+    }
+
+    @Test func `a listener that ends hears nothing more`() throws {
+        let log = try EventLog(nil)
+        let record = EventRecord(log)
+        let end = log.listen { _ in Issue.record("heard after its end") }
+        end()
+        log.emit(.journalFree)
+        #expect(record.names == ["journal.free"])
+    }
+
+    @Test(arguments: [0x00, 0x1F, 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0xFFFD, 0x1F600] as [UInt32])
+    func `any scalar survives as JSON`(_ value: UInt32) throws {
+        let scalar = try #require(Unicode.Scalar(value))
+        let quoted = JSONText.quote("a\(Character(scalar))b")
+        let list = try JSONSerialization.jsonObject(with: Data("[\(quoted)]".utf8)) as? [String]
+        #expect(list == ["a\(Character(scalar))b"])
+    }
+
+    @Test func `trouble with the journal is said once, and its end once`() throws {
+        let log = try EventLog(nil)
+        let record = EventRecord(log)
+        let health = JournalHealth(log: log)
+        health.works()
+        for _ in 0..<3 { health.fails(.full("/j")) }
+        #expect(health.isFailing)
+        for _ in 0..<3 { health.works() }
+        #expect(!health.isFailing)
+        health.fails(.failed("/j", "again"))
+        #expect(record.names == ["journal.full", "journal.free", "journal.full"])
+    }
+}

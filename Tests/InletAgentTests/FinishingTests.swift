@@ -1,0 +1,178 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite struct FinishingTests {
+    @Test func `a delivered file is kept where the route says so`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.drop("a")
+            #expect(try await stage.finished("a").file.disposition == Disposition.kept)
+            #expect(try text(file) == "content")
+        }
+    }
+
+    @Test func `an archived file keeps its relative path, and a taken name is numbered`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .archive
+        try await scene.run { stage in
+            let file = try scene.drop("gigs/2026/a.txt", "one")
+            try await stage.finished("gigs/2026/a.txt")
+            let archive = stage.root.pushing(".inlet/done/gigs/2026")
+            try scene.drop("gigs/2026/a.txt", "two")
+            try await eventually("the second is archived") { isThere(archive.appending("a_2.txt")) }
+            #expect(try text(archive.appending("a.txt")) == "one")
+            #expect(try text(archive.appending("a_2.txt")) == "two")
+            #expect(!isThere(file))
+            try await eventually("both are finished") { try await stage.journal.receipts(limit: 9).count == 2 }
+            let places = try await stage.jobs().map(\.file.disposition)
+            #expect(places[0] == "archived: \(archive.appending("a_2.txt").display)")
+        }
+    }
+
+    @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
+    func `an archive on another file system gets a copy, and only then the source goes`() async throws {
+        var scene = try Scene()
+        let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
+        try FileManager.default.createDirectory(atPath: shelf.string, withIntermediateDirectories: true)
+        defer { try? remove(shelf) }
+        scene.watch[0].archiveDirectory = shelf
+        scene.route.onSuccess = .archive
+        try await scene.run { stage in
+            let file = try scene.drop("sub/a", "far")
+            try await stage.finished("sub/a")
+            #expect(try text(shelf.pushing("sub/a")) == "far")
+            #expect(!isThere(file))
+            #expect(try names(in: shelf.appending("sub")) == ["a"])
+        }
+    }
+
+    @Test func `a delivered file is deleted where the route says so`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        try await scene.run { stage in
+            try scene.drop("sub/a")
+            #expect(try await stage.finished("sub/a").file.disposition == Disposition.deleted)
+            #expect(try names(in: stage.root.appending("sub")) == [])
+        }
+    }
+
+    @Test func `a failed file is quarantined beside the reason`() async throws {
+        var scene = try Scene()
+        scene.route.onFailure = .quarantine
+        scene.here.always(.fail(.hopeless))
+        try await scene.run { stage in
+            let file = try scene.drop("sub/a.bin")
+            try await stage.finished("sub/a.bin", .failed)
+            let place = stage.root.pushing(".inlet/failed/sub")
+            #expect(!isThere(file))
+            #expect(try text(place.appending("a.bin")) == "content")
+            let reason = try text(place.appending("a.bin.reason.json"))
+            let object = try JSONSerialization.jsonObject(with: Data(reason.utf8)) as? [String: Any]
+            #expect(object?["reason"] as? String == DeliveryError.hopeless.reason)
+            #expect(object?["code"] as? String == "bad_request")
+        }
+    }
+
+    @Test func `a rejected file is quarantined with a reason and never sent`() async throws {
+        var scene = try Scene()
+        scene.route.onFailure = .quarantine
+        scene.route.validate = Validation(maxSize: 3)
+        try await scene.run { stage in
+            try scene.drop("a")
+            let job = try await stage.finished("a", .rejected)
+            #expect(job.deliveries.isEmpty)
+            #expect(isThere(stage.root.pushing(".inlet/failed/a.reason.json")))
+            #expect(scene.here.record.orders.isEmpty)
+        }
+    }
+
+    @Test func `a failed file stays where its route does not ask for quarantine`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        scene.here.always(.fail(.hopeless))
+        try await scene.run { stage in
+            let file = try scene.drop("a")
+            try await stage.finished("a", .failed)
+            #expect(isThere(file))
+        }
+    }
+
+    @Test func `a file that is open for writing after its delivery is not deleted but superseded`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, .deliver))
+        try await scene.run { stage in
+            let file = try scene.drop("a", "first")
+            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            try await whileWriting(file) {
+                gate.open()
+                try await stage.finished("a", .superseded)
+                #expect(try text(file) == "first")
+            }
+            try await stage.finished("a", .delivered)
+            #expect(!isThere(file))
+            #expect(try names(in: stage.root) == [])
+        }
+    }
+
+    @Test func `a file that changed after its delivery is put back and delivered anew`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, .deliver))
+        try await scene.run { stage in
+            try scene.drop("a", "first")
+            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            // A new file under the old name: what the transfer has open is the first one.
+            let new = try scene.directory.write(Array("second one".utf8), to: "new")
+            try remove(stage.root.appending("a"))
+            try move(new, to: stage.root.appending("a"))
+            gate.open()
+            try await stage.finished("a", .superseded)
+            try await stage.finished("a", .delivered)
+            #expect(scene.here.record.stored == ["a": Array("first".utf8), "a_2": Array("second one".utf8)])
+        }
+    }
+
+    @Test func `an archive that cannot be written puts one file off, says so, and others go on`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .archive
+        try scene.drop(".inlet/done/blocked", "a file where a folder should be")
+        try await scene.run { stage in
+            let file = try scene.drop("blocked/a")
+            try await eventually("it is said") { stage.events.count("job.disposition_failed") == 1 }
+            try scene.drop("free/b")
+            try await stage.finished("free/b")
+            let job = try await stage.job("blocked/a")
+            #expect(job.file.state == .delivered && job.file.finishedAt == nil)
+            #expect(job.file.disposition?.hasPrefix("waiting: ") == true)
+            #expect(
+                isThere(file) || isThere(file.removingLastComponent().appending(".inlet-finishing-\(job.file.id).tmp")))
+            #expect(scene.here.record.orders.count == 2)
+        }
+    }
+
+    @Test func `every end has a receipt that is one JSON line`() async throws {
+        let scene = try Scene()
+        scene.here.script("b", .fail(.hopeless))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try scene.drop("b")
+            try await stage.finished("a")
+            try await stage.finished("b", .failed)
+            let receipts = try await stage.journal.receipts(limit: 9)
+            #expect(receipts.count == 2)
+            for receipt in receipts {
+                let object = try JSONSerialization.jsonObject(with: Data(receipt)) as? [String: Any]
+                #expect(object?["state"] is String && object?["deliveries"] is [Any])
+                #expect(!receipt.contains(UInt8(ascii: "\n")))
+            }
+        }
+    }
+}

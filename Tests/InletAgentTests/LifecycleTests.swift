@@ -1,0 +1,135 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite struct LifecycleTests {
+    @Test func `at the end running parts may end, and nothing new begins`() async throws {
+        var scene = try Scene()
+        scene.destinations = [.scripted("here", scene.here, connections: 1)]
+        scene.here.script("a", .untilStopping(.deliver))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await eventually("a is on its way") { scene.here.record.running == 1 }
+            try scene.drop("b")
+            try await stage.job("b")
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["a"])
+        try await scene.run { stage in
+            try await stage.finished("a")
+            try await stage.finished("b")
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["a", "b"])
+    }
+
+    @Test func `a transfer that does not end is ended after the grace, and goes on at the next start`() async throws {
+        var scene = try Scene()
+        scene.grace = .milliseconds(100)
+        scene.here.script("a", .stall)
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await eventually("its note is durable") {
+                let running = scene.here.record.running == 1
+                return running && stage.agent.view.live?.inFlight().count == 1
+            }
+        }
+        try await scene.run { stage in
+            let job = try await stage.finished("a")
+            #expect(job.deliveries[0].attempts == 1)
+        }
+        #expect(scene.here.record.orders.count == 2)
+        #expect(scene.here.record.abandoned.isEmpty)
+    }
+
+    @Test func `a file whose destination left the configuration is parked until it comes back`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            try scene.drop("a")
+            try await stage.job("a")
+            try await stage.journal.setPaused("here", false)
+        }
+        var other = scene
+        other.destinations = []
+        try await other.run { stage in
+            let job = try await stage.job("a")
+            #expect(job.deliveries[0].state == .parked)
+        }
+        try await scene.run { stage in try await stage.finished("a") }
+    }
+
+    @Test func `a file that is named by a person is sent once, stays, and is sent again only when it changes`()
+        async throws
+    {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        let file = try scene.directory.write([1], to: "elsewhere/a")
+        try await scene.run { stage in
+            guard case .queued(let first) = await stage.agent.commands.send(file, to: nil) else {
+                Issue.record("not queued")
+                return
+            }
+            try await eventually("it is sent") { try await stage.journal.job(first)?.file.finishedAt != nil }
+            #expect(isThere(file))
+            #expect(await stage.agent.commands.send(file, to: "here") == .queued(job: first))
+            try scene.directory.write([1, 2], to: "elsewhere/a")
+            guard case .queued(let second) = await stage.agent.commands.send(file, to: nil) else {
+                Issue.record("not queued")
+                return
+            }
+            #expect(second != first)
+            try await eventually("it is sent") { try await stage.journal.job(second)?.file.finishedAt != nil }
+            #expect(scene.here.record.stored.count == 2)
+        }
+    }
+
+    @Test func `sending a failed file again wakes the workers`() async throws {
+        let scene = try Scene()
+        scene.here.script("a", .fail(.hopeless))
+        let file = try scene.directory.write([1], to: "elsewhere/a")
+        try await scene.run { stage in
+            guard case .queued(let id) = await stage.agent.commands.send(file, to: nil) else {
+                Issue.record("not queued")
+                return
+            }
+            try await eventually("it has failed") { try await stage.journal.job(id)?.file.finishedAt != nil }
+            #expect(await stage.agent.commands.send(file, to: nil) == .queued(job: id))
+            try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
+        }
+    }
+
+    @Test func `what cannot be sent is refused with the reason`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let commands = stage.agent.commands
+            let file = try scene.directory.write([1], to: "elsewhere/a")
+            #expect(
+                await commands.send(file, to: "hear")
+                    == .refused("no destination is called 'hear'; did you mean 'here'?"))
+            guard case .refused(let reason) = await commands.send(scene.directory.path, to: nil) else {
+                Issue.record("a folder was taken")
+                return
+            }
+            #expect(reason.hasSuffix("not a regular file, or not there"))
+        }
+    }
+
+    @Test func `clear cancels what waits, and what is ended can be forgotten`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let commands = stage.agent.commands
+            _ = try await commands.setPaused(true, "here", known: ["here"], by: "test")
+            for name in ["a", "b", "c"] as [FilePath] { try scene.drop(name) }
+            try await eventually("all wait") { try await stage.jobs().count == 3 }
+            #expect(try await commands.clear() == 3)
+            let job = try await stage.finished("a", .cancelled)
+            #expect(try await commands.forget(job.file.id))
+            #expect(try await commands.forget(job.file.id) == false)
+            #expect(try await commands.cancel(job.file.id) == false)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import Logging
+import ServiceLifecycle
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+@Suite struct OperationsTests {
+    @Test func `systemd hears of life only when intake, journal and workers have all passed their loops`() async throws
+    {
+        let directory = try TemporaryDirectory()
+        let manager = try ServiceManager(directory.path.appending("notify"))
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let heartbeat = Heartbeat()
+        let nudges = Count()
+        let workersLive = Count()
+        let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
+        let watchdog = Watchdog(
+            notify: ServiceNotify(environment: { environment[$0] }), heartbeat: heartbeat, journal: journal,
+            log: try EventLog(nil), ready: .agentReady(roots: 1, destinations: 1),
+            nudge: {
+                nudges.add()
+                heartbeat.beat(.intake)
+                if workersLive.value > 0 { heartbeat.beat(.workers) }
+            })
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let group = ServiceGroup(configuration: .init(services: [watchdog], logger: quiet))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            try await eventually("it was nudged") { nudges.value >= 5 }
+            #expect(manager.received() == ["READY=1"])
+            workersLive.add()
+            try await eventually("it says that it lives") { manager.received().contains("WATCHDOG=1") }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        #expect(manager.all.last == "STOPPING=1")
+    }
+
+    @Test func `a heart counts each part for itself`() {
+        let heartbeat = Heartbeat()
+        heartbeat.beat(.journal)
+        heartbeat.beat(.journal)
+        heartbeat.beat(.workers)
+        #expect(heartbeat.counts() == [0, 2, 1])
+    }
+
+    @Test func `an intake's inbox gives what was put, wakes, and is bounded`() throws {
+        let inbox = try IntakeInbox()
+        #expect(try inbox.waker.wait(until: .now) == false)
+        inbox.put("a")
+        inbox.put("b")
+        #expect(try inbox.waker.wait(until: .now))
+        #expect(inbox.takeLooks() == ["a", "b"])
+        #expect(inbox.takeLooks().isEmpty)
+        for _ in 0..<10_001 { inbox.put("a") }
+        #expect(inbox.takeLooks().count == 10_000)
+        #expect(!inbox.isStopped)
+        inbox.stop()
+        #expect(inbox.isStopped)
+        #expect(try inbox.waker.wait(until: .now))
+    }
+
+    @Test func `a state directory belongs to one process at a time`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("state")
+        let first = try StateDirectory(path)
+        #expect(throws: StateDirectory.Fault.self) { _ = try StateDirectory(path) }
+        #expect(first.journal == path.appending("journal.sqlite"))
+    }
+
+    @Test func `a state directory too deep for a socket is refused with the limit`() throws {
+        let deep = FilePath("/tmp").appending(String(repeating: "x", count: 100))
+        #expect {
+            _ = try StateDirectory(deep)
+        } throws: {
+            "\($0)".contains("at most 94 bytes")
+        }
+    }
+}
+
+/// The receiving end of sd_notify(3).
+private final class ServiceManager: Sendable {
+    let path: FilePath
+    private let descriptor: CInt
+    private let messages = Mutex<[String]>([])
+
+    init(_ path: FilePath) throws {
+        self.path = path
+        descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.string.utf8) }
+        let bound = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        try #require(bound == 0)
+    }
+
+    deinit { close(descriptor) }
+
+    var all: [String] { received() }
+
+    /// Everything so far.
+    func received() -> [String] {
+        let noWait = CInt(truncatingIfNeeded: MSG_DONTWAIT)
+        var buffer = [UInt8](repeating: 0, count: 256)
+        messages.withLock { messages in
+            while true {
+                let count = recv(descriptor, &buffer, buffer.count, noWait)
+                if count <= 0 { break }
+                messages.append(String(decoding: buffer.prefix(count), as: UTF8.self))
+            }
+        }
+        return messages.withLock(\.self)
+    }
+}

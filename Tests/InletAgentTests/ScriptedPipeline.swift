@@ -1,0 +1,142 @@
+import InletAgent
+import InletCore
+import InletLinux
+import InletPipelines
+import Synchronization
+
+/// A destination in memory that does what the test says, and remembers what was asked of it.
+final class ScriptedPipeline: Pipeline {
+    indirect enum Step: Sendable {
+        case deliver
+        case fail(DeliveryError)
+        /// Hangs until it is cancelled, with a note in the checkpoint.
+        case stall
+        /// The destination works on it for so long.
+        case wait(Duration)
+        /// Goes on with the next step when the gate opens.
+        case hold(Gate, Step)
+        /// Goes on with the next step when the agent is stopping.
+        case untilStopping(Step)
+    }
+
+    struct Record: Sendable {
+        /// What is visible, by key.
+        var stored: [String: [UInt8]] = [:]
+        /// Every attempt, in order.
+        var orders: [DeliveryOrder] = []
+        /// The checkpoint that each attempt began with.
+        var notes: [[String: [UInt8]]] = []
+        var running = 0
+        var mostRunning = 0
+        var abandoned: [DeliveryOrder] = []
+        /// The keys of attempts and `probe`, in order.
+        var calls: [String] = []
+    }
+
+    private struct State {
+        var record = Record()
+        var steps: [String: [Step]] = [:]
+        var otherwise = Step.deliver
+        var probeErrors: [DeliveryError] = []
+    }
+
+    private let state = Mutex(State())
+
+    var record: Record { state.withLock(\.record) }
+    func attempts(at key: String) -> Int { record.orders.count { $0.key == key } }
+
+    /// The steps of the next attempts at `key`; afterwards `otherwise`.
+    func script(_ key: String, _ steps: Step...) { state.withLock { $0.steps[key, default: []] += steps } }
+    func always(_ step: Step) { state.withLock { $0.otherwise = step } }
+    func failProbes(_ errors: DeliveryError...) { state.withLock { $0.probeErrors += errors } }
+
+    func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        let step = state.withLock { state -> Step in
+            state.record.orders.append(order)
+            state.record.calls.append(order.key)
+            state.record.notes.append(attempt.checkpoint.entries)
+            state.record.running += 1
+            state.record.mostRunning = max(state.record.mostRunning, state.record.running)
+            guard var steps = state.steps[order.key], !steps.isEmpty else { return state.otherwise }
+            defer { state.steps[order.key] = steps }
+            return steps.removeFirst()
+        }
+        defer { state.withLock { $0.record.running -= 1 } }
+        return try await take(step, source, order, attempt)
+    }
+
+    private func take(
+        _ step: Step, _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        switch step {
+        case .deliver:
+            let content = try read(source)
+            state.withLock { $0.record.stored[order.key] = content }
+            return .delivered(Proof(key: order.key, size: Int64(content.count), method: .size))
+        case .fail(let error): throw error
+        case .stall:
+            try await attempt.checkpoint.put(["upload": [1]])
+            try? await Task.sleep(for: .seconds(3600))
+            throw DeliveryError(.cancelled, .cancelled, "cancelled")
+        case .wait(let time): return .waiting(until: .now + time)
+        case .hold(let gate, let next):
+            await gate.pass()
+            if Task.isCancelled { throw DeliveryError(.cancelled, .cancelled, "cancelled") }
+            return try await take(next, source, order, attempt)
+        case .untilStopping(let next):
+            while !attempt.isStopping(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
+            return try await take(next, source, order, attempt)
+        }
+    }
+
+    private func read(_ source: SourceFile) throws(DeliveryError) -> [UInt8] {
+        var content = [UInt8](repeating: 0, count: 1 << 16)
+        do {
+            let count = try content.withUnsafeMutableBytes { (room) throws(SystemError) in
+                try source.read(into: room, at: 0)
+            }
+            return Array(content.prefix(count))
+        } catch {
+            throw DeliveryError(.retry(after: nil), .sourceUnreadable, "\(error)")
+        }
+    }
+
+    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
+        state.withLock { $0.record.abandoned.append(order) }
+    }
+
+    func probe() async throws(DeliveryError) -> String {
+        let error = state.withLock { state in
+            state.record.calls.append("probe")
+            return state.probeErrors.isEmpty ? nil : state.probeErrors.removeFirst()
+        }
+        if let error { throw error }
+        return "here"
+    }
+}
+
+/// Holds tasks back until it is opened, once and for good.
+final class Gate: Sendable {
+    private let isOpen = Atomic<Bool>(false)
+    private let bell = Doorbell(loops: 1000)
+
+    func open() {
+        isOpen.store(true, ordering: .releasing)
+        bell.ringAll()
+    }
+
+    func pass() async {
+        while !isOpen.load(ordering: .acquiring), !Task.isCancelled { await bell.wait(until: nil) }
+    }
+}
+
+extension DeliveryError {
+    static let passing = DeliveryError(.retry(after: nil), .timedOut, "the test's server is slow")
+    static let serverFault = DeliveryError(.retry(after: nil), .serverError, "the test's server says 500")
+    static let outage = DeliveryError(.outage(after: nil), .connectFailed, "the test's server is away")
+    static let refused = DeliveryError(.credentials, .unauthorized, "the test's server wants another key")
+    static let hopeless = DeliveryError(.giveUp, .badRequest, "the test's server never takes this")
+    static let changed = DeliveryError(.sourceChanged, .sourceChanged, "the file changed")
+}

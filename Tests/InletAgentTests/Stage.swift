@@ -1,0 +1,142 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import Logging
+import ServiceLifecycle
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// What an agent of a test is made of: one watched folder `drop`, one scripted destination `here`, every file taken.
+struct Scene: Sendable {
+    let directory: TemporaryDirectory
+    let here = ScriptedPipeline()
+    var destinations: [Destination]
+    var watch: [WatchSettings]
+    var route: Route
+    var workers = 4
+    var grace = Duration.seconds(30)
+    /// Called with every event, on the thread that emits it.
+    var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        try directory.makeDirectory("state")
+        let root = try directory.makeDirectory("drop")
+        watch = [WatchSettings(path: root, settle: .zero, rescan: nil)]
+        destinations = [.scripted("here", here)]
+        route = Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])
+        route.retry.backoff = .milliseconds(1)
+    }
+
+    var root: FilePath { watch[0].path }
+
+    /// Puts a file in the watched folder.
+    @discardableResult
+    func drop(_ name: FilePath, _ content: String = "content") throws -> FilePath {
+        try directory.write(Array(content.utf8), to: FilePath("drop").pushing(name))
+    }
+
+    /// Runs an agent, and `body` beside it; stops it in order when `body` returns.
+    func run(_ body: (Stage) async throws -> Void) async throws {
+        let stage = try await Stage(self)
+        defer { stage.journal.close() }
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let group = ServiceGroup(configuration: .init(services: stage.agent.services, logger: quiet))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            do {
+                try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
+                try await body(stage)
+            } catch {
+                tasks.cancelAll()
+                while (try? await tasks.next()) != nil {}
+                throw error
+            }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+}
+
+/// A running agent.
+struct Stage: Sendable {
+    let root: FilePath
+    let journal: Journal
+    let agent: Agent
+    let events: EventRecord
+
+    init(_ scene: Scene) async throws {
+        root = scene.root
+        journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        let settings = Settings(
+            stateDirectory: scene.directory.path.appending("state"), workers: scene.workers,
+            shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route])
+        let log = try EventLog(nil)
+        events = EventRecord(log)
+        _ = log.listen(scene.onEvent)
+        agent = try await Agent(
+            settings: settings, destinations: scene.destinations, journal: journal, log: log,
+            label: Agent.Label(version: "test", configuration: "test"))
+    }
+
+    func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }
+
+    /// The newest job of a path, once it satisfies `condition`.
+    @discardableResult
+    func job(
+        _ path: FilePath, _ what: String = "there", _ condition: (Job) -> Bool = { _ in true }
+    ) async throws -> Job {
+        var found: Job?
+        try await eventually("\(path) is \(what)") {
+            found = try await jobs().first { $0.file.path == path && condition($0) }
+            return found != nil
+        }
+        return try #require(found)
+    }
+
+    /// The newest job of a path, once it is finished in `state`.
+    @discardableResult
+    func finished(_ path: FilePath, _ state: FileState = .delivered) async throws -> Job {
+        try await job(path, "finished as \(state)") { $0.file.finishedAt != nil && $0.file.state == state }
+    }
+}
+
+/// Every event of an agent, in order.
+final class EventRecord: Sendable {
+    private let events = Mutex<[AgentEvent]>([])
+
+    init(_ log: EventLog) { _ = log.listen { [self] event in events.withLock { $0.append(event) } } }
+
+    var all: [AgentEvent] { events.withLock(\.self) }
+    var names: [String] { all.map(\.line.name) }
+    func count(_ name: String) -> Int { names.count { $0 == name } }
+}
+
+extension Destination {
+    static func scripted(
+        _ name: String, _ pipeline: ScriptedPipeline, smallLimit: Int64 = 1 << 20, connections: Int = 8,
+        maxInFlight: Int? = nil
+    ) -> Destination {
+        Destination(
+            name: name, type: "scripted", pipeline: pipeline, smallLimit: smallLimit, connections: connections,
+            maxInFlight: maxInFlight)
+    }
+}
+
+/// Whether something is at the path, seen without following a symlink.
+func isThere(_ path: FilePath) -> Bool { (try? FileLook.look(at: path)).map { $0 != .missing } ?? false }
+
+func text(_ path: FilePath) throws -> String {
+    String(decoding: try DurableFile.read(path, limit: 1 << 20), as: UTF8.self)
+}
+
+/// The names in a folder.
+func names(in directory: FilePath) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory.string).sorted()
+}

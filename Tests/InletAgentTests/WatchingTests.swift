@@ -1,0 +1,237 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite struct WatchingTests {
+    @Test func `files that are there at the start are delivered, in every folder`() async throws {
+        let scene = try Scene()
+        for name in ["a", "x/b", "x/y/c"] as [FilePath] { try scene.drop(name) }
+        try await scene.run { stage in
+            for name in ["a", "x/b", "x/y/c"] as [FilePath] { try await stage.finished(name) }
+        }
+    }
+
+    @Test func `a thousand folders made at once lose no file`() async throws {
+        var scene = try Scene()
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        try await scene.run { stage in
+            for number in 0..<1000 { try scene.drop(FilePath("\(number)/DCIM/100CANON/photo.jpg"), "\(number)") }
+            try await eventually("all are delivered") { scene.here.record.stored.count == 1000 }
+            #expect(scene.here.record.orders.count == 1000)
+        }
+    }
+
+    @Test func `a folder that is moved in is taken whole, one that is moved out is forgotten`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let outside = scene.directory.path.appending("outside")
+            try scene.directory.write([1], to: "outside/deep/a")
+            try move(outside, to: stage.root.appending("inside"))
+            try await stage.finished("inside/deep/a")
+            let gone = scene.directory.path.appending("gone")
+            try move(stage.root.appending("inside"), to: gone)
+            try scene.directory.write([2], to: "gone/deep/b")
+            try scene.drop("last")
+            try await stage.finished("last")
+            #expect(try await stage.jobs().map(\.file.path) == ["last", "inside/deep/a"])
+        }
+    }
+
+    @Test func `a renamed folder is watched under its new name`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            try scene.drop("old/a")
+            try await stage.finished("old/a")
+            try move(stage.root.appending("old"), to: stage.root.appending("new"))
+            try scene.drop("new/b")
+            try await stage.finished("new/b")
+        }
+    }
+
+    @Test func `only regular files are taken; links and FIFOs are left alone and said once`() async throws {
+        let scene = try Scene()
+        let secret = try scene.directory.write([1], to: "secret")
+        try await scene.run { stage in
+            for name in ["one", "two"] {
+                try FileManager.default.createSymbolicLink(
+                    atPath: stage.root.appending(name).string, withDestinationPath: secret.string)
+            }
+            try makeFIFO(stage.root.appending("pipe"))
+            try scene.drop("a")
+            try await stage.finished("a")
+            #expect(try await stage.jobs().map(\.file.path) == ["a"])
+            #expect(stage.events.count("file.ignored") == 1)
+            try await eventually("all three are counted") {
+                stage.agent.view.live?.roots().first?.ignored == 3
+            }
+        }
+    }
+
+    @Test func `names are bytes: not UTF-8, with newlines, of 255 bytes`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .archive
+        let hostile = [
+            [0x61, 0xFF, 0xFE, 0x2E, 0x74], Array("new\nline\u{1B}[31m".utf8), [UInt8](repeating: 0x62, count: 255),
+        ]
+        try await scene.run { stage in
+            for name in hostile {
+                let file = stage.root.pushing(FilePath(bytes: name))
+                let descriptor = try FileDescriptor.open(
+                    file, .writeOnly, options: .create, permissions: .ownerReadWrite)
+                try descriptor.writeAll([1, 2, 3])
+                try descriptor.close()
+            }
+            for name in hostile {
+                try await stage.finished(FilePath(bytes: name))
+                #expect(isThere(stage.root.pushing(".inlet/done").pushing(FilePath(bytes: name))))
+            }
+            for event in stage.events.all {
+                for case (_, .text(let text)) in event.line.fields {
+                    #expect(!text.contains("\n") && !text.contains("\u{1B}"))
+                }
+            }
+        }
+    }
+
+    @Test func `a chmod, a touch of the inode or a restart sends nothing again`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.drop("a")
+            try await stage.finished("a")
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.string)
+            try await eventually("it is known") {
+                try await stage.job("a").file.identity == FileLook.look(at: file).identity
+            }
+        }
+        try await scene.run { stage in
+            try scene.drop("b")
+            try await stage.finished("b")
+            #expect(try await stage.jobs().count == 2)
+            #expect(scene.here.record.orders.count == 2)
+        }
+    }
+
+    @Test func `a file that is open for writing waits, however old its time is`() async throws {
+        let scene = try Scene()
+        let file = try scene.drop("a", "whole")
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1e9)], ofItemAtPath: file.string)
+        try await whileWriting(file) {
+            try await scene.run { stage in
+                try scene.drop("b")
+                try await stage.finished("b")
+                try await eventually("it is seen as busy") {
+                    stage.agent.view.live?.roots().first?.unsettled.first?.busy == true
+                }
+                #expect(try await stage.jobs().map(\.file.path) == ["b"])
+            }
+        }
+        try await scene.run { stage in try await stage.finished("a") }
+    }
+
+    @Test func `when the kernel loses events, everything is listed again`() async throws {
+        var scene = try Scene()
+        let gate = DispatchSemaphore(value: 0)
+        let held = Count()
+        scene.onEvent = { event in
+            guard event.line.name == "watch.added" else { return }
+            held.add()
+            gate.wait()
+        }
+        try scene.directory.makeDirectory("drop/sub")
+        let limit = try text("/proc/sys/fs/inotify/max_queued_events").filter(\.isNumber)
+        try await scene.run { stage in
+            try await eventually("the intake's thread is held") { held.value == 1 }
+            // The kernel's queue runs over, and the last file's event with it.
+            let (one, two) = (try scene.drop("sub/one"), try scene.drop("sub/two"))
+            for number in 0..<(Int(limit) ?? 16_384) {
+                let mode: FilePermissions = number.isMultiple(of: 2) ? .ownerReadWrite : .ownerRead
+                try setMode(mode, of: one)
+                try setMode(mode, of: two)
+            }
+            try scene.drop("sub/late")
+            gate.signal()
+            try await stage.finished("sub/late")
+            #expect(stage.events.count("watch.overflow") >= 1)
+        }
+    }
+
+    @Test func `a missing root is said once and watched when it appears; others go on`() async throws {
+        var scene = try Scene()
+        let late = scene.directory.path.appending("late")
+        scene.watch.append(WatchSettings(path: late, settle: .zero, rescan: nil))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            try scene.directory.write([1], to: "late/b")
+            try await stage.finished("b")
+            try remove(late)
+            try await eventually("its loss is said") { stage.events.count("watch.lost") >= 2 }
+            try scene.drop("c")
+            try await stage.finished("c")
+            try scene.directory.write([2, 2], to: "late/d")
+            try await stage.finished("d")
+        }
+    }
+
+    @Test func `what was there before the first start is skipped where asked for`() async throws {
+        var scene = try Scene()
+        scene.watch[0].existing = .skip
+        let old = try scene.drop("old")
+        try await eventually("a millisecond has passed") {
+            guard let changed = try FileLook.look(at: old).identity?.changed else { return false }
+            return WallTime(nanoseconds: changed) < .now
+        }
+        for name in ["new", "newer"] {
+            try await scene.run { stage in
+                try await eventually("the root is watched") { stage.events.names.contains("watch.added") }
+                try scene.drop(FilePath(name))
+                try await stage.finished(FilePath(name))
+            }
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["new", "newer"])
+    }
+
+    @Test func `what no route takes is said once per folder and extension, and counted`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["jpg"]
+        try await scene.run { stage in
+            for name in ["a.txt", "b.txt", "c.pdf"] as [FilePath] { try scene.drop(name) }
+            try scene.drop("d.jpg")
+            try await stage.finished("d.jpg")
+            try await eventually("they are counted") { stage.agent.view.live?.roots().first?.ignored == 3 }
+            #expect(stage.events.count("file.ignored") == 2)
+            let balance = try await stage.agent.view.balance()
+            #expect(balance.seen == 4 && balance.ignored == 3 && balance.pending == 0)
+        }
+    }
+
+    @Test func `temporary names of copy programs are not taken until they are renamed`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let part = try scene.drop("film.mp4.part")
+            try scene.drop("b")
+            try await stage.finished("b")
+            #expect(try await stage.jobs().count == 1)
+            try move(part, to: stage.root.appending("film.mp4"))
+            try await stage.finished("film.mp4")
+        }
+    }
+}
+
+private func setMode(_ mode: FilePermissions, of path: FilePath) throws {
+    try FileManager.default.setAttributes([.posixPermissions: Int(mode.rawValue)], ofItemAtPath: path.string)
+}
+
+private func makeFIFO(_ path: FilePath) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/mkfifo")
+    process.arguments = [path.string]
+    try process.run()
+    process.waitUntilExit()
+}
