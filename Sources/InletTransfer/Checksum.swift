@@ -7,7 +7,7 @@ import struct Crypto.SHA256
 
 /// Checksums of bytes and of files. Files are read on a blocking thread through one buffer.
 package enum Checksum {
-    private static let bufferSize = 256 * 1024
+    private static let bufferSize = 128 * 1024
 
     package static func md5(_ bytes: some Sequence<UInt8>) -> Digest {
         digest(.md5, Insecure.MD5.self, Array(bytes))

@@ -20,7 +20,7 @@ struct ClientOptions: Sendable {
 
 extension Transfer {
     /// Below this libcurl refuses a buffer for uploads; above, a system call moves enough to be cheap.
-    private static let uploadBuffer = 16 * 1024...256 * 1024
+    private static let uploadBuffer = 16 * 1024...512 * 1024
 
     /// Tells curl everything about the request. `easy.setUp` holds the first refusal.
     func configure(_ options: ClientOptions) {
