@@ -79,8 +79,8 @@ struct AgentParts: Sendable {
 
     var housekeeper: Housekeeper {
         Housekeeper(
-            journal: journal, board: board, log: log, finisherBell: finisherBell, sweeperBell: sweeperBell,
-            queueWarning: settings.queueWarning)
+            journal: journal, board: board, log: log, bells: bells, finisherBell: finisherBell,
+            sweeperBell: sweeperBell, queueWarning: settings.queueWarning)
     }
 
     var watchdog: Watchdog {

@@ -115,7 +115,7 @@ import Testing
     @Test(arguments: [0x00, 0x1F, 0x22, 0x5C, 0x7F, 0x85, 0x2028, 0xFFFD, 0x1F600] as [UInt32])
     func `any scalar survives as JSON`(_ value: UInt32) throws {
         let scalar = try #require(Unicode.Scalar(value))
-        let quoted = JSONText.quote("a\(Character(scalar))b")
+        let quoted = JSONString.quote("a\(Character(scalar))b")
         let list = try JSONSerialization.jsonObject(with: Data("[\(quoted)]".utf8)) as? [String]
         #expect(list == ["a\(Character(scalar))b"])
     }

@@ -118,12 +118,24 @@ struct DeliveryEnds: Sendable {
 /// The bells of the two lanes: how many loops each has, and how to wake them.
 final class WorkBells: Sendable {
     private let bells: [Lane: (bell: Doorbell, loops: Int)]
+    private let any = Doorbell()
 
     init(loops: [Lane: Int]) { bells = loops.mapValues { (Doorbell(loops: $0), $0) } }
 
     func loops(_ lane: Lane) -> Int { bells[lane]?.loops ?? 0 }
-    func ring(_ lane: Lane) { bells[lane]?.bell.ring() }
-    func ringAll() { for (bell, _) in bells.values { bell.ringAll() } }
+    func ring(_ lane: Lane) {
+        bells[lane]?.bell.ring()
+        any.ring()
+    }
+
+    func ringAll() {
+        for (bell, _) in bells.values { bell.ringAll() }
+        any.ring()
+    }
+
+    /// Returns at the next ring for either lane. For one waiter.
+    func waitForAny() async { await any.wait(until: nil) }
+
     func wait(_ lane: Lane, until deadline: ContinuousClock.Instant?) async {
         await bells[lane]?.bell.wait(until: deadline)
     }

@@ -8,6 +8,7 @@ struct Housekeeper: Service {
     let journal: Journal
     let board: DestinationBoard
     let log: EventLog
+    let bells: WorkBells
     let finisherBell: Doorbell
     let sweeperBell: Doorbell
     let queueWarning: Int
@@ -17,9 +18,15 @@ struct Housekeeper: Service {
     func run() async throws {
         try? await cancelWhenGracefulShutdown {
             var wasOver = false
-            while true {
-                try await Task.sleep(for: await nextPass())
-                wasOver = await pass(wasOver)
+            while !Task.isCancelled {
+                // Without anything that waits there is no clock to keep, and no reason to wake up.
+                if let waiting = try? await journal.deliveryCounts(.ready), waiting.isEmpty {
+                    wasOver = false
+                    await bells.waitForAny()
+                } else {
+                    try await Task.sleep(for: await nextPass())
+                    wasOver = await pass(wasOver)
+                }
             }
         }
         for (name, uptime) in board.uptimes() where board.hasRun(name) {

@@ -27,8 +27,9 @@ struct LineHandler: LogHandler {
         let message = event.message.description
         switch format {
         case .json:
-            var line = "{\"ts\":\"\(WallTime.now.rfc3339)\",\"level\":\"\(level)\",\"event\":\(JSONText.quote(message))"
-            for (name, value) in fields { line += ",\(JSONText.quote(name)):\(value.json)" }
+            var line =
+                "{\"ts\":\"\(WallTime.now.rfc3339)\",\"level\":\"\(level)\",\"event\":\(JSONString.quote(message))"
+            for (name, value) in fields { line += ",\(JSONString.quote(name)):\(value.json)" }
             sink.write(line + "}\n")
         case .text:
             let time = WallTime.now.rfc3339
@@ -66,9 +67,9 @@ extension EventValue {
 
     fileprivate var json: String {
         switch self {
-        case .text(let text): JSONText.quote(text)
+        case .text(let text): JSONString.quote(text)
         case .number(let number): String(number)
-        case .list(let items): "[" + items.map(JSONText.quote).joined(separator: ",") + "]"
+        case .list(let items): "[" + items.map(JSONString.quote).joined(separator: ",") + "]"
         }
     }
 
@@ -78,28 +79,6 @@ extension EventValue {
         case .number(let number): String(number)
         case .list(let items): items.joined(separator: ",")
         }
-    }
-}
-
-/// JSON strings without an encoder: log lines are on the hot path.
-package enum JSONText {
-    /// `text` as a JSON string (RFC 8259 section 7), quotes included.
-    package static func quote(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
-            case "\r": result += "\\r"
-            case "\t": result += "\\t"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result + "\""
     }
 }
 

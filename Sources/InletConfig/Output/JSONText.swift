@@ -1,3 +1,5 @@
+internal import InletCore
+
 /// A JSON document whose objects keep the order of their keys (RFC 8259), so that generated files do not change by chance.
 indirect enum JSONText: Sendable {
     case string(String)
@@ -9,7 +11,7 @@ indirect enum JSONText: Sendable {
     /// The document over several lines; short arrays of plain values stay on one.
     func text(depth: Int = 0) -> String {
         switch self {
-        case .string(let text): Self.quoted(text)
+        case .string(let text): JSONString.quote(text)
         case .integer(let number): String(number)
         case .boolean(let flag): flag ? "true" : "false"
         case .array(let items) where items.allSatisfy(\.isPlain):
@@ -20,7 +22,7 @@ indirect enum JSONText: Sendable {
             "{}"
         case .object(let fields):
             Self.block(
-                "{", fields.map { "\(Self.quoted($0.0)): \($0.1.text(depth: depth + 1))" }, "}", depth: depth)
+                "{", fields.map { "\(JSONString.quote($0.0)): \($0.1.text(depth: depth + 1))" }, "}", depth: depth)
         }
     }
 
@@ -34,24 +36,5 @@ indirect enum JSONText: Sendable {
     private static func block(_ open: String, _ lines: [String], _ close: String, depth: Int) -> String {
         let margin = String(repeating: "  ", count: depth)
         return open + "\n" + lines.map { "\(margin)  \($0)" }.joined(separator: ",\n") + "\n\(margin)\(close)"
-    }
-
-    private static func quoted(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
-            default:
-                if scalar.value < 0x20 {
-                    let digits = String(scalar.value, radix: 16)
-                    result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-                } else {
-                    result.unicodeScalars.append(scalar)
-                }
-            }
-        }
-        return result + "\""
     }
 }
