@@ -87,9 +87,11 @@ extension Journal {
         try database.execute(
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
-                SELECT DISTINCT delivery_id, ?, ? FROM checkpoint WHERE delivery_id = ?
+                SELECT DISTINCT delivery_id, ?, ? AND NOT EXISTS (
+                    SELECT 1 FROM checkpoint WHERE delivery_id = ? AND name = 'completing')
+                FROM checkpoint WHERE delivery_id = ?
                 """,
-            arguments: [now.milliseconds, freesKey, id])
+            arguments: [now.milliseconds, freesKey, id, id])
         if state == .superseded {
             try database.execute(
                 sql: """

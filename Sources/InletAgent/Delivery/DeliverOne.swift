@@ -72,7 +72,7 @@ final class DeliverOne: Sendable {
     }
 
     private func judge(_ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow) -> AttemptJudge {
-        AttemptJudge(ref: ref, file: file, attempt: delivery.attempts, isStopping: isStopping.isSet)
+        AttemptJudge(ref: ref, file: file, attempt: delivery.attempts, isStopping: isStopping.isSet || Task.isCancelled)
     }
 
     private func attempt(_ ref: AgentEvent.JobRef, _ entries: [String: [UInt8]]) -> Attempt {
