@@ -42,15 +42,16 @@ struct MultipartUpload: Sendable {
                 return old
             }
             // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
-            try? await api.abort(id: old.upload.id, key: old.upload.key)
+            try await dropExpired(old)
         }
         let plan = PartPlan(fileSize: order.source.size, configured: api.settings.partSize)
         let upload = try await api.create(order, count: plan.count)
         let record = UploadRecord(upload: upload, plan: plan)
         do throws(DeliveryError) {
             for url in upload.partURLs { _ = try api.checked(url) }
-            if !attempt.checkpoint.entries.isEmpty { try await attempt.checkpoint.clear() }
-            try await attempt.checkpoint.put(kept(UploadRecord.openingName, note { try record.openingNote }))
+            // At once, so that no crash forgets both.
+            try await attempt.checkpoint.replace(
+                with: kept(UploadRecord.openingName, note { try record.openingNote }))
         } catch {
             // Nobody would know of it any more.
             try? await api.abort(id: upload.id, key: upload.key)
@@ -59,15 +60,26 @@ struct MultipartUpload: Sendable {
         return record
     }
 
+    /// Its id must not be forgotten before the store has dropped it; only a store that will never do so is not asked again.
+    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) {
+        do throws(DeliveryError) {
+            try await api.abort(id: record.upload.id, key: record.upload.key)
+        } catch {
+            guard error.verdict == .giveUp else { throw error }
+        }
+    }
+
     private func hasExpired(_ record: UploadRecord, _ number: Int) -> Bool {
         guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
         return PresignedLife.hasExpired(url, now: .now) ?? false
     }
 
-    /// A note for the new upload, with the count of expiries, which outlives uploads.
+    /// A note for the new upload, with what outlives uploads: the count of expiries, and that something may be visible.
     private func kept(_ name: String, _ note: [UInt8]) -> [String: [UInt8]] {
         var notes = [name: note]
-        notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
+        for name in [UploadRecord.expiryName, UploadRecord.completingName] {
+            notes[name] = attempt.checkpoint.entries[name]
+        }
         return notes
     }
 
@@ -157,7 +169,6 @@ struct MultipartUpload: Sendable {
         } catch {
             return
         }
-        try await attempt.checkpoint.clear()
-        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
+        try await attempt.checkpoint.replace(with: notes)
     }
 }

@@ -64,9 +64,18 @@ struct SinglePut: Sendable {
         let whole = 0..<order.source.size
         let known = try await sender.hash(whole).get()
         let url = try api.checked(try await api.presign(order))
-        let part = try await sender.send(
-            whole, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
-            headers: [("Content-Type", order.mediaType)], md5: known)
+        let part: UploadRecord.ProvedPart
+        do throws(DeliveryError) {
+            part = try await sender.send(
+                whole, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
+                headers: [("Content-Type", order.mediaType)], md5: known)
+        } catch {
+            // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
+            if sender.mayHaveArrived {
+                try await sender.attempt.checkpoint.put([UploadRecord.completingName: []])
+            }
+            throw error
+        }
         let md5 = part.md5.flatMap { Digest(.md5, hex: $0) }
         return Proof(
             key: order.key, size: order.source.size, method: md5 == nil ? .size : .md5Parts,
