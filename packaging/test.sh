@@ -16,7 +16,7 @@ if (($# > 0)); then
 fi
 # In groups: the last three start servers, agents and processes, and would starve each other's time bounds on two cores.
 failed=0
-for group in 'Inlet(Core|Config|Linux|Journal|Transfer)Tests' 'Inlet(Sandbox|Pipelines)Tests' InletAgentTests CommandTests; do
+for group in 'Inlet(Core|Config|Linux|Media|Journal|Transfer)Tests' 'Inlet(Sandbox|Pipelines)Tests' InletAgentTests CommandTests; do
   printf '\n== %s\n' "$group"
   run --filter "^$group\\." || failed=1
 done
