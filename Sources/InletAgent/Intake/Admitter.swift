@@ -1,6 +1,7 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import InletMedia
 internal import InletPipelines
 internal import SystemPackage
 
@@ -22,7 +23,7 @@ struct Admitter: Sendable {
     let bells: WorkBells
     let finisherBell: Doorbell
     let health: JournalHealth
-    /// Where files are hashed.
+    /// Where files are read: hashed, and asked for their dates.
     let pool: BlockingPool
 
     /// - Parameter progress: called again and again while the file is read for its checksum.
@@ -65,7 +66,16 @@ struct Admitter: Sendable {
             case .sha256:
                 let source = try SourceFile(opening: path)
                 facts.sha256 = try await Fingerprint.sha256(of: source, on: pool, progress: progress)
+            case .captured: facts.captured = try await captured(path)
             }
+        }
+    }
+
+    /// A file that cannot be read now is looked at again later: a key is made once, and must not hold the mtime because
+    /// a disk was slow to wake.
+    private func captured(_ path: FilePath) async throws -> Captured {
+        try await pool.run { () throws(SystemError) in
+            Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }
     }
 
@@ -86,10 +96,9 @@ struct Admitter: Sendable {
         let outcome = await commit(admission)
         guard case .admitted(let id)? = outcome else { return outcome }
         Failpoint.admitted.reached()
-        log.emit(
-            .jobAdmitted(
-                job: id, path: arrival.root.pushing(arrival.path), route: plan.route, size: size,
-                deliveries: plan.destinations))
+        let path = arrival.root.pushing(arrival.path)
+        log.emit(.jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: plan.destinations))
+        for note in plan.notes { log.emit(.fileNote(job: id, path: path, route: plan.route, note: note)) }
         for lane in lanes.values { bells.ring(lane) }
         return outcome
     }
