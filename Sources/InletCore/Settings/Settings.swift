@@ -74,11 +74,15 @@ package struct DestinationType: Sendable {
     package var name: String
     package var summary: String
     package var keys: [KeySpec]
+    /// Whether a file's companions can be stored beside it. Where not, its metadata goes with it and other companions stay
+    /// behind.
+    package var takesSidecars: Bool
 
-    package init(name: String, summary: String, keys: [KeySpec]) {
+    package init(name: String, summary: String, keys: [KeySpec], takesSidecars: Bool = true) {
         self.name = name
         self.summary = summary
         self.keys = keys
+        self.takesSidecars = takesSidecars
     }
 }
 
