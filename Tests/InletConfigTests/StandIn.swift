@@ -28,6 +28,9 @@ let standInTypes = [
             KeySpec("verify", .choice(["read-back", "size"]), default: "read-back", "What is compared."),
             KeySpec("min_free", .bytes, default: "0", "Space that must stay free."),
         ]),
+    DestinationType(
+        name: "plain", summary: "A place for single files.",
+        keys: [KeySpec("where", .string, required: true, "The place.")], takesSidecars: false),
 ]
 
 let standInEnvironment = [
