@@ -90,4 +90,6 @@ package struct Destination: Sendable {
     package var connections: Int
     /// Big transfers to this destination at once; nil = as many as there are workers.
     package var maxInFlight: Int?
+    /// Whether companions of a file can be stored beside it; the type's.
+    package var takesSidecars = true
 }

@@ -28,13 +28,14 @@ package final class PipelineFactory: Sendable {
             let pipeline = R2Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
-                connections: settings.connections, maxInFlight: settings.maxInFlight)
+                connections: settings.connections, maxInFlight: settings.maxInFlight,
+                takesSidecars: R2Settings.type.takesSidecars)
         case FolderSettings.type.name:
             let settings = FolderSettings(destination.values)
             return Destination(
                 name: destination.name, type: destination.type,
                 pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
-                maxInFlight: nil)
+                maxInFlight: nil, takesSidecars: FolderSettings.type.takesSidecars)
         default:
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
         }

@@ -44,7 +44,7 @@ struct SendDesk: Sendable {
             if [.failed, .expired, .cancelled, .gone].contains(known.file.state) { _ = try await retry(known.file.id) }
             return .queued(job: known.file.id)
         }
-        switch await admitter.commit(arrival, plan, isAnew: true) {
+        switch await admitter.commitAnew(arrival, plan) {
         case .admitted(let id), .known(let id): return .queued(job: id)
         case .rejected, .busy, nil: return .refused("\(path.display): the journal cannot be written now; try later")
         }
