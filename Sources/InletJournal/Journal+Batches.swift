@@ -187,7 +187,9 @@ extension Journal {
     /// - Returns: the batch when it ended now.
     static func concludeBatch(_ id: Int64, _ now: WallTime, _ database: Database) throws -> Batch? {
         let open = try database.cachedStatement(
-            sql: "SELECT 1 FROM file WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1")
+            sql:
+                "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1"
+        )
         guard try Int.fetchOne(open, arguments: [id, unitMarkerRole]) == nil else { return nil }
         let known = try batch(id, database)
         guard known.closedAt != nil, known.endedAt == nil else { return nil }
@@ -197,7 +199,7 @@ extension Journal {
                 UPDATE file SET state = ?, ended_at = ? WHERE batch_id = ? AND role = ? AND state = 'pending'
                 """, arguments: [state.rawValue, now.milliseconds, id, unitMarkerRole])
         let unfinished = try database.cachedStatement(
-            sql: "SELECT 1 FROM file WHERE batch_id = ? AND finished_at IS NULL LIMIT 1")
+            sql: "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1")
         guard try Int.fetchOne(unfinished, arguments: [id]) == nil else { return nil }
         try database.execute(
             sql: "UPDATE batch SET state = ?, ended_at = ? WHERE id = ?",

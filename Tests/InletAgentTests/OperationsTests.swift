@@ -70,7 +70,10 @@ import Testing
         let identity = try #require(try FileLook.look(at: file).identity)
         let beats = Count()
         let outcome = await admitter.admit(
-            Arrival(root: directory.path, path: "a", identity: identity), progress: { beats.add() })
+            Candidate(
+                arrival: Arrival(root: directory.path, path: "a", identity: identity), role: .main([])),
+            progress: { beats.add() }
+        ).outcome
         #expect(outcome == .admitted)
         #expect(beats.value >= 3)
     }

@@ -17,10 +17,13 @@ import Testing
         ("SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL", "batch_open"),
         ("SELECT * FROM batch WHERE root = ? AND closed_at IS NULL", "batch_open"),
         (
-            "SELECT 1 FROM file WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1",
+            "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1",
             "file_open_in_batch"
         ),
-        ("SELECT 1 FROM file WHERE batch_id = ? AND finished_at IS NULL LIMIT 1", "file_open_in_batch"),
+        (
+            "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1",
+            "file_open_in_batch"
+        ),
         ("SELECT * FROM file WHERE batch_id = ? LIMIT 1", "file_by_batch"),
         ("SELECT * FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
         (

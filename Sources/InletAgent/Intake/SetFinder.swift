@@ -28,6 +28,8 @@ struct SetFinder: Sendable {
         case marked([Found])
         /// A file whose marker is not there yet.
         case unmarked(marker: FilePath)
+        /// A file whose marker is just being made: without it the file must not go, or nobody would take the marker.
+        case beingMarked
         /// A companion whose file is there, but not in the journal yet.
         case waiting(main: FilePath, wait: Duration)
         /// A companion whose file waits for its marker: found again with it.
@@ -117,6 +119,8 @@ struct SetFinder: Sendable {
             let companion = Arrival(root: root, path: candidate.path, identity: identity)
             if isComplete(companion, route, at: now) {
                 found.append(Found(companion: candidate, arrival: companion))
+            } else if candidate.kind == .marker {
+                return .beingMarked
             } else {
                 isWhole = false
             }

@@ -157,6 +157,7 @@ struct SettledFiles: Sendable {
             case .unmarked(let marker):
                 noteUnmarked(path, marker)
                 return .known
+            case .beingMarked: return .look(.file(arrival.identity, busy: true))
             case .waiting(let main, let wait):
                 wakes.append(main)
                 return .look(.waiting(for: wait, why: "waiting for its file \(Self.name(main))"))
