@@ -62,20 +62,33 @@ extension Journal {
     /// Closes an open unit: all its deliveries are due at once, in one transaction.
     ///
     /// - Parameters:
-    ///   - marker: the file that says that it is complete. It ends, and is disposed of, as the unit does.
+    ///   - routes: those whose files of the folder are complete; each has a batch of its own.
+    ///   - marker: the file that says so, in the first of the batches. It ends, and is disposed of, as that does.
     ///   - uptimes: the destinations' expiry clocks; the files' time to live begins now.
-    /// - Returns: the batch, ended already if none of its files has anything to wait for; nil when none was open.
+    /// - Returns: the batches that were open, ended already where no file has anything to wait for.
     package func closeUnit(
-        _ unit: FilePath, root: FilePath, route: String, marker: Arrival?, uptimes: [String: Int64], at now: WallTime
-    ) async throws(JournalError) -> Batch? {
+        _ unit: FilePath, root: FilePath, routes: [String], marker: Arrival?, uptimes: [String: Int64],
+        at now: WallTime
+    ) async throws(JournalError) -> [Batch] {
         try await commit { database in
-            let id = try Int64.fetchOne(
-                database.cachedStatement(
-                    sql: "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL"),
-                arguments: [Data(root.bytes), Data(unit.bytes), route])
-            guard let id else { return nil }
-            return try Self.close(id, marker, uptimes, now, database)
+            var marker = marker
+            return try routes.compactMap { route in
+                guard let id = try Self.openBatch(root, unit, route, database),
+                    let batch = try Self.close(id, marker, uptimes, now, database)
+                else { return nil }
+                marker = nil
+                return batch
+            }
         }
+    }
+
+    private static func openBatch(
+        _ root: FilePath, _ unit: FilePath, _ route: String, _ database: Database
+    ) throws -> Int64? {
+        try Int64.fetchOne(
+            database.cachedStatement(
+                sql: "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL"),
+            arguments: [Data(root.bytes), Data(unit.bytes), route])
     }
 
     /// Closes the open units of roots that are no longer watched: nobody else would.
@@ -139,11 +152,7 @@ extension Journal {
             if admission.companions.isEmpty { return nil }
             return (try newSet(of: arrival.path, arrival.root, route, now, database), false)
         }
-        let open = try Int64.fetchOne(
-            database.cachedStatement(
-                sql: "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL"),
-            arguments: [Data(arrival.root.bytes), Data(unit.bytes), route])
-        if let open { return (open, true) }
+        if let open = try openBatch(arrival.root, unit, route, database) { return (open, true) }
         try database.execute(
             sql: "INSERT INTO batch (name, state, created_at, root, unit, route) VALUES (?, 'pending', ?, ?, ?, ?)",
             arguments: [

@@ -7,7 +7,7 @@ import Testing
 /// Random commands on files with companions, in units and alone. Whatever the order: what waits is not sent too early, and
 /// nothing that has ended is forgotten by its batch.
 @Suite struct BatchModelTests {
-    @Test(arguments: [1, 2, 3, 5] as [UInt64])
+    @Test(arguments: [1, 2, 3] as [UInt64])
     func `companions come after their files, units after they are closed, and batches end with their files`(
         seed: UInt64
     ) async throws {
@@ -106,7 +106,8 @@ private struct BatchRun {
     private mutating func close() async throws -> String {
         let marker = Arrival.test("u/DONE", .test(size: now.milliseconds))
         let batch = try await journal.closeUnit(
-            "u", root: "/in", route: "all", marker: Bool.random(using: &random) ? marker : nil, uptimes: [:], at: now)
+            "u", root: "/in", routes: ["all"], marker: Bool.random(using: &random) ? marker : nil, uptimes: [:], at: now
+        ).first
         return "close \(String(describing: batch?.id))"
     }
 

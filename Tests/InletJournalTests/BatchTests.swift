@@ -22,7 +22,9 @@ import Testing
     private func close(
         _ journal: Journal, marker: Arrival? = nil, uptimes: [String: Int64] = [:], at time: WallTime = Bench.start
     ) async throws -> Batch? {
-        try await journal.closeUnit("gigs/X", root: "/in", route: "all", marker: marker, uptimes: uptimes, at: time)
+        try await journal.closeUnit(
+            "gigs/X", root: "/in", routes: ["all"], marker: marker, uptimes: uptimes, at: time
+        ).first
     }
 
     @Test func `nothing of an open unit is sent, everything of a closed one`() async throws {
@@ -90,6 +92,22 @@ import Testing
         let last = try #require(try await bench.journal.unfinished(at: Bench.start, limit: 9).first)
         #expect(last.file.path == "gigs/X/DONE" && last.file.state == .delivered && last.deliveries.isEmpty)
         #expect(try await bench.finish(last.file.id)?.state == .delivered)
+    }
+
+    @Test func `two routes have a batch each of one folder, which one marker closes`() async throws {
+        let bench = try Bench()
+        let one = try await admit(bench, inUnit("a"))
+        var admission = inUnit("b")
+        admission.plan?.route = "other"
+        let other = try await admit(bench, admission)
+        let batches = try await bench.journal.closeUnit(
+            "gigs/X", root: "/in", routes: ["all", "other"], marker: .test("gigs/X/DONE"), uptimes: [:], at: Bench.start
+        )
+        #expect(batches.map(\.route) == ["all", "other"])
+        #expect(try await batches.map(\.id) == [one, other].asyncMap { try await bench.job($0).file.batchID })
+        for _ in 0..<2 { try await bench.settle(.test(.delivered)) }
+        #expect(try await bench.finish(one) == nil)
+        #expect(try await bench.finish(other)?.state == .delivered)
     }
 
     @Test func `a unit of which nothing can be sent ends when it closes`() async throws {

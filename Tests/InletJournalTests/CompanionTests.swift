@@ -198,7 +198,7 @@ import Testing
         let ids = try await admit(bench, admission)
         #expect(try await bench.settle(.test(.delivered)) == nil)
         _ = try await bench.journal.closeUnit(
-            "gigs", root: "/in", route: "all", marker: nil, uptimes: [:], at: Bench.start)
+            "gigs", root: "/in", routes: ["all"], marker: nil, uptimes: [:], at: Bench.start)
         for id in ids { #expect(try await bench.settle(.test(.delivered))?.fileID == id) }
     }
 }

@@ -140,7 +140,7 @@ import Testing
                 }
                 if isClosed {
                     _ = try await journal.closeUnit(
-                        "gigs/X", root: "/in", route: "all", marker: .test("gigs/X/DONE"), uptimes: [:],
+                        "gigs/X", root: "/in", routes: ["all"], marker: .test("gigs/X/DONE"), uptimes: [:],
                         at: Bench.start)
                 }
                 Self.die()

@@ -80,18 +80,20 @@ extension Admitter {
         return known
     }
 
-    /// Closes a unit: everything in it is sent. - Returns: false when the journal cannot be written now.
-    func close(_ unit: UnitClock.Unit, root: FilePath, marker: Arrival?) async -> Bool {
+    /// Closes a unit: everything that `routes` took of it is sent. - Returns: false when the journal cannot be written now.
+    func close(_ unit: FilePath, _ routes: [String], root: FilePath, marker: Arrival?) async -> Bool {
         do {
-            let batch = try await journal.closeUnit(
-                unit.folder, root: root, route: unit.route, marker: marker, uptimes: board.uptimes(), at: .now)
+            let batches = try await journal.closeUnit(
+                unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), at: .now)
             health.works()
-            guard let batch else { return true }
-            log.emit(
-                .batchClosed(
-                    batch: batch.id, path: root.pushing(unit.folder), route: unit.route,
-                    files: batch.counts.values.reduce(0, +)))
-            if batch.endedAt != nil { log.emit(.batchEnded(batch)) }
+            for batch in batches {
+                log.emit(
+                    .batchClosed(
+                        batch: batch.id, path: root.pushing(unit), route: batch.route,
+                        files: batch.counts.values.reduce(0, +)))
+                if batch.endedAt != nil { log.emit(.batchEnded(batch)) }
+            }
+            if batches.isEmpty { return true }
             bells.ringAll()
             finisherBell.ring()
             return true

@@ -26,8 +26,10 @@ extension IntakeLoop {
                 units.putOff(unit, for: pause, at: .now)
                 continue
             }
-            switch await admission.close(unit, completion) {
-            case .closed: units.close(unit)
+            // One marker speaks for the files of all routes that wait for it.
+            let routes = completion == .marker ? units.markedRoutes(of: unit.folder) : [unit.route]
+            switch await admission.close(unit.folder, routes, completion) {
+            case .closed: for route in routes { units.close(UnitClock.Unit(folder: unit.folder, route: route)) }
             case .unmarked: break
             case .later: units.putOff(unit, for: max(pause, Self.retryPause), at: .now)
             }

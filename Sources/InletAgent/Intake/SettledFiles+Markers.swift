@@ -31,11 +31,11 @@ extension SettledFiles {
     }
 
     /// Closes the unit, if its marker is there where it needs one.
-    func close(_ unit: UnitClock.Unit, _ completion: Completion) async -> UnitEnd {
+    func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
         guard completion == .marker else {
-            return await admitter.close(unit, root: root, marker: nil) ? .closed : .later
+            return await admitter.close(unit, routes, root: root, marker: nil) ? .closed : .later
         }
-        let path = unit.folder.appending(Completion.folderMarker)
+        let path = unit.appending(Completion.folderMarker)
         guard let identity = look(path)?.identity else { return .unmarked }
         let marker = Arrival(root: root, path: path, identity: identity)
         do {
@@ -45,6 +45,6 @@ extension SettledFiles {
             return .later
         }
         if Lease.probe(path: root.pushing(path)) == .busy { return .later }
-        return await admitter.close(unit, root: root, marker: marker) ? .closed : .later
+        return await admitter.close(unit, routes, root: root, marker: marker) ? .closed : .later
     }
 }

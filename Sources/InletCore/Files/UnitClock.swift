@@ -94,6 +94,11 @@ package struct UnitClock: Sendable {
         entries[unit.folder]?[unit.route] = entry
     }
 
+    /// The routes that wait for the marker of `folder`.
+    package func markedRoutes(of folder: FilePath) -> [String] {
+        (entries[folder] ?? [:]).filter { $0.value.completion == .marker }.keys.sorted()
+    }
+
     package func completion(of unit: Unit) -> Completion? { entries[unit.folder]?[unit.route]?.completion }
     package func settle(of unit: Unit) -> Duration? { entries[unit.folder]?[unit.route]?.settle }
 
