@@ -28,9 +28,7 @@ let standInTypes = [
             KeySpec("verify", .choice(["read-back", "size"]), default: "read-back", "What is compared."),
             KeySpec("min_free", .bytes, default: "0", "Space that must stay free."),
         ]),
-    DestinationType(
-        name: "plain", summary: "A place for single files.",
-        keys: [KeySpec("where", .string, required: true, "The place.")], takesSidecars: false),
+    DestinationType(name: "plain", summary: "A place for single files.", keys: [], takesSidecars: false),
 ]
 
 let standInEnvironment = [
