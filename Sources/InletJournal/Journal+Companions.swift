@@ -53,16 +53,9 @@ extension Journal {
         let carried = main.deliveries.filter { leader in
             admission.isCarried && !isLate && !stored.contains { $0.id == leader.id }
         }
-        var new = NewFile(admission.arrival, route: main.file.route, policy: main.file.policy)
-        new.category = admission.category
-        new.mediaType = admission.mediaType
+        var new = newFile(admission, main.file, isStored: !stored.isEmpty)
         new.batch = batch.id
-        new.role = admission.companion.kind.rawValue
-        // Its bytes are nowhere else.
-        if stored.isEmpty, new.policy.onSuccess == .delete, admission.arrival.identity.size > 0 {
-            new.policy.onSuccess = .archive
-        }
-        if let reason = refusal(main.file, isLate: isLate, isStored: !stored.isEmpty || !carried.isEmpty) {
+        if let reason = refusal(main.file, isLate: isLate, isTaken: !stored.isEmpty || !carried.isEmpty) {
             new.reject(reason)
         }
         let companion = try insert(new, now, database)
@@ -72,12 +65,8 @@ extension Journal {
             var delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
             delivery.key = try freeKey(key, leader.destination, database)
             delivery.lane = admission.lanes[leader.destination] ?? .small
-            delivery.expiresAt =
-                batch.isOpen
-                ? nil
-                : new.policy.retry.expire.map {
-                    (uptimes[leader.destination] ?? 0) + $0.milliseconds
-                }
+            let life = batch.isOpen ? nil : new.policy.retry.expire
+            delivery.expiresAt = life.map { (uptimes[leader.destination] ?? 0) + $0.milliseconds }
             try follow(leader, delivery, isHeld: batch.isOpen, now, database)
         }
         for leader in carried {
@@ -87,11 +76,23 @@ extension Journal {
         return .admitted(id: companion)
     }
 
+    private static func newFile(_ admission: CompanionAdmission, _ main: FileRow, isStored: Bool) -> NewFile {
+        var new = NewFile(admission.arrival, route: main.route, policy: main.policy)
+        new.category = admission.category
+        new.mediaType = admission.mediaType
+        new.role = admission.companion.kind.rawValue
+        // Its bytes are nowhere else.
+        if !isStored, new.policy.onSuccess == .delete, admission.arrival.identity.size > 0 {
+            new.policy.onSuccess = .archive
+        }
+        return new
+    }
+
     /// Why a companion of `main` goes nowhere; nil when it does not.
-    private static func refusal(_ main: FileRow, isLate: Bool, isStored: Bool) -> String? {
+    private static func refusal(_ main: FileRow, isLate: Bool, isTaken: Bool) -> String? {
         let name = DisplayText.escape(FileName(main.path).bytes)
         if main.state == .rejected { return "its file \(name) was rejected: \(main.reason ?? "no reason is known")" }
-        if isStored { return nil }
+        if isTaken { return nil }
         return isLate
             ? "it came too late: its file \(name) was taken without it, and no destination stores it"
             : "no destination of its file \(name) stores it"
