@@ -108,18 +108,23 @@ struct ExifTests {
         #expect(try text(Sample.fileType + other) == "2026-11-13T00:00:00.000Z MP4 creation time")
     }
 
-    @Test func `a block that repeats large fields costs neither memory nor time`() throws {
-        // 5,000 entries of 60,000 bytes each, all over the same bytes: 300 MB for whoever copies them.
-        var block: [UInt8] = Array("II*\0".utf8) + Sample.bytes(8, 4, isBig: false)
-        block += Sample.bytes(5000, 2, isBig: false)
-        for index in 0..<5000 {
-            let tag = Int64(0x9003 + index % 3000)
-            block += Sample.bytes(tag, 2, isBig: false) + Sample.bytes(2, 2, isBig: false)
-            block += Sample.bytes(60_000, 4, isBig: false) + Sample.bytes(8, 4, isBig: false)
+    @Test func `fields that no date can need are refused before they are copied`() throws {
+        // 4,000 entries over the same few bytes: hundreds of megabytes for whoever copies them all.
+        func block(fieldLength: Int64) -> [UInt8] {
+            let date = Array("2026:11:20 07:08:09\0".utf8)
+            var block: [UInt8] = Array("II*\0".utf8) + Sample.bytes(28, 4, isBig: false) + date
+            block += Sample.bytes(4000, 2, isBig: false)
+            for index in 0..<4000 {
+                block += Sample.bytes(Int64(0x9003 + index), 2, isBig: false) + Sample.bytes(2, 2, isBig: false)
+                block += Sample.bytes(fieldLength, 4, isBig: false) + Sample.bytes(8, 4, isBig: false)
+            }
+            return block + [UInt8](repeating: 0, count: 10_000)
         }
-        let file = SparseFile(Sample.jpeg(block))
-        #expect(try file.date() == nil)
-        #expect(file.bytesRead <= 70_000)
+        for (length, isTaken) in [(20, true), (4000, true), (5000, false), (50_000, false)] as [(Int64, Bool)] {
+            let file = SparseFile(Sample.jpeg(block(fieldLength: length)))
+            #expect((try file.date() != nil) == isTaken, "\(length)")
+            #expect(file.bytesRead <= 70_000)
+        }
     }
 
     @Test(arguments: [
