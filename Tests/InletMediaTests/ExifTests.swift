@@ -60,6 +60,19 @@ struct ExifTests {
         #expect(file.bytesRead < 1000)
     }
 
+    @Test(arguments: [false, true])
+    func `directories behind gigabytes of picture are found`(isBig: Bool) throws {
+        let shift = 3 << 30
+        let main: [(UInt16, String)] = [(0x0132, "2026:11:01 12:00:00")]
+        let whole = Sample.tiff(main, exif: Self.original + [(0x9011, "Z")], isBig: isBig, shift: shift)
+        let file = SparseFile(
+            size: Int64(shift + whole.count),
+            [(0, Array(whole.prefix(8))), (Int64(shift + 8), Array(whole.dropFirst(8)))])
+        #expect(try file.date()?.time.display == "2026-11-20T07:08:09.000Z")
+        #expect(file.reads <= 10)
+        #expect(file.bytesRead <= 200)
+    }
+
     @Test func `segments behind the picture's beginning are not looked at`() throws {
         let exif = Sample.segment(0xE1, Array("Exif\0\0".utf8) + Sample.tiff(exif: Self.original))
         #expect(try date([0xFF, 0xD8, 0xFF, 0xDA, 0, 2] + exif) == nil)

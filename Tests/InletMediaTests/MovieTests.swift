@@ -43,8 +43,10 @@ struct MovieTests {
     func `Apple's date comes first, because it has the zone`(isFull: Bool) throws {
         let others = [("com.apple.quicktime.make", "Apple"), ("com.apple.quicktime.creationdat", "x")]
         let meta = Sample.appleMeta(others + [Self.apple], isFull: isFull)
-        let movie = Sample.box("moov", [Sample.movieHeader(Self.seconds), meta])
-        #expect(try text(Sample.fileType + movie) == "2026-11-20T09:08:09.000+02:00 QuickTime creationdate")
+        for place in [meta, Sample.box("udta", meta)] {
+            let movie = Sample.box("moov", [Sample.movieHeader(Self.seconds), place])
+            #expect(try text(Sample.fileType + movie) == "2026-11-20T09:08:09.000+02:00 QuickTime creationdate")
+        }
     }
 
     @Test(arguments: [

@@ -15,17 +15,20 @@ enum Sample {
 
     // MARK: EXIF
 
-    /// A TIFF file of two directories with texts: the main one and, where `exif` is not nil, EXIF's.
+    /// A TIFF file of two directories with texts: the main one and, where `exif` is not nil, EXIF's. All places grow by
+    /// `shift`.
     static func tiff(
-        _ main: [(UInt16, String)] = [], exif: [(UInt16, String)]? = nil, isBig: Bool = false, mark: [UInt8]? = nil
+        _ main: [(UInt16, String)] = [], exif: [(UInt16, String)]? = nil, isBig: Bool = false, mark: [UInt8]? = nil,
+        shift: Int = 0
     ) -> [UInt8] {
+        let start = 8 + shift
         let pointerSize = exif == nil ? 0 : 12
         let mainSize = 2 + 12 * main.count + pointerSize + 4
         let mainData = main.reduce(0) { $0 + data($1.1).count }
-        let exifStart = 8 + mainSize + mainData
+        let exifStart = start + mainSize + mainData
         let order = Array((isBig ? "MM" : "II").utf8)
-        var result = (mark ?? order + bytes(42, 2, isBig: isBig)) + bytes(8, 4, isBig: isBig)
-        result += directory(main, pointer: exif == nil ? nil : exifStart, at: 8, isBig)
+        var result = (mark ?? order + bytes(42, 2, isBig: isBig)) + bytes(Int64(start), 4, isBig: isBig)
+        result += directory(main, pointer: exif == nil ? nil : exifStart, at: start, isBig)
         if let exif { result += directory(exif, pointer: nil, at: exifStart, isBig) }
         return result
     }
