@@ -73,6 +73,24 @@ struct ExifTests {
         #expect(file.bytesRead <= 200)
     }
 
+    @Test(arguments: [[], Array("Exif\0\0".utf8)])
+    func `chunks of PNG and WebP are found`(before: [UInt8]) throws {
+        func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
+            Sample.bytes(Int64(content.count), 4) + Array(name.utf8) + content + [1, 2, 3, 4]
+        }
+        func riff(_ name: String, _ content: [UInt8]) -> [UInt8] {
+            let even = content.count.isMultiple(of: 2) ? [] : [0] as [UInt8]
+            return Array(name.utf8) + Sample.bytes(Int64(content.count), 4, isBig: false) + content + even
+        }
+        let block = before + Sample.tiff(exif: Self.original)
+        let png = ExifChunk.png + chunk("IHDR", [9, 9, 9]) + chunk("eXIf", block) + chunk("IEND", [])
+        let webP = riff("RIFF", Array("WEBP".utf8) + riff("VP8 ", [9, 9, 9]) + riff("EXIF", block))
+        for picture in [png, webP] {
+            #expect(try text(picture) == "2026-11-20T07:08:09.000 EXIF DateTimeOriginal")
+            #expect(try date(Array(picture.prefix(40))) == nil)
+        }
+    }
+
     @Test func `segments behind the picture's beginning are not looked at`() throws {
         let exif = Sample.segment(0xE1, Array("Exif\0\0".utf8) + Sample.tiff(exif: Self.original))
         #expect(try date([0xFF, 0xD8, 0xFF, 0xDA, 0, 2] + exif) == nil)
@@ -141,7 +159,7 @@ struct ExifTests {
     }
 
     @Test(arguments: [
-        "", "plain text\n", "%PDF-1.7", "\u{89}PNG\r\n\u{1A}\n", "II", "MM\0*", "\u{7F}ELF", "Exif\0\0II*\0",
+        "", "plain text\n", "%PDF-1.7", "\u{89}PNG\n", "RIFF1234WAVE", "II", "MM\0*", "\u{7F}ELF", "Exif\0\0II*\0",
     ])
     func `other files have no date and cost one short read`(content: String) throws {
         let file = SparseFile(Array(content.utf8))

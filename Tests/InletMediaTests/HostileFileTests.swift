@@ -24,6 +24,7 @@ struct HostileFileTests {
             Sample.heif(block, version: 2),
             Sample.fileType + Sample.box("mdat", [1, 2, 3]) + Sample.box("moov", movie),
             Sample.fileType + Sample.wideBox("moov", Array(movie.joined())),
+            ExifChunk.png + Sample.bytes(Int64(block.count), 4) + Array("eXIf".utf8) + block,
         ]
     }()
 

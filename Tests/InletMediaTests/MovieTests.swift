@@ -71,6 +71,16 @@ struct MovieTests {
         #expect(file.bytesRead <= 500)
     }
 
+    @Test func `an index at the end of the largest file there can be breaks nothing`() throws {
+        let meta = Sample.appleMeta([Self.apple])
+        for cut in 0..<(meta.count + 8) {
+            let tail = Array((Sample.bytes(0, 4) + Array("moov".utf8) + meta).dropLast(cut))
+            let start = Int64.max - Int64(tail.count)
+            let data = Sample.wideBox("mdat", [], size: start - Int64(Sample.fileType.count))
+            #expect(try SparseFile(size: .max, [(0, Sample.fileType + data), (start, tail)]).date() == nil)
+        }
+    }
+
     @Test func `a box that claims more than there is, is cut`() throws {
         let header = Sample.movieHeader(Self.seconds)
         for size in [Int64.max, -1, 1 << 62, 1 << 40] {
