@@ -23,8 +23,8 @@ static inline ExifData *_Nullable inlet_exif_parse(const unsigned char *_Nonnull
     ExifData *data = exif_data_new_mem(memory);
     exif_mem_unref(memory);
     if (!data) return NULL;
-    /* The first makes up fields that the standard demands, dates of today among them; the second drops dates in a
-       directory that is not theirs, where some raw formats have them. */
+    /* The first adds and removes fields to please the standard, where only what the file says counts; the second drops
+       dates in a directory that is not theirs, where some raw formats have them. */
     exif_data_unset_option(data, EXIF_DATA_OPTION_FOLLOW_SPECIFICATION);
     exif_data_unset_option(data, EXIF_DATA_OPTION_IGNORE_UNKNOWN_TAGS);
     exif_data_load_data(data, bytes, count);

@@ -7,10 +7,12 @@ final class BoundedBytes {
     /// More than the dates of any sound file need: an index of a few hundred boxes, one block of EXIF.
     static let maximumBytes = 1 << 20
     static let maximumReads = 1024
+    /// An exbibyte. What lies beyond in a sparse file is not seen, so that adding to an offset cannot overflow.
+    static let maximumSize: Int64 = 1 << 60
 
     typealias Fetch = (_ offset: Int64, _ count: Int) throws(SystemError) -> [UInt8]
 
-    /// The file's length.
+    /// The file's length, but at most `maximumSize`.
     let size: Int64
     private let fetch: Fetch
     private(set) var bytesLeft = maximumBytes
@@ -18,7 +20,7 @@ final class BoundedBytes {
 
     /// `fetch` gives `count` bytes, or fewer at the file's end.
     init(size: Int64, fetch: @escaping Fetch) {
-        self.size = size
+        self.size = min(size, Self.maximumSize)
         self.fetch = fetch
     }
 

@@ -4,7 +4,7 @@ internal import SystemPackage
 
 /// When a picture was taken or a recording began, read from the file itself.
 ///
-/// Known are EXIF in JPEG, TIFF and the raw formats built on it (DNG, CR2, NEF, ARW, ORF, RW2), in RAF, in HEIF (HEIC,
+/// Known are EXIF in JPEG, PNG, WebP, TIFF and the raw formats built on it (DNG, CR2, NEF, ARW, ORF, RW2), in RAF, in HEIF (HEIC,
 /// AVIF) and CR3, and the creation time of QuickTime and MP4. What a file is, its first bytes say, not its name. At most
 /// `BoundedBytes.maximumBytes` are read, of a file of any size. Dates that no camera can have written are passed over.
 package struct CaptureDate: Sendable, Hashable {

@@ -1,7 +1,7 @@
 internal import InletLinux
 
-/// Where pictures keep their block of EXIF: a small TIFF file inside of the file, or the file's own beginning
-/// (CIPA DC-008, "Exchangeable image file format").
+/// Where pictures keep their block of EXIF, a small TIFF file inside of the file (CIPA DC-008, "Exchangeable image file
+/// format").
 enum ExifBlock {
     /// What libexif looks at of a block: a JPEG segment holds no more.
     static let maximumBytes = 0xFFF0
@@ -11,15 +11,19 @@ enum ExifBlock {
     /// The block of a picture that begins with `head`; nil when it has none or is of another kind.
     static func find(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         if head.starts(with: [0xFF, 0xD8]) { return try inJPEG(at: 0, bytes) }
-        if isTIFF(head) { return asTIFF(try bytes.read(upTo: maximumBytes, at: 0)) }
+        if isTIFF(head) { return try TIFFExcerpt.read(head, bytes) }
         if head.starts(with: "FUJIFILMCCD-RAW".utf8) { return try inRAF(bytes) }
+        if head.starts(with: ExifChunk.png) { return try ExifChunk.inPNG(bytes) }
+        if ExifChunk.isWebP(head) { return try ExifChunk.inWebP(bytes) }
         return nil
     }
 
-    /// The block of `count` bytes from `offset` on, cut to what libexif looks at.
+    /// The block of `count` bytes from `offset` on, cut to what libexif looks at. Some programs write JPEG's `Exif` and two
+    /// NULs before it everywhere.
     static func at(_ offset: Int64, count: Int64, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         let block = try bytes.read(upTo: Int(min(count, Int64(maximumBytes))), at: offset)
-        return isTIFF(block) ? asTIFF(block) : nil
+        let tiff = block.starts(with: "Exif\0\0".utf8) ? Array(block.dropFirst(6)) : block
+        return isTIFF(tiff) ? tiff : nil
     }
 
     /// Both byte orders; 42 is TIFF's mark, the others are those of Olympus (ORF) and Panasonic (RW2), whose files are
@@ -30,11 +34,6 @@ enum ExifBlock {
             [0x49, 0x49, 0x55, 0],
         ]
         return marks.contains { head.starts(with: $0) }
-    }
-
-    /// `block` with TIFF's own mark.
-    private static func asTIFF(_ block: [UInt8]) -> [UInt8] {
-        block.first == 0x49 ? [0x49, 0x49, 0x2A, 0] + block.dropFirst(4) : [0x4D, 0x4D, 0, 0x2A] + block.dropFirst(4)
     }
 
     /// The first APP1 segment that begins with `Exif`, in the picture that starts at `start`.

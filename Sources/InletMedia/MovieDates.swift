@@ -27,6 +27,11 @@ enum MovieDates {
             switch box.type {
             case "mvhd": header += try inHeader(box, bytes)
             case "meta": dates += try AppleMetadata.dates(in: box, bytes)
+            // Where FFmpeg writes it.
+            case "udta":
+                if let meta = try bytes.first("meta", in: box.content) {
+                    dates += try AppleMetadata.dates(in: meta, bytes)
+                }
             case "uuid": dates += try inCanonRaw(box, bytes)
             default: continue
             }
