@@ -46,6 +46,14 @@ package enum Checksum {
         _ algorithm: Digest.Algorithm, _: Hash.Type, _ source: SourceFile, _ offset: Int64, _ length: Int64
     ) throws(TransferError) -> Digest {
         var hash = Hash()
+        try read(source, offset, length) { hash.update(bufferPointer: $0) }
+        return Digest(algorithm, hash.finalize())
+    }
+
+    /// Hands `length` bytes from `offset` to `body`, one buffer after the other. Blocks; throws as `md5(of:)`.
+    static func read(
+        _ source: SourceFile, _ offset: Int64, _ length: Int64, _ body: (UnsafeRawBufferPointer) -> Void
+    ) throws(TransferError) {
         var rest = length
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
         defer { buffer.deallocate() }
@@ -54,10 +62,9 @@ package enum Checksum {
             if Task.isCancelled { throw error(.cancelled, source, "the checksum was cancelled") }
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(bufferSize)))])
             let count = try fill(room, from: source, at: offset + length - rest)
-            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: room[..<count]))
+            body(UnsafeRawBufferPointer(rebasing: room[..<count]))
             rest -= Int64(count)
         }
-        return Digest(algorithm, hash.finalize())
     }
 
     private static func fill(
