@@ -118,6 +118,15 @@ extension Journal {
         }
     }
 
+    /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays.
+    package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
+                arguments: [try JournalJSON.encode(proof), delivery])
+        }
+    }
+
     /// Bounds how long others wait for one transaction of `clear`.
     private static let clearedAtOnce = 256
 
