@@ -34,7 +34,8 @@ package final class SpiralSandbox: Sendable, Service {
         server = LoopbackServer(port: port, held: faults.held)
         responder = SpiralResponder(
             control: ControlCalls(store: store, signer: signer, urlLifetime: urlLifetime.milliseconds / 1000),
-            store: StoreCalls(store: store, faults: faults), gate: FaultGate(faults: faults, traffic: log), apiKey: apiKey)
+            store: StoreCalls(store: store, faults: faults),
+            gate: FaultGate(faults: faults, traffic: log), apiKey: apiKey)
     }
 
     /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
