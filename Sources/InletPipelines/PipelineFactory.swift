@@ -49,6 +49,7 @@ package final class PipelineFactory: Sendable {
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
         made.fields = FieldSpec.filled([:], GigHiveSettings.type.fields)
+        made.testExtension = "mp3"
         made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
         made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
         return made

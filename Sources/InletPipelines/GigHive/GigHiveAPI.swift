@@ -29,6 +29,9 @@ struct GigHiveAPI: Sendable {
         }
     }
 
+    /// The one user who deletes by ids, and is refused tokens.
+    private var isAdmin: Bool { if case .basic("admin", _) = settings.credentials { true } else { false } }
+
     var isGuest: Bool { if case .token = settings.credentials { true } else { false } }
 
     /// `POST /api/uploads` with a file.
@@ -60,7 +63,11 @@ struct GigHiveAPI: Sendable {
         let what = "deleting asset \(asset) at \(settings.url.redacted)"
         let request = json(
             "db/delete_media_files.php",
-            [("\"asset_id\"", String(asset)), ("\"delete_token\"", JSONString.quote(token))])
+            isAdmin
+                ? [("\"asset_ids\"", "[\(asset)]")]
+                : [
+                    ("\"asset_id\"", String(asset)), ("\"delete_token\"", JSONString.quote(token)),
+                ])
         let response = try await send(request)
         let verdict = GigHiveVerdict(response, at: .delete)
         guard verdict == .done else { throw verdict.error(response, what, hiding: secrets + [Secret(token)]) }

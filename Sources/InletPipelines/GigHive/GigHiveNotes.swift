@@ -44,7 +44,7 @@ struct GigHiveNotes: Sendable, Equatable {
         isStuck = progress.isStuck
     }
 
-    var uploadNote: [String: [UInt8]] { ["upload": Array((upload ?? "").utf8), "offset": Array("0".utf8)] }
+    var uploadNote: [String: [UInt8]] { ["upload": Array((upload ?? "").utf8)] }
     var offsetNote: [String: [UInt8]] { ["offset": Array(String(offset).utf8)] }
     var sentNote: [String: [UInt8]] { ["completing": Array((sent?.hex ?? "").utf8)] }
 
