@@ -23,7 +23,13 @@ struct Finalizing: Sendable {
         switch verdict {
         case .done, .duplicate:
             let reply = try await job.accept(response, request)
-            let proof = try await job.proof(reply, digest)
+            let proof: Proof
+            do throws(DeliveryError) {
+                proof = try await job.proof(reply, digest)
+            } catch {
+                if error.code == .corrupted { try? await Tus(api: job.api).delete(upload) }
+                throw error
+            }
             // Bytes that another event had already stay in the upload; what was filed is gone from it.
             if reply.deleteToken == nil { try? await Tus(api: job.api).delete(upload) }
             return .delivered(proof)

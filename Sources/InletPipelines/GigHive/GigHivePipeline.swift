@@ -48,7 +48,7 @@ package struct GigHivePipeline: Pipeline {
             throw DeliveryError(
                 .retry(after: nil), .conflict, "upload \(upload) is kept at the server: a retry need not send it again")
         }
-        try await Tus(api: api).delete(upload)
+        try await Tus(api: api).drop(upload)
     }
 
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }

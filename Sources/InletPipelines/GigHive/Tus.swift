@@ -66,6 +66,17 @@ struct Tus: Sendable {
         }
     }
 
+    /// Drops the upload, waiting a moment for a server that still holds a request that was broken off.
+    func drop(_ upload: String) async throws(DeliveryError) {
+        for wait in [Duration.milliseconds(200), .seconds(1), nil] {
+            do throws(DeliveryError) {
+                return try await delete(upload)
+            } catch {
+                guard error.code == .conflict, let wait, (try? await Task.sleep(for: wait)) != nil else { throw error }
+            }
+        }
+    }
+
     private var files: HTTPURL { api.settings.url.appending(path: "files/") }
 
     private func url(_ upload: String) -> HTTPURL { api.settings.url.appending(path: "files/\(upload)") }

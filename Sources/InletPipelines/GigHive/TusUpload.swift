@@ -24,6 +24,7 @@ struct TusUpload: Sendable {
                     .giveUp, .uploadGone,
                     "\(job.name.display): the server lost the bytes of its upload twice; look at its disk and its log")
             }
+            job.attempt.meter.add(-job.size)
             isFirstRound = false
             notes.isSecond = true
             try await begin(&notes)
@@ -154,16 +155,16 @@ struct TusUpload: Sendable {
     /// What a failed attempt means for the upload: it stays for the next one, unless the file is not the same any more.
     /// Where it cannot be dropped now, the notes stay, and `abandon` does it.
     private func concluding(
-        _ error: DeliveryError, _ notes: inout GigHiveNotes
+        _ cause: DeliveryError, _ notes: inout GigHiveNotes
     ) async throws(DeliveryError) -> DeliveryError {
-        guard error.verdict == .sourceChanged || error.verdict == .sourceGone, let upload = notes.upload else {
-            return error
+        guard cause.verdict == .sourceChanged || cause.verdict == .sourceGone, let upload = notes.upload else {
+            return cause
         }
         do {
-            try await tus.delete(upload)
-        } catch { return error }
+            try await tus.drop(upload)
+        } catch { return cause }
         try await job.attempt.checkpoint.clear()
-        return error
+        return cause
     }
 }
 
