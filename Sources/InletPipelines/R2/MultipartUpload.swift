@@ -22,7 +22,12 @@ struct MultipartUpload: Sendable {
             }
             try await attempt.checkpoint.put([UploadRecord.completingName: []])
         }
-        return try await UploadCompletion(api: api, order: order, attempt: attempt).complete(record)
+        let proof = try await UploadCompletion(api: api, order: order, attempt: attempt).complete(record)
+        for (id, key) in UploadRecord.refusedUploads(attempt.checkpoint.entries) {
+            // The last time: what the store keeps now, it keeps until its own expiry of uploads.
+            try? await api.abort(id: id, key: key)
+        }
+        return proof
     }
 
     /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
@@ -35,6 +40,7 @@ struct MultipartUpload: Sendable {
 
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
+        var refused = UploadRecord.refused(attempt.checkpoint.entries)
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let isUsable = !old.isStale && !old.missing.contains { hasExpired(old, $0) }
             if old.isCompleting || isUsable {
@@ -42,7 +48,7 @@ struct MultipartUpload: Sendable {
                 return old
             }
             // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
-            try await dropExpired(old)
+            refused.merge(try await dropExpired(old)) { $1 }
         }
         let plan = PartPlan(fileSize: order.source.size, configured: api.settings.partSize)
         let upload = try await api.create(order, count: plan.count)
@@ -51,7 +57,7 @@ struct MultipartUpload: Sendable {
             for url in upload.partURLs { _ = try api.checked(url) }
             // At once, so that no crash forgets both.
             try await attempt.checkpoint.replace(
-                with: kept(UploadRecord.openingName, note { try record.openingNote }))
+                with: refused.merging(kept(UploadRecord.openingName, note { try record.openingNote })) { $1 })
         } catch {
             // Nobody would know of it any more.
             try? await api.abort(id: upload.id, key: upload.key)
@@ -60,12 +66,18 @@ struct MultipartUpload: Sendable {
         return record
     }
 
-    /// Its id must not be forgotten before the store has dropped it; only a store that will never do so is not asked again.
-    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) {
+    /// Its id must not be forgotten before the store has dropped it. A store that answers but does not drop it gets the new
+    /// upload all the same, and it is asked once more at the end.
+    /// - Returns: the notes that keep it known.
+    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) -> [String: [UInt8]] {
         do throws(DeliveryError) {
             try await api.abort(id: record.upload.id, key: record.upload.key)
+            return [:]
         } catch {
-            guard error.verdict == .giveUp else { throw error }
+            switch error.verdict {
+            case .outage, .cancelled: throw error
+            default: return [UploadRecord.refusedName + record.upload.id: Array(record.upload.key.utf8)]
+            }
         }
     }
 
@@ -169,6 +181,8 @@ struct MultipartUpload: Sendable {
         } catch {
             return
         }
-        try await attempt.checkpoint.replace(with: notes)
+        var kept = notes.merging(UploadRecord.refused(attempt.checkpoint.entries)) { $1 }
+        kept[UploadRecord.completingName] = attempt.checkpoint.entries[UploadRecord.completingName]
+        try await attempt.checkpoint.replace(with: kept)
     }
 }
