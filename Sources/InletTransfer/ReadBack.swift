@@ -19,20 +19,24 @@ extension Checksum {
 
     /// Computes `content` anew from `source`, in the same way it was made.
     package static func content(
-        like content: ContentHash, of source: SourceFile, on pool: BlockingPool
+        like content: ContentHash, of source: SourceFile, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> ContentHash {
         let size = source.opened.size
         switch (content.digest.algorithm, content.partSize) {
         case (.sha256, _):
-            return ContentHash(digest: try await sha256(of: source, on: pool), partSize: nil)
+            return ContentHash(digest: try await sha256(of: source, on: pool, progress: progress), partSize: nil)
         case (.md5, nil):
-            return ContentHash(digest: try await md5(of: source, offset: 0, length: size, on: pool), partSize: nil)
+            let digest = try await md5(of: source, offset: 0, length: size, on: pool, progress: progress)
+            return ContentHash(digest: digest, partSize: nil)
         case (.md5, let partSize?):
             var digests: [UInt8] = []
             var offset: Int64 = 0
             repeat {
                 let length = min(partSize, size - offset)
-                digests += try await md5(of: source, offset: offset, length: length, on: pool).bytes
+                let digest = try await md5(
+                    of: source, offset: offset, length: length, on: pool, progress: progress)
+                digests += digest.bytes
                 offset += length
             } while offset < size
             return ContentHash(digest: md5(digests), partSize: partSize)

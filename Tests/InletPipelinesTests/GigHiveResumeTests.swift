@@ -98,7 +98,7 @@ import Testing
             let notes = Notes()
             let first = try await place.deliver(path, order, notes)
             // Killed at any later point: what was in the journal then.
-            for kept in [["upload", "offset"], ["upload", "offset", "completing"]] {
+            for kept in [["upload", "offset"], ["upload", "offset", "sent", "completing"]] {
                 let earlier = Notes(notes.entries.filter { kept.contains($0.key) })
                 let again = try await place.deliver(path, order, earlier)
                 #expect(again.content == first.content && again.details?["asset_id"] == first.details?["asset_id"])

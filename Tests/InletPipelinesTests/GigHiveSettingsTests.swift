@@ -137,7 +137,7 @@ import Testing
         notes.offset = 5 << 30
         notes.sent = Digest(.sha256, [UInt8](repeating: 7, count: 32))
         (notes.waited, notes.tries, notes.missing, notes.isStuck) = (1500, 3, 1, true)
-        (notes.needsTus, notes.isSecond) = (true, true)
+        (notes.needsTus, notes.isSecond, notes.mayBeVisible) = (true, true, true)
         var entries: [String: [UInt8]] = [:]
         for part in [notes.uploadNote, notes.offsetNote, notes.sentNote, notes.finalizeNote, notes.lasting] {
             entries.merge(part) { $1 }

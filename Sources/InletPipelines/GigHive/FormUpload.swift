@@ -20,6 +20,10 @@ struct FormUpload: Sendable {
         do throws(DeliveryError) {
             response = try await job.api.send(request, meter: job.attempt.meter)
         } catch {
+            // Its answer may be all that was lost.
+            if job.attempt.meter.hasStarted {
+                await job.attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
+            }
             if settings.transport == .auto, brokeInBody(error) { return nil }
             throw error
         }

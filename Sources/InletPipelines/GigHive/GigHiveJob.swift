@@ -28,7 +28,7 @@ struct GigHiveJob: Sendable {
         if !reply.isDuplicate {
             var notes = GigHiveNotes([:])
             notes.reply = reply
-            try await attempt.checkpoint.put(notes.replyNote)
+            await attempt.checkpoint.putPersistently(notes.replyNote)
         }
         return reply
     }
@@ -69,7 +69,7 @@ struct GigHiveJob: Sendable {
         if let asset = reply.assetID, let token = reply.deleteToken {
             try? await api.delete(asset: asset, token: token)
         }
-        try await attempt.checkpoint.clear()
+        try await attempt.checkpoint.replace(with: [CheckpointNote.mayBeVisible: []])
         // A file that was written to explains other bytes better than damage does.
         try SourceGuard.check(source, order)
         return DeliveryError(.retry(after: nil), .corrupted, "\(what); the bytes were damaged on the way")

@@ -19,6 +19,8 @@ struct GigHiveNotes: Sendable, Equatable {
     var isSecond = false
     /// `transport: auto` found that a form is too large.
     var needsTus = false
+    /// A request went out that may have filed the file.
+    var mayBeVisible = false
     /// Given up on a server that never got ready: the upload stays, so that a retry need not send it again.
     var isStuck = false
     /// The server's word; the file is there.
@@ -34,9 +36,10 @@ struct GigHiveNotes: Sendable, Equatable {
     init(_ entries: [String: [UInt8]]) {
         upload = entries["upload"].flatMap(Self.text)
         offset = entries["offset"].flatMap(Self.text).flatMap { Int64($0) } ?? 0
-        sent = entries["completing"].flatMap(Self.text).flatMap { Digest(.sha256, hex: $0) }
+        sent = entries["sent"].flatMap(Self.text).flatMap { Digest(.sha256, hex: $0) }
         isSecond = entries["second"] != nil
         needsTus = entries["transport"] != nil
+        mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
         reply = entries["answer"].flatMap { try? JSONDecoder().decode(GigHiveReply.self, from: Data($0)) }
         guard let note = entries["finalize"], let progress = try? JSONDecoder().decode(Progress.self, from: Data(note))
         else { return }
@@ -46,7 +49,10 @@ struct GigHiveNotes: Sendable, Equatable {
 
     var uploadNote: [String: [UInt8]] { ["upload": Array((upload ?? "").utf8)] }
     var offsetNote: [String: [UInt8]] { ["offset": Array(String(offset).utf8)] }
-    var sentNote: [String: [UInt8]] { ["completing": Array((sent?.hex ?? "").utf8)] }
+    /// From here on the server may file it.
+    var sentNote: [String: [UInt8]] {
+        ["sent": Array((sent?.hex ?? "").utf8), CheckpointNote.mayBeVisible: []]
+    }
 
     var finalizeNote: [String: [UInt8]] {
         let progress = Progress(waited: waited, tries: tries, missing: missing, isStuck: isStuck)
@@ -60,15 +66,12 @@ struct GigHiveNotes: Sendable, Equatable {
         var notes: [String: [UInt8]] = [:]
         if isSecond { notes["second"] = [] }
         if needsTus { notes["transport"] = Array("tus".utf8) }
+        if mayBeVisible { notes[CheckpointNote.mayBeVisible] = [] }
         return notes
     }
 
     /// Begins anew: nothing of the upload is known any more.
-    mutating func forgetUpload() {
-        let (isSecond, needsTus) = (isSecond, needsTus)
-        self = GigHiveNotes([:])
-        (self.isSecond, self.needsTus) = (isSecond, needsTus)
-    }
+    mutating func forgetUpload() { self = GigHiveNotes(lasting) }
 
     private static func json(_ name: String, _ value: some Encodable) -> [String: [UInt8]] {
         let encoder = JSONEncoder()

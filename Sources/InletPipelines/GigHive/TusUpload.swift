@@ -40,6 +40,7 @@ struct TusUpload: Sendable {
             } catch {
                 throw try await concluding(error, &notes)
             }
+            notes.mayBeVisible = true
             try await job.attempt.checkpoint.put(notes.sentNote)
         }
         if job.attempt.isStopping() { throw .stopping }
@@ -126,8 +127,7 @@ struct TusUpload: Sendable {
     private func begin(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
         try SourceGuard.check(job.source, job.order)
         notes.forgetUpload()
-        try await job.attempt.checkpoint.clear()
-        if !notes.lasting.isEmpty { try await job.attempt.checkpoint.put(notes.lasting) }
+        try await job.attempt.checkpoint.replace(with: notes.lasting)
     }
 
     /// Waits before the next try, or throws what ends the attempt.
@@ -163,7 +163,8 @@ struct TusUpload: Sendable {
         do {
             try await tus.drop(upload)
         } catch { return cause }
-        try await job.attempt.checkpoint.clear()
+        notes.forgetUpload()
+        try await job.attempt.checkpoint.replace(with: notes.lasting)
         return cause
     }
 }

@@ -22,7 +22,12 @@ struct MultipartUpload: Sendable {
             }
             try await attempt.checkpoint.put([UploadRecord.completingName: []])
         }
-        return try await UploadCompletion(api: api, order: order, attempt: attempt).complete(record)
+        let proof = try await UploadCompletion(api: api, order: order, attempt: attempt).complete(record)
+        for (id, key) in UploadRecord.refusedUploads(attempt.checkpoint.entries) {
+            // The last time: what the store keeps now, it keeps until its own expiry of uploads.
+            try? await api.abort(id: id, key: key)
+        }
+        return proof
     }
 
     /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
@@ -35,6 +40,7 @@ struct MultipartUpload: Sendable {
 
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
+        var refused = UploadRecord.refused(attempt.checkpoint.entries)
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let isUsable = !old.isStale && !old.missing.contains { hasExpired(old, $0) }
             if old.isCompleting || isUsable {
@@ -42,15 +48,16 @@ struct MultipartUpload: Sendable {
                 return old
             }
             // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
-            try? await api.abort(id: old.upload.id, key: old.upload.key)
+            refused.merge(try await dropExpired(old)) { $1 }
         }
         let plan = PartPlan(fileSize: order.source.size, configured: api.settings.partSize)
         let upload = try await api.create(order, count: plan.count)
         let record = UploadRecord(upload: upload, plan: plan)
         do throws(DeliveryError) {
             for url in upload.partURLs { _ = try api.checked(url) }
-            if !attempt.checkpoint.entries.isEmpty { try await attempt.checkpoint.clear() }
-            try await attempt.checkpoint.put(kept(UploadRecord.openingName, note { try record.openingNote }))
+            // At once, so that no crash forgets both.
+            try await attempt.checkpoint.replace(
+                with: refused.merging(kept(UploadRecord.openingName, note { try record.openingNote })) { $1 })
         } catch {
             // Nobody would know of it any more.
             try? await api.abort(id: upload.id, key: upload.key)
@@ -59,15 +66,32 @@ struct MultipartUpload: Sendable {
         return record
     }
 
+    /// Its id must not be forgotten before the store has dropped it. A store that answers but does not drop it gets the new
+    /// upload all the same, and it is asked once more at the end.
+    /// - Returns: the notes that keep it known.
+    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) -> [String: [UInt8]] {
+        do throws(DeliveryError) {
+            try await api.abort(id: record.upload.id, key: record.upload.key)
+            return [:]
+        } catch {
+            switch error.verdict {
+            case .outage, .cancelled: throw error
+            default: return [UploadRecord.refusedName + record.upload.id: Array(record.upload.key.utf8)]
+            }
+        }
+    }
+
     private func hasExpired(_ record: UploadRecord, _ number: Int) -> Bool {
         guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
         return PresignedLife.hasExpired(url, now: .now) ?? false
     }
 
-    /// A note for the new upload, with the count of expiries, which outlives uploads.
+    /// A note for the new upload, with what outlives uploads: the count of expiries, and that something may be visible.
     private func kept(_ name: String, _ note: [UInt8]) -> [String: [UInt8]] {
         var notes = [name: note]
-        notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
+        for name in [UploadRecord.expiryName, UploadRecord.completingName] {
+            notes[name] = attempt.checkpoint.entries[name]
+        }
         return notes
     }
 
@@ -157,7 +181,8 @@ struct MultipartUpload: Sendable {
         } catch {
             return
         }
-        try await attempt.checkpoint.clear()
-        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
+        var kept = notes.merging(UploadRecord.refused(attempt.checkpoint.entries)) { $1 }
+        kept[UploadRecord.completingName] = attempt.checkpoint.entries[UploadRecord.completingName]
+        try await attempt.checkpoint.replace(with: kept)
     }
 }

@@ -64,6 +64,9 @@ struct PartSender: Sendable {
         return (etag, try await hashed.get())
     }
 
+    /// Whether the store may hold what a failed PUT of the whole file sent. An empty body leaves no trace in the meter.
+    var mayHaveArrived: Bool { attempt.meter.hasStarted || order.source.size == 0 }
+
     /// The MD5 of a slice, unless it is known; nil where nobody asks for it (`verify: size`).
     func hash(_ range: Range<Int64>, _ known: Digest? = nil) async -> Result<Digest?, DeliveryError> {
         guard known == nil, api.settings.verify == .md5 else { return .success(known) }

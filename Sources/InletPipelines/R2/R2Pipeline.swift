@@ -38,8 +38,10 @@ package struct R2Pipeline: Pipeline {
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        guard let upload = UploadRecord.identity(checkpoint) else { return }
-        try await api.abort(id: upload.id, key: upload.key)
+        let known = UploadRecord.identity(checkpoint).map { [$0] } ?? []
+        for upload in known + UploadRecord.refusedUploads(checkpoint) {
+            try await api.abort(id: upload.id, key: upload.key)
+        }
     }
 
     /// Opens an upload of one part and drops it again.
@@ -64,9 +66,18 @@ struct SinglePut: Sendable {
         let whole = 0..<order.source.size
         let known = try await sender.hash(whole).get()
         let url = try api.checked(try await api.presign(order))
-        let part = try await sender.send(
-            whole, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
-            headers: [("Content-Type", order.mediaType)], md5: known)
+        let part: UploadRecord.ProvedPart
+        do throws(DeliveryError) {
+            part = try await sender.send(
+                whole, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
+                headers: [("Content-Type", order.mediaType)], md5: known)
+        } catch {
+            // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
+            if sender.mayHaveArrived {
+                await sender.attempt.checkpoint.putPersistently([UploadRecord.completingName: []])
+            }
+            throw error
+        }
         let md5 = part.md5.flatMap { Digest(.md5, hex: $0) }
         return Proof(
             key: order.key, size: order.source.size, method: md5 == nil ? .size : .md5Parts,

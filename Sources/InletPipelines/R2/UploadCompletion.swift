@@ -61,7 +61,7 @@ struct UploadCompletion: Sendable {
     private func resolve(_ record: UploadRecord, _ error: DeliveryError) async throws(DeliveryError) -> Proof {
         if let proof = try await lookUp(record) { return proof }
         if error.code == .notFound {
-            try await attempt.checkpoint.clear()
+            try await attempt.checkpoint.replace(with: [UploadRecord.completingName: []])
             throw DeliveryError(
                 .retry(after: nil), .uploadGone,
                 "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")

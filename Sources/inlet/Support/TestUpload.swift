@@ -90,6 +90,6 @@ private final class TestNotes: Sendable {
         CheckpointLog(
             entries: all,
             write: { added throws(DeliveryError) in self.entries.withLock { $0.merge(added) { $1 } } },
-            erase: { () throws(DeliveryError) in self.entries.withLock { $0 = [:] } })
+            replace: { all throws(DeliveryError) in self.entries.withLock { $0 = all } })
     }
 }
