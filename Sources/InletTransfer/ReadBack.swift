@@ -25,6 +25,9 @@ extension Checksum {
         switch (content.digest.algorithm, content.partSize) {
         case (.sha256, _):
             return ContentHash(digest: try await sha256(of: source, on: pool), partSize: nil)
+        case (.crc32c, _):
+            let sums = try await sums(.crc32c, of: source, offset: 0, length: size, on: pool)
+            return ContentHash(digest: sums.crc32c ?? content.digest, partSize: nil)
         case (.md5, nil):
             return ContentHash(digest: try await md5(of: source, offset: 0, length: size, on: pool), partSize: nil)
         case (.md5, let partSize?):
