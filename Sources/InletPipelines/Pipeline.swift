@@ -55,26 +55,29 @@ package struct Attempt: Sendable {
 }
 
 /// The durable notes of one delivery, kept by the journal between attempts.
+///
+/// `CheckpointNote.mayBeVisible` is the one name that the journal knows too: while it is there, the key is never given to
+/// another file.
 package struct CheckpointLog: Sendable {
     /// The notes as they were when the attempt began.
     package let entries: [String: [UInt8]]
     private let write: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
-    private let erase: @Sendable () async throws(DeliveryError) -> Void
+    private let swap: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
 
     package init(
         entries: [String: [UInt8]], write: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void,
-        erase: @escaping @Sendable () async throws(DeliveryError) -> Void
+        replace: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
     ) {
         self.entries = entries
         self.write = write
-        self.erase = erase
+        swap = replace
     }
 
     /// Adds or replaces notes; durable when it returns.
     package func put(_ entries: [String: [UInt8]]) async throws(DeliveryError) { try await write(entries) }
 
-    /// Forgets all notes.
-    package func clear() async throws(DeliveryError) { try await erase() }
+    /// Forgets all notes and remembers these, at once; durable when it returns.
+    package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
 }
 
 /// A configured destination: its pipeline, and how much of it may run at once.

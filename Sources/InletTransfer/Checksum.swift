@@ -19,20 +19,24 @@ package enum Checksum {
 
     /// The MD5 of `length` bytes from `offset`.
     ///
+    /// - Parameter progress: called after each buffer, to show that a long read is alive.
     /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
     ///   task's cancellation.
     package static func md5(
-        of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool
+        of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
         try await pool.run { () throws(TransferError) in
-            try read(.md5, Insecure.MD5.self, source, offset, length)
+            try read(.md5, Insecure.MD5.self, source, offset, length, progress)
         }
     }
 
     /// The SHA-256 of all that the file held when it was opened; throws as `md5(of:)` does.
-    package static func sha256(of source: SourceFile, on pool: BlockingPool) async throws(TransferError) -> Digest {
+    package static func sha256(
+        of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
+    ) async throws(TransferError) -> Digest {
         try await pool.run { () throws(TransferError) in
-            try read(.sha256, SHA256.self, source, 0, source.opened.size)
+            try read(.sha256, SHA256.self, source, 0, source.opened.size, progress)
         }
     }
 
@@ -43,10 +47,14 @@ package enum Checksum {
     }
 
     private static func read<Hash: HashFunction>(
-        _ algorithm: Digest.Algorithm, _: Hash.Type, _ source: SourceFile, _ offset: Int64, _ length: Int64
+        _ algorithm: Digest.Algorithm, _: Hash.Type, _ source: SourceFile, _ offset: Int64, _ length: Int64,
+        _ progress: () -> Void
     ) throws(TransferError) -> Digest {
         var hash = Hash()
-        try readAll(source, offset: offset, length: length) { hash.update(bufferPointer: $0) }
+        try readAll(source, offset: offset, length: length) { piece in
+            hash.update(bufferPointer: piece)
+            progress()
+        }
         return Digest(algorithm, hash.finalize())
     }
 

@@ -57,14 +57,39 @@ package struct SliceHasher {
     }
 }
 
+extension SumKinds {
+    init(_ algorithm: Digest.Algorithm) {
+        switch algorithm {
+        case .md5: self = .md5
+        case .sha256: self = .sha256
+        case .crc32c: self = .crc32c
+        }
+    }
+}
+
+extension SliceSums {
+    /// The checksum of this kind; nil where nobody asked for it.
+    package func sum(_ algorithm: Digest.Algorithm) -> Digest? {
+        switch algorithm {
+        case .md5: md5
+        case .sha256: sha256
+        case .crc32c: crc32c
+        }
+    }
+}
+
 extension Checksum {
     /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file; throws as `md5(of:)` does.
     package static func sums(
-        _ kinds: SumKinds, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool
+        _ kinds: SumKinds, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> SliceSums {
         try await pool.run { () throws(TransferError) in
             var hasher = SliceHasher(kinds)
-            try readAll(source, offset: offset, length: length) { hasher.update($0) }
+            try readAll(source, offset: offset, length: length) { piece in
+                hasher.update(piece)
+                progress()
+            }
             return hasher.finish()
         }
     }

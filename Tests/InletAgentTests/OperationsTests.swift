@@ -18,7 +18,7 @@ import Testing
         let manager = try ServiceManager(directory.path.appending("notify"))
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let heartbeat = Heartbeat()
+        let heartbeat = Heartbeat(roots: ["/drop"])
         let nudges = Count()
         let workersLive = Count()
         let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
@@ -27,7 +27,7 @@ import Testing
             log: try EventLog(nil), ready: .agentReady(roots: 1, destinations: 1),
             nudge: {
                 nudges.add()
-                heartbeat.beat(.intake)
+                heartbeat.beat(.intake("/drop"))
                 if workersLive.value > 0 { heartbeat.beat(.workers) }
             })
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -44,12 +44,35 @@ import Testing
         #expect(manager.all.last == "STOPPING=1")
     }
 
-    @Test func `a heart counts each part for itself`() {
-        let heartbeat = Heartbeat()
-        heartbeat.beat(.journal)
-        heartbeat.beat(.journal)
-        heartbeat.beat(.workers)
-        #expect(heartbeat.counts() == [0, 2, 1])
+    @Test func `one root that hangs is not covered by another that lives`() {
+        let heartbeat = Heartbeat(roots: ["/one", "/two"])
+        var last: [Heartbeat.Part: Int] = [:]
+        for part in [Heartbeat.Part.journal, .workers, .intake("/one"), .intake("/one")] { heartbeat.beat(part) }
+        #expect(!heartbeat.haveAllPassed(since: &last))
+        heartbeat.beat(.intake("/two"))
+        #expect(heartbeat.haveAllPassed(since: &last))
+        #expect(!heartbeat.haveAllPassed(since: &last))
+    }
+
+    @Test func `a root whose file is hashed for its key is alive`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let board = DestinationBoard(
+            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
+        let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
+        let admitter = Admitter(
+            journal: journal, routes: RouteTable([route]), board: board, log: log,
+            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), health: JournalHealth(log: log),
+            pool: BlockingPool(name: "hash", threads: 1))
+        let file = try directory.write([UInt8](repeating: 7, count: 3 << 20), to: "a")
+        let identity = try #require(try FileLook.look(at: file).identity)
+        let beats = Count()
+        let outcome = await admitter.admit(
+            Arrival(root: directory.path, path: "a", identity: identity), progress: { beats.add() })
+        #expect(outcome == .admitted)
+        #expect(beats.value >= 3)
     }
 
     @Test func `an intake's inbox gives what was put, wakes, and is bounded`() throws {

@@ -122,6 +122,25 @@ import Testing
         }
     }
 
+    @Test func `an upload that cannot be dropped now is not forgotten for a new one`() async throws {
+        try await withPlace(.r2("v1"), settings: ["parallel_parts": .integer(1)]) { place in
+            let (path, order) = try place.file(2 * Self.part)
+            let (notes, isStopping) = (Notes(), Switch())
+            let attempt = notes.attempt(
+                noted: { if $0 == ["part:1"] { isStopping.turnOn() } }, isStopping: { isStopping.isOn })
+            #expect(try await place.failure(path, order, attempt)?.verdict == .cancelled)
+            var aged = notes.entries
+            let opening = String(decoding: aged["upload"] ?? [], as: UTF8.self)
+            aged["upload"] = Array(opening.replacing("X-Amz-Date=2", with: "X-Amz-Date=1").utf8)
+            let later = Notes(aged)
+            place.sandbox?.faults.add(Fault(.status(503), at: .abort))
+            #expect(try await place.failure(path, order, later.attempt())?.verdict == .outage(after: nil))
+            #expect(later.entries["upload"] == aged["upload"])
+            _ = try await place.deliver(path, order, later.attempt()).get()
+            #expect(try place.leftovers() == [])
+        }
+    }
+
     @Test func `an upload that the store has dropped is begun anew`() async throws {
         try await withPlace(.r2("v1")) { place in
             place.sandbox?.faults.add(Fault(.status(404), at: .part, part: 2))

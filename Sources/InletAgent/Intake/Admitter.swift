@@ -25,10 +25,11 @@ struct Admitter: Sendable {
     /// Where files are hashed.
     let pool: BlockingPool
 
-    func admit(_ arrival: Arrival) async -> Outcome {
+    /// - Parameter progress: called again and again while the file is read for its checksum.
+    func admit(_ arrival: Arrival, progress: @escaping @Sendable () -> Void) async -> Outcome {
         let path = arrival.root.pushing(arrival.path)
         do {
-            switch try await decide(arrival, by: routes, at: path) {
+            switch try await decide(arrival, by: routes, at: path, progress: progress) {
             case .plan(let plan): return await admit(arrival, plan)
             case .rejected(let route, let reason): return await reject(arrival, route, reason)
             case .unmatched, .needs: return .unmatched
@@ -44,21 +45,26 @@ struct Admitter: Sendable {
     }
 
     /// What `routes` say of the file at `path`, with every fact that they ask for.
-    func decide(_ arrival: Arrival, by routes: RouteTable, at path: FilePath) async throws -> RouteDecision {
+    func decide(
+        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, progress: @escaping @Sendable () -> Void = {}
+    ) async throws -> RouteDecision {
         var facts = Facts()
         while true {
             let decision = routes.plan(arrival, facts: facts, at: .now)
             guard case .needs(let wanted) = decision else { return decision }
-            try await learn(wanted, of: path, &facts)
+            try await learn(wanted, of: path, &facts, progress)
         }
     }
 
-    private func learn(_ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts) async throws {
+    private func learn(
+        _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ progress: @escaping @Sendable () -> Void
+    ) async throws {
         for fact in facts.missing(of: wanted) {
             switch fact {
             case .sequence: facts.sequence = try await journal.nextSequence()
             case .sha256:
-                facts.sha256 = try await Fingerprint.sha256(of: try SourceFile(opening: path), on: pool)
+                let source = try SourceFile(opening: path)
+                facts.sha256 = try await Fingerprint.sha256(of: source, on: pool, progress: progress)
             }
         }
     }

@@ -55,7 +55,7 @@ final class RootIntake: Service {
         var isAnnounced = false
         var lastTrouble: String?
         while !inbox.isStopped {
-            heartbeat.beat(.intake)
+            heartbeat.beat(.intake(settings.path))
             guard case .directory? = try? FileLook.look(at: settings.path) else {
                 if !isAnnounced {
                     isAnnounced = true

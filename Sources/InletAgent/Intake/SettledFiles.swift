@@ -16,6 +16,7 @@ struct SettledFiles: Sendable {
     private let admitter: Admitter
     private let journal: Journal
     private let log: EventLog
+    private let heartbeat: Heartbeat
     private let hashing: BlockingPool
     private let tolerance: Int64
     /// With `existing: skip`: files not touched since then are left alone.
@@ -27,13 +28,14 @@ struct SettledFiles: Sendable {
     private var queued: [Arrival] = []
 
     init(
-        root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, hashing: BlockingPool, tolerance: Int64,
-        skipBefore: WallTime?
+        root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?
     ) {
         self.root = root
         self.admitter = admitter
         self.journal = journal
         self.log = log
+        self.heartbeat = heartbeat
         self.hashing = hashing
         self.tolerance = tolerance
         self.skipBefore = skipBefore
@@ -124,6 +126,11 @@ struct SettledFiles: Sendable {
         return results
     }
 
+    /// A long hash holds up the loop, but it is not a loop that hangs.
+    private var isAlive: @Sendable () -> Void {
+        { [heartbeat, root] in heartbeat.beat(.intake(root)) }
+    }
+
     private func probe(_ arrival: Arrival) -> Settler.Look {
         let isBusy = Lease.probe(path: root.pushing(arrival.path)) == .busy
         if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
@@ -136,7 +143,9 @@ struct SettledFiles: Sendable {
         do {
             if let content = file.content {
                 let source = try SourceFile(opening: root.pushing(arrival.path))
-                guard try await Fingerprint.matches(content, source, on: hashing) else { return false }
+                guard try await Fingerprint.matches(content, source, on: hashing, progress: isAlive) else {
+                    return false
+                }
             }
             try await journal.refresh(file.id, identity: arrival.identity)
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
@@ -157,7 +166,9 @@ struct SettledFiles: Sendable {
         queued = []
         let outcomes = await withTaskGroup(of: (FilePath, Admitter.Outcome).self) { group in
             for arrival in arrivals {
-                group.addTask { [admitter] in (arrival.path, await admitter.admit(arrival)) }
+                group.addTask { [admitter, isAlive] in
+                    (arrival.path, await admitter.admit(arrival, progress: isAlive))
+                }
             }
             return await group.reduce(into: []) { $0.append($1) }
         }

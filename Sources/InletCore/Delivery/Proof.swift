@@ -49,6 +49,13 @@ package struct ContentHash: Sendable, Hashable, Codable {
     }
 }
 
+/// Names of checkpoint notes that mean the same to every pipeline and to the journal.
+package enum CheckpointNote {
+    /// Written before a request that may make something visible under the key, or after one whose answer was lost. As
+    /// long as it is there, nobody else gets the key.
+    package static let mayBeVisible = "completing"
+}
+
 /// A delivery as a pipeline sees it: what goes where, frozen at admission.
 package struct DeliveryOrder: Sendable, Equatable {
     /// The journal's id of the delivery.

@@ -43,13 +43,15 @@ struct PartSender: Sendable {
         }
     }
 
-    /// The checksums of a slice that its request must state; nothing is read where it need not state any.
+    /// The checksums of a slice that its request must state, and the MD5 with them, where it costs no pass of its own.
     func sumsAhead(_ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
         if proof.ahead.isEmpty { return SliceSums() }
         return try await sums(proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead, range)
     }
 
+    /// The file is read only where something is asked for.
     func sums(_ kinds: SumKinds, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
+        if kinds.isEmpty { return SliceSums() }
         do {
             return try await Checksum.sums(
                 kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing)
@@ -57,6 +59,9 @@ struct PartSender: Sendable {
             throw DeliveryError(error)
         }
     }
+
+    /// Whether the store may hold what a failed PUT of the whole file sent. An empty body leaves no trace in the meter.
+    var mayHaveArrived: Bool { attempt.meter.hasStarted || order.source.size == 0 }
 
     /// What an answer says of the slice, and what it should say.
     private struct Claim {
@@ -152,15 +157,5 @@ struct PartSender: Sendable {
         DeliveryError(
             .giveUp, .foreignETag,
             "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination")
-    }
-}
-
-extension SliceSums {
-    func sum(_ algorithm: Digest.Algorithm) -> Digest? {
-        switch algorithm {
-        case .md5: md5
-        case .sha256: sha256
-        case .crc32c: crc32c
-        }
     }
 }

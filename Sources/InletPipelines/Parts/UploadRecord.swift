@@ -28,7 +28,7 @@ struct UploadRecord: Sendable {
     }
 
     static let openingName = "upload"
-    static let completingName = "completing"
+    static let completingName = CheckpointNote.mayBeVisible
     static let staleName = "stale"
     /// How many times in a row this delivery's URLs expired while they were in use.
     static let expiryName = "expired"

@@ -29,7 +29,7 @@ struct TestUpload {
             id: 0, destination: destination.name, key: "inlet-check/\(WallTime.now.milliseconds).txt",
             mediaType: "text/plain", fields: [:], source: source.opened)
         let notes = CheckpointLog(
-            entries: [:], write: { _ throws(DeliveryError) in }, erase: { () throws(DeliveryError) in })
+            entries: [:], write: { _ throws(DeliveryError) in }, replace: { _ throws(DeliveryError) in })
         let attempt = Attempt(checkpoint: notes, isStopping: { false })
         guard case .delivered(let proof) = try await destination.pipeline.deliver(source, order, attempt) else {
             return [(.warning, "took the test object, and works on it")]
