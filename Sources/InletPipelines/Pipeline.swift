@@ -39,7 +39,7 @@ package enum DeliveryOutcome: Sendable, Equatable {
 
 /// What an attempt is given beside the file and the order.
 package struct Attempt: Sendable {
-    package let checkpoint: CheckpointLog
+    package internal(set) var checkpoint: CheckpointLog
     /// Counts the bytes that went out, for progress.
     let meter = TransferMeter()
     /// True once the agent is stopping.
@@ -75,6 +75,11 @@ package struct CheckpointLog: Sendable {
 
     /// Adds or replaces notes; durable when it returns.
     package func put(_ entries: [String: [UInt8]]) async throws(DeliveryError) { try await write(entries) }
+
+    /// The log as an attempt would find it after `replace(with: entries)`.
+    func replaced(with entries: [String: [UInt8]]) -> CheckpointLog {
+        CheckpointLog(entries: entries, write: write, replace: swap)
+    }
 
     /// Forgets all notes and remembers these, at once; durable when it returns.
     package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }

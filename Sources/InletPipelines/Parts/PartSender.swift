@@ -143,7 +143,7 @@ struct PartSender: Sendable {
 
     /// What the same request again cannot get over.
     private static let isFinal: Set<ErrorCode> = [
-        .urlExpired, .uploadGone, .corrupted, .clockSkewed, .redirected, .destinationFull,
+        .urlExpired, .uploadGone, .corrupted, .clockSkewed, .redirected, .destinationFull, .notFound,
     ]
 
     private static func corrupted(_ what: String, _ target: any SliceTarget) -> DeliveryError {

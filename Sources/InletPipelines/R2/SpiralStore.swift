@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import InletTransfer
 
 /// Multipart uploads through the Spiral Storage API: every part has a presigned URL.

@@ -103,7 +103,8 @@ final class Keyring: Sendable {
     /// The keys, and the signing key for `scope`. A file is read once, and again after `forget`.
     func keys(for scope: SigV4.Scope) throws(DeliveryError) -> (S3Credentials, SigningKey) {
         if let known = state.withLock({ known(scope, $0) }) { return known }
-        let credentials = try state.withLock(\.credentials) ?? source.read()
+        let read = state.withLock { $0.credentials }
+        let credentials = if let read { read } else { try source.read() }
         let key = SigningKey(secret: credentials.secretKey, scope)
         state.withLock { $0 = State(credentials: credentials, scope: scope.text, key: key) }
         return (credentials, key)

@@ -4,7 +4,7 @@ internal import InletTransfer
 
 /// AWS Signature Version 4 with an Authorization header, as pure values ("Authenticating Requests: Using the Authorization
 /// Header", Amazon S3 API Reference). Paths are not normalised: an S3 key may hold `..` and `//`.
-struct SigV4: Sendable, Equatable {
+struct SigV4: Sendable {
     /// `x-amz-content-sha256` of a body that the signature does not cover, for use over TLS.
     static let unsignedPayload = "UNSIGNED-PAYLOAD"
     static let algorithm = "AWS4-HMAC-SHA256"
