@@ -15,11 +15,11 @@ package struct ListedObject: Sendable, Equatable {
 /// A destination whose objects can be listed, for `inlet storage list`.
 package protocol ObjectListing: Sendable {
     /// Gives every object whose key begins with `prefix` to `each`, in the store's order, a page at a time.
-    func list(prefix: String, each: ([ListedObject]) throws -> Void) async throws
+    func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws
 }
 
 extension S3Pipeline: ObjectListing {
-    package func list(prefix: String, each: ([ListedObject]) throws -> Void) async throws {
+    package func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws {
         var cursor = S3API.ListCursor(prefix: prefix)
         while true {
             let page = try await api.page(cursor, limit: nil)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import InletConfig
 import InletCore
 import InletLinux
 import InletPipelines
@@ -41,7 +42,7 @@ struct StorageList: AsyncParsableCommand {
             throw ExitStatus.configuration
         }
         do {
-            try await listing.list(prefix: prefix) { objects in
+            try await listing.list(prefix: prefix) { [json] objects in
                 for object in objects { Console.print(json ? Self.jsonLine(object) : Self.line(object)) }
             }
         } catch {
