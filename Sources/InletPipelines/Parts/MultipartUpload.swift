@@ -46,6 +46,7 @@ struct MultipartUpload: Sendable {
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
             if let going {
+                try await noteFound(going, since: old)
                 attempt.meter.add(going.provedBytes)
                 return going
             }
@@ -67,6 +68,15 @@ struct MultipartUpload: Sendable {
             throw error
         }
         return record
+    }
+
+    /// Parts that only the store knew of: with all parts noted, an attempt that dies while it completes is known as such.
+    private func noteFound(_ record: UploadRecord, since old: UploadRecord) async throws(DeliveryError) {
+        var notes: [String: [UInt8]] = [:]
+        for (number, part) in record.parts where old.parts[number] == nil {
+            notes[UploadRecord.partName(number)] = try note { try UploadRecord.note(part) }
+        }
+        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
     }
 
     /// Its id must not be forgotten before the store has dropped it; only a store that will never do so is not asked again.

@@ -88,7 +88,7 @@ struct S3API: Sendable {
         return error
     }
 
-    /// The XML of an answer, whose root must be called so.
+    /// The XML of an answer, whose root must begin so; stores end it with `Result`, `Response` or nothing.
     func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLAnswer {
         let answer: XMLAnswer
         do {
@@ -98,7 +98,7 @@ struct S3API: Sendable {
         }
         // CompleteMultipartUpload begins to answer before it knows.
         if answer.name == "Error" { throw refusal(response, what) }
-        guard answer.name == root || answer.name + "Result" == root else { throw Self.badAnswer(response, what) }
+        guard answer.name.hasPrefix(root) else { throw Self.badAnswer(response, what) }
         return answer
     }
 

@@ -9,7 +9,7 @@ extension S3API {
         let what = "creating the upload at \(url(key).redacted)"
         let call = Call(method: "POST", key: key, query: [("uploads", "")], headers: headers)
         let response = try await send(call, what)
-        let answer = try parse(response, root: "InitiateMultipartUploadResult", what)
+        let answer = try parse(response, root: "InitiateMultipartUpload", what)
         guard let id = answer.text(of: "UploadId"), !id.isEmpty else { throw Self.badAnswer(response, what) }
         return id
     }
@@ -32,7 +32,7 @@ extension S3API {
             let marker: Query = last > 0 ? [("part-number-marker", "\(last)")] : []
             let call = Call(
                 method: "GET", key: upload.key, query: [("uploadId", upload.id)] + marker, answerLimit: 4 << 20)
-            let answer = try parse(try await send(call, what), root: "ListPartsResult", what)
+            let answer = try parse(try await send(call, what), root: "ListParts", what)
             let before = parts.count
             for part in answer.all("Part") {
                 guard let number = part.integer("PartNumber"), (1...S3Settings.mostParts).contains(number),
@@ -51,7 +51,7 @@ extension S3API {
             method: "POST", key: record.upload.key, query: [("uploadId", record.upload.id)],
             headers: headers + [("Content-Type", "application/xml")], body: .bytes(Array(Self.partList(record).utf8)),
             answerDeadline: .seconds(300))
-        let answer = try parse(try await send(call, what), root: "CompleteMultipartUploadResult", what)
+        let answer = try parse(try await send(call, what), root: "CompleteMultipartUpload", what)
         return Composed(url: nil, etag: answer.text(of: "ETag").map { ETagJudge.bare($0) })
     }
 

@@ -51,7 +51,7 @@ extension S3API {
         if let token = cursor.token { query.append(("continuation-token", token)) }
         if let limit { query.append(("max-keys", "\(limit)")) }
         let response = try await send(Call(method: "GET", query: query, answerLimit: 8 << 20), what)
-        let answer = try parse(response, root: "ListBucketResult", what)
+        let answer = try parse(response, root: "ListBucket", what)
         return Self.page(answer)
     }
 

@@ -141,7 +141,7 @@ extension DeliveryError {
         // Some stores refuse old signatures in the words they have for wrong ones.
         if isSkewed, rule.verdict == .credentials, let clock = S3Rule.table["RequestTimeTooSkewed"] { rule = clock }
         var text = "\(what) was answered with \(refusal.status) \(DisplayText.escape(refusal.code))"
-        if !refusal.message.isEmpty { text += ": \(Self.excerpt(Array(refusal.message.utf8)))" }
+        if !refusal.message.isEmpty { text += ": \(DisplayText.escape(String(refusal.message.prefix(200))))" }
         if rule.code == .clockSkewed, let skew { text += "; \(Self.clocks(skew))" }
         if rule.code == .redirected {
             if let region = refusal.region { text += "; the bucket is in region '\(DisplayText.escape(region))'" }
