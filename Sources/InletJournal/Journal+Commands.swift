@@ -31,7 +31,12 @@ extension Journal {
                     """,
                 arguments: [now.milliseconds])
             let freed = database.changesCount
-            try database.execute(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE owner IS NOT NULL")
+            // Cancelled while they ran.
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
+                    WHERE owner IS NOT NULL
+                    """)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             let names = StatementArguments(destinations)
             try database.execute(
@@ -56,7 +61,7 @@ extension Journal {
             let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
             try database.execute(
                 sql: """
-                    UPDATE delivery SET state = 'ready', attempts = 0, interrupted = 0, next_at = ?, ended_at = NULL
+                    UPDATE delivery SET state = 'ready', attempts = 0, next_at = ?, ended_at = NULL
                     WHERE file_id = ? AND state IN (\(ended))
                         AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
                     """,

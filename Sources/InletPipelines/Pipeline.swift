@@ -81,6 +81,19 @@ package struct CheckpointLog: Sendable {
         CheckpointLog(entries: entries, write: write, replace: swap)
     }
 
+    /// Adds notes of something that cannot be taken back, as soon as the journal can be written; gives up only when the task
+    /// is cancelled.
+    package func putPersistently(_ entries: [String: [UInt8]]) async {
+        while true {
+            do throws(DeliveryError) {
+                return try await write(entries)
+            } catch {
+                if Task.isCancelled { return }
+            }
+            try? await Task.sleep(for: .seconds(1))
+        }
+    }
+
     /// Forgets all notes and remembers these, at once; durable when it returns.
     package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
 }

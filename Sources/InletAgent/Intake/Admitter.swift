@@ -4,6 +4,13 @@ internal import InletLinux
 internal import InletPipelines
 internal import SystemPackage
 
+/// Where files are read for their checksums, and who is told that this goes on.
+struct Hashing: Sendable {
+    let pool: BlockingPool
+    /// Called at every chunk.
+    var progress: @Sendable () -> Void = {}
+}
+
 /// Takes a settled file into the journal: facts, route, key, durable point 1.
 struct Admitter: Sendable {
     enum Outcome: Sendable, Equatable {
@@ -22,14 +29,11 @@ struct Admitter: Sendable {
     let bells: WorkBells
     let finisherBell: Doorbell
     let health: JournalHealth
-    /// Where files are hashed.
-    let pool: BlockingPool
 
-    /// - Parameter progress: called again and again while the file is read for its checksum.
-    func admit(_ arrival: Arrival, progress: @escaping @Sendable () -> Void) async -> Outcome {
+    func admit(_ arrival: Arrival, hashing: Hashing) async -> Outcome {
         let path = arrival.root.pushing(arrival.path)
         do {
-            switch try await decide(arrival, by: routes, at: path, progress: progress) {
+            switch try await decide(arrival, by: routes, at: path, hashing: hashing) {
             case .plan(let plan): return await admit(arrival, plan)
             case .rejected(let route, let reason): return await reject(arrival, route, reason)
             case .unmatched, .needs: return .unmatched
@@ -46,25 +50,25 @@ struct Admitter: Sendable {
 
     /// What `routes` say of the file at `path`, with every fact that they ask for.
     func decide(
-        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, progress: @escaping @Sendable () -> Void = {}
+        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, hashing: Hashing
     ) async throws -> RouteDecision {
         var facts = Facts()
         while true {
             let decision = routes.plan(arrival, facts: facts, at: .now)
             guard case .needs(let wanted) = decision else { return decision }
-            try await learn(wanted, of: path, &facts, progress)
+            try await learn(wanted, of: path, &facts, hashing)
         }
     }
 
     private func learn(
-        _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ progress: @escaping @Sendable () -> Void
+        _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ hashing: Hashing
     ) async throws {
         for fact in facts.missing(of: wanted) {
             switch fact {
             case .sequence: facts.sequence = try await journal.nextSequence()
             case .sha256:
                 let source = try SourceFile(opening: path)
-                facts.sha256 = try await Fingerprint.sha256(of: source, on: pool, progress: progress)
+                facts.sha256 = try await Fingerprint.sha256(of: source, on: hashing.pool, progress: hashing.progress)
             }
         }
     }
@@ -77,12 +81,12 @@ struct Admitter: Sendable {
 
     /// Durable point 1 for a file with a plan; nil when the journal cannot be written.
     ///
-    /// - Parameter isAnew: admitted whatever the journal knows of it.
-    func commit(_ arrival: Arrival, _ plan: Plan, isAnew: Bool = false) async -> AdmissionOutcome? {
+    /// - Parameter newerThan: see `Admission.newerThan`.
+    func commit(_ arrival: Arrival, _ plan: Plan, newerThan: Int64? = nil) async -> AdmissionOutcome? {
         let size = arrival.identity.size
         let lanes = Dictionary(uniqueKeysWithValues: plan.destinations.map { ($0, board.lane(of: size, to: $0)) })
         var admission = Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
-        admission.isAnew = isAnew
+        admission.newerThan = newerThan
         let outcome = await commit(admission)
         guard case .admitted(let id)? = outcome else { return outcome }
         Failpoint.admitted.reached()

@@ -16,8 +16,7 @@ struct SettledFiles: Sendable {
     private let admitter: Admitter
     private let journal: Journal
     private let log: EventLog
-    private let heartbeat: Heartbeat
-    private let hashing: BlockingPool
+    private let hashing: Hashing
     private let tolerance: Int64
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
@@ -35,8 +34,8 @@ struct SettledFiles: Sendable {
         self.admitter = admitter
         self.journal = journal
         self.log = log
-        self.heartbeat = heartbeat
-        self.hashing = hashing
+        // A long hash holds up the loop, but it is not a loop that hangs.
+        self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
     }
@@ -126,11 +125,6 @@ struct SettledFiles: Sendable {
         return results
     }
 
-    /// A long hash holds up the loop, but it is not a loop that hangs.
-    private var isAlive: @Sendable () -> Void {
-        { [heartbeat, root] in heartbeat.beat(.intake(root)) }
-    }
-
     private func probe(_ arrival: Arrival) -> Settler.Look {
         let isBusy = Lease.probe(path: root.pushing(arrival.path)) == .busy
         if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
@@ -143,7 +137,8 @@ struct SettledFiles: Sendable {
         do {
             if let content = file.content {
                 let source = try SourceFile(opening: root.pushing(arrival.path))
-                guard try await Fingerprint.matches(content, source, on: hashing, progress: isAlive) else {
+                guard try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+                else {
                     return false
                 }
             }
@@ -166,8 +161,8 @@ struct SettledFiles: Sendable {
         queued = []
         let outcomes = await withTaskGroup(of: (FilePath, Admitter.Outcome).self) { group in
             for arrival in arrivals {
-                group.addTask { [admitter, isAlive] in
-                    (arrival.path, await admitter.admit(arrival, progress: isAlive))
+                group.addTask { [admitter, hashing] in
+                    (arrival.path, await admitter.admit(arrival, hashing: hashing))
                 }
             }
             return await group.reduce(into: []) { $0.append($1) }

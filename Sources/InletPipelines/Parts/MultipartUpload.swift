@@ -24,13 +24,19 @@ struct MultipartUpload: Sendable {
             }
             try await attempt.checkpoint.put([UploadRecord.completingName: []])
         }
+        let proof: Proof
         do throws(DeliveryError) {
-            return try await completion.complete(record)
+            proof = try await completion.complete(record)
         } catch {
             // Another object has the key, and these parts will never be one.
             if error.code == .destinationExists { try await drop(record, keeping: [:]) }
             throw error
         }
+        for (id, key) in UploadRecord.refusedUploads(attempt.checkpoint.entries) {
+            // The last time: what the store keeps now, it keeps until its own expiry of uploads.
+            try? await store.abort(id: id, key: key)
+        }
+        return proof
     }
 
     /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
@@ -43,6 +49,7 @@ struct MultipartUpload: Sendable {
 
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
+        var refused = UploadRecord.refused(attempt.checkpoint.entries)
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
             if let going {
@@ -51,7 +58,7 @@ struct MultipartUpload: Sendable {
                 return going
             }
             // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
-            try await dropExpired(old)
+            refused.merge(try await dropExpired(old)) { $1 }
         }
         let limits = store.limits
         let plan = PartPlan(
@@ -61,7 +68,7 @@ struct MultipartUpload: Sendable {
         do throws(DeliveryError) {
             // At once, so that no crash forgets both.
             try await attempt.checkpoint.replace(
-                with: kept(UploadRecord.openingName, note { try record.openingNote }))
+                with: refused.merging(kept(UploadRecord.openingName, note { try record.openingNote })) { $1 })
         } catch {
             // Nobody would know of it any more.
             try? await store.abort(id: upload.id, key: upload.key)
@@ -79,12 +86,18 @@ struct MultipartUpload: Sendable {
         if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
     }
 
-    /// Its id must not be forgotten before the store has dropped it; only a store that will never do so is not asked again.
-    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) {
+    /// Its id must not be forgotten before the store has dropped it. A store that answers but does not drop it gets the new
+    /// upload all the same, and it is asked once more at the end.
+    /// - Returns: the notes that keep it known.
+    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) -> [String: [UInt8]] {
         do throws(DeliveryError) {
             try await store.abort(id: record.upload.id, key: record.upload.key)
+            return [:]
         } catch {
-            guard error.verdict == .giveUp else { throw error }
+            switch error.verdict {
+            case .outage, .cancelled: throw error
+            default: return [UploadRecord.refusedName + record.upload.id: Array(record.upload.key.utf8)]
+            }
         }
     }
 
@@ -183,6 +196,8 @@ struct MultipartUpload: Sendable {
         } catch {
             return
         }
-        try await attempt.checkpoint.replace(with: notes.merging(store.lastingNotes) { note, _ in note })
+        var kept = notes.merging(UploadRecord.refused(attempt.checkpoint.entries)) { $1 }
+        kept[UploadRecord.completingName] = attempt.checkpoint.entries[UploadRecord.completingName]
+        try await attempt.checkpoint.replace(with: kept.merging(store.lastingNotes) { $1 })
     }
 }

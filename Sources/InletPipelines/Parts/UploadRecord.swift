@@ -33,6 +33,9 @@ struct UploadRecord: Sendable {
     /// How many times in a row this delivery's URLs expired while they were in use.
     static let expiryName = "expired"
 
+    /// Before the id of an upload that the store would not drop; the note is its key.
+    static let refusedName = "refused:"
+
     init(upload: OpenUpload, plan: PartPlan) {
         self.upload = upload
         self.plan = plan
@@ -58,6 +61,17 @@ struct UploadRecord: Sendable {
         guard let note = entries[openingName], let opening = try? JSONDecoder().decode(Opening.self, from: Data(note))
         else { return nil }
         return (opening.upload.id, opening.upload.key)
+    }
+
+    /// The notes of uploads that the store would not drop.
+    static func refused(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
+        entries.filter { $0.key.hasPrefix(refusedName) }
+    }
+
+    static func refusedUploads(_ entries: [String: [UInt8]]) -> [(id: String, key: String)] {
+        refused(entries).map {
+            (String($0.key.dropFirst(refusedName.count)), String(decoding: $0.value, as: UTF8.self))
+        }
     }
 
     var openingNote: [UInt8] {

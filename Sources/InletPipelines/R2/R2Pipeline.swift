@@ -40,8 +40,10 @@ package struct R2Pipeline: Pipeline {
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        guard let upload = UploadRecord.identity(checkpoint) else { return }
-        try await api.abort(id: upload.id, key: upload.key)
+        let known = UploadRecord.identity(checkpoint).map { [$0] } ?? []
+        for upload in known + UploadRecord.refusedUploads(checkpoint) {
+            try await api.abort(id: upload.id, key: upload.key)
+        }
     }
 
     /// Opens an upload of one part and drops it again.
@@ -74,7 +76,7 @@ struct SinglePut: Sendable {
         } catch {
             // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
             if sender.mayHaveArrived {
-                try await sender.attempt.checkpoint.put([UploadRecord.completingName: []])
+                await sender.attempt.checkpoint.putPersistently([UploadRecord.completingName: []])
             }
             throw error
         }

@@ -94,7 +94,7 @@ struct S3Delivery: Sendable {
         } catch {
             // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
             if sender.mayHaveArrived, error.code != .destinationExists {
-                try await attempt.checkpoint.put([CheckpointNote.mayBeVisible: []])
+                await attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
             }
             throw error
         }

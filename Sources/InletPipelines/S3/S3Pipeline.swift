@@ -30,16 +30,20 @@ package struct S3Pipeline: Pipeline {
                 guard settings.ifExists == .version else { throw Self.taken(chosen.key, error) }
                 chosen = try await delivery.nextFree()
                 // Before anything is sent: a later attempt must not make a second object.
-                try await attempt.checkpoint.replace(with: chosen.notes)
-                attempt.checkpoint = attempt.checkpoint.replaced(with: chosen.notes)
+                var notes = UploadRecord.refused(attempt.checkpoint.entries).merging(chosen.notes) { $1 }
+                notes[CheckpointNote.mayBeVisible] = attempt.checkpoint.entries[CheckpointNote.mayBeVisible]
+                try await attempt.checkpoint.replace(with: notes)
+                attempt.checkpoint = attempt.checkpoint.replaced(with: notes)
                 attempt.meter.add(-attempt.bytesSent)
             }
         }
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        guard let upload = UploadRecord.identity(checkpoint) else { return }
-        try await api.abort(id: upload.id, key: upload.key)
+        let known = UploadRecord.identity(checkpoint).map { [$0] } ?? []
+        for upload in known + UploadRecord.refusedUploads(checkpoint) {
+            try await api.abort(id: upload.id, key: upload.key)
+        }
     }
 
     /// Lists one key at most. Keys that may only write are not refused here.
