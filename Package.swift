@@ -51,12 +51,13 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLinux"),
         library("InletCore", [system, heap]),
         library("InletLinux", ["InletCore", "CLinux", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
         library("InletJournal", ["InletCore", grdb, system]),
-        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", crypto, system]),
+        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", crypto, system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", crypto, system]),
         library(
             "InletAgent",

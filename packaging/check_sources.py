@@ -38,6 +38,7 @@ DOORS = {
     "Glibc": {"InletLinux"},
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
+    "CISAL": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "GRDB": {"InletJournal"},
     "ArgumentParser": {"inlet"},

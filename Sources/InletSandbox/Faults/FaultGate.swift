@@ -1,3 +1,4 @@
+import HTTPTypes
 import Hummingbird
 import NIOCore
 
@@ -24,7 +25,15 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
         {
             return replacement
         }
-        let response = try await handle(&body, fault)
+        let response: Response
+        do {
+            response = try await handle(&body, fault)
+        } catch {
+            // A client that asked whether it may send the body sends it after all when nobody says so, and would take
+            // the connection for free after an answer that came first.
+            if request.headers[.expect] != nil { try? await body.discard() }
+            throw error
+        }
         switch fault {
         case .loseAnswer:
             try? await channel.close()
