@@ -54,7 +54,7 @@ import Testing
             let shown = try await place.inlet("queue", "show", "1")
             #expect(shown.output.contains("asset_id"))
             for text in [receipts.output, shown.output, agent.output, agent.errors] {
-                #expect(!text.contains(Self.password) && !text.contains("delete_token\\\":\\\"0"))
+                #expect(!text.contains(Self.password))
                 #expect(text.firstRange(of: /delete_token\W+[0-9a-f]{8}/) == nil)
             }
             let deleted = try await place.inlet("gighive", "delete", "1")
