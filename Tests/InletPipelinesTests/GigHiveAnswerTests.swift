@@ -149,6 +149,8 @@ import Testing
         let reply = try #require(GigHiveReply(Self.answer(201, body), request: "POST https://h/api/uploads"))
         #expect(reply.assetID == 7 && reply.deleteToken == token && !reply.isDuplicate)
         #expect(reply.checksum == String(repeating: "0f", count: 32))
+        let texts = Self.answer(409, #"{"existing_asset_id":"12","checksum_sha256":"00"}"#)
+        #expect(GigHiveReply(texts, request: "x")?.assetID == 12)
         #expect(!reply.head.contains(token) && reply.head.contains("***"))
         let order = DeliveryOrder(
             id: 1, destination: "d", key: "k", mediaType: "video/mp4", fields: [:],

@@ -54,6 +54,22 @@ import Testing
         }
     }
 
+    @Test func `an upload that was kept for a retry is dropped when that is cancelled`() async throws {
+        let rules = GigHiveRules(hookDelay: .seconds(3600), hookWait: .zero)
+        try await withGigHive("tus", rules: rules, settings: ["finalize_for": .duration(.milliseconds(1))]) { place in
+            let (path, order) = try place.file(3000)
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt())
+            #expect(try await place.failure(path, order, notes.attempt())?.verdict == .giveUp)
+            guard case .waiting = try await place.attempt(path, order, notes.attempt()).get() else {
+                Issue.record("does not wait")
+                return
+            }
+            try await place.pipeline.abandon(order, checkpoint: notes.entries)
+            #expect(place.sandbox.openUploads() == [])
+        }
+    }
+
     static let passing: [FaultAction] = [
         .reply(.gigHive(500, error: "Server Error", message: "Failed to move file (rename)")),
         .reply(.gigHive(500, error: "Server Error", message: "SQLSTATE[23000]: 1062 Duplicate entry 'x'")),

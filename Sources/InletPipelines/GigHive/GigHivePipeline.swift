@@ -26,6 +26,11 @@ package struct GigHivePipeline: Pipeline {
             hashing: hashing)
         if let reply = notes.reply { return .delivered(try await job.proof(ofEarlier: reply, sent: notes.sent)) }
         if notes.sent != nil {
+            if notes.isStuck {
+                // A person tries again, and may give up again.
+                notes.isStuck = false
+                try await attempt.checkpoint.put(notes.finalizeNote)
+            }
             // What was admitted is at the server, whatever has become of the file since.
             attempt.meter.add(job.size)
             return try await TusUpload(job: job).deliver(notes)

@@ -18,12 +18,28 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     var isDuplicate: Bool
 
     private struct Message: Decodable {
-        var asset_id: Int64?
-        var id: Int64?
-        var existing_asset_id: Int64?
+        var asset_id: Number?
+        var id: Number?
+        var existing_asset_id: Number?
         var checksum_sha256: String?
         var delete_token: String?
         var status_nonce: String?
+    }
+
+    /// PHP's drivers write numbers from a database as they like: 7 or "7".
+    private struct Number: Decodable {
+        var value: Int64
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let number = try? container.decode(Int64.self) {
+                value = number
+            } else if let number = Int64(try container.decode(String.self)) {
+                value = number
+            } else {
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a number")
+            }
+        }
     }
 
     /// nil when the answer is not the JSON it should be.
@@ -35,7 +51,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
         else { return nil }
         status = response.status
         self.request = request
-        assetID = asset
+        assetID = asset.value
         checksum = message.checksum_sha256?.lowercased()
         deleteToken = message.delete_token
         statusNonce = message.status_nonce
