@@ -8,17 +8,20 @@ struct IncomingBody {
     private var chunks: RequestBody.AsyncIterator
     private let channel: any Channel
     private let fault: FaultAction?
-    private let traffic: TrafficLog
+    private let count: @Sendable (Int) -> Void
     /// Content-Length, where the client gave one.
     let expected: Int?
     private(set) var received = 0
 
-    init(_ request: Request, channel: any Channel, fault: FaultAction?, traffic: TrafficLog) {
+    /// - Parameter count: Is told the length of each chunk.
+    init(
+        _ request: Request, channel: any Channel, fault: FaultAction?, count: @escaping @Sendable (Int) -> Void
+    ) {
         chunks = request.body.makeAsyncIterator()
         expected = request.headers[.contentLength].flatMap(Int.init)
         self.channel = channel
         self.fault = fault
-        self.traffic = traffic
+        self.count = count
     }
 
     /// The next chunk; nil at the end. Throws `incompleteBody` when the connection ended before Content-Length.
@@ -30,7 +33,7 @@ struct IncomingBody {
             return nil
         }
         received += chunk.readableBytes
-        traffic.received(chunk.readableBytes)
+        count(chunk.readableBytes)
         if case .slowRead(let rate)? = fault {
             let pause = Duration.seconds(Double(chunk.readableBytes) / Double(max(rate, 1)))
             try await Task.sleep(for: pause)
@@ -42,15 +45,21 @@ struct IncomingBody {
         while try await next() != nil {}
     }
 
-    /// The whole body as a JSON value of at most 8 MiB.
-    mutating func json<Value: Decodable>(_ type: Value.Type) async throws -> Value {
+    /// The whole body, of at most 8 MiB.
+    mutating func whole() async throws -> Data {
         var whole = Data()
         while let chunk = try await next() {
             whole.append(contentsOf: chunk.readableBytesView)
             guard whole.count <= 8 << 20 else {
-                throw StoreError(status: 413, code: "EntityTooLarge", message: "A JSON body has at most 8 MiB.")
+                throw StoreError(status: 413, code: "EntityTooLarge", message: "This body has at most 8 MiB.")
             }
         }
+        return whole
+    }
+
+    /// The whole body as a JSON value of at most 8 MiB.
+    mutating func json<Value: Decodable>(_ type: Value.Type) async throws -> Value {
+        let whole = try await whole()
         do {
             return try JSONDecoder().decode(type, from: whole)
         } catch {
