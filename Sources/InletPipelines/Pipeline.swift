@@ -39,7 +39,7 @@ package enum DeliveryOutcome: Sendable, Equatable {
 
 /// What an attempt is given beside the file and the order.
 package struct Attempt: Sendable {
-    package let checkpoint: CheckpointLog
+    package internal(set) var checkpoint: CheckpointLog
     /// Counts the bytes that went out, for progress.
     let meter = TransferMeter()
     /// True once the agent is stopping.
@@ -75,6 +75,11 @@ package struct CheckpointLog: Sendable {
 
     /// Adds or replaces notes; durable when it returns.
     package func put(_ entries: [String: [UInt8]]) async throws(DeliveryError) { try await write(entries) }
+
+    /// The log as an attempt would find it after `replace(with: entries)`.
+    func replaced(with entries: [String: [UInt8]]) -> CheckpointLog {
+        CheckpointLog(entries: entries, write: write, replace: swap)
+    }
 
     /// Adds notes of something that cannot be taken back, as soon as the journal can be written; gives up only when the task
     /// is cancelled.

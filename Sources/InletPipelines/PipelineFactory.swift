@@ -7,7 +7,7 @@ internal import SystemPackage
 /// Makes pipelines from settings. A new destination type is one folder beside this file, and one line in `make` and `types`.
 package final class PipelineFactory: Sendable {
     /// Every destination type this version knows, with its keys.
-    package static let types: [DestinationType] = [R2Settings.type, FolderSettings.type]
+    package static let types: [DestinationType] = [R2Settings.type, S3Settings.type, FolderSettings.type]
 
     /// Where hashing and copying happen.
     private let pool: BlockingPool
@@ -29,6 +29,13 @@ package final class PipelineFactory: Sendable {
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
                 connections: settings.connections, maxInFlight: settings.maxInFlight)
+        case S3Settings.type.name:
+            let settings = try S3Settings(destination.values)
+            let pipeline = S3Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
+            return Destination(
+                name: destination.name, type: destination.type, pipeline: pipeline,
+                smallLimit: settings.multipartThreshold, connections: settings.connections,
+                maxInFlight: settings.maxInFlight)
         case FolderSettings.type.name:
             let settings = FolderSettings(destination.values)
             return Destination(

@@ -19,6 +19,9 @@ package struct HTTPResponse: Sendable {
         return headers.first { $0.name.lowercased() == wanted }?.value
     }
 
+    /// The server's clock when it answered (RFC 9110, section 6.6.1); nil when it does not say.
+    package var date: WallTime? { header("Date").flatMap { HTTPDate.parse($0) } }
+
     /// How long the server asks us to wait (RFC 9110, section 10.2.3), at most a day; nil when it does not ask or
     /// cannot be understood.
     package func retryAfter(now: WallTime) -> Duration? {

@@ -4,6 +4,8 @@ package struct Proof: Sendable, Equatable, Codable {
     package enum Method: String, Sendable, Codable {
         /// Every part's ETag equalled the MD5 of what was read from the file.
         case md5Parts = "md5_parts"
+        /// The store compared the CRC-32C or SHA-256 that every part came with, and said so.
+        case checksum = "checksum"
         /// The destination confirmed the length only (`verify: size`).
         case size
         /// The written file was read back from the disk and its SHA-256 compared.
