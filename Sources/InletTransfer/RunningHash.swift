@@ -22,7 +22,9 @@ package struct RunningHash: Sendable {
         let start = self
         return try await pool.run { () throws(TransferError) in
             var result = start
-            try Checksum.read(source, start.position, end - start.position) { result.hash.update(bufferPointer: $0) }
+            try Checksum.readAll(source, offset: start.position, length: end - start.position) {
+                result.hash.update(bufferPointer: $0)
+            }
             result.position = end
             return result
         }
