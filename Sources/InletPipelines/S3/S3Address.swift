@@ -48,7 +48,7 @@ enum S3Address {
 
     /// The region that an endpoint's name speaks of: `s3.eu-west-1.amazonaws.com`, `s3.us-west-004.backblazeb2.com`.
     static func region(of endpoint: HTTPURL) -> String {
-        let labels = endpoint.host.split(separator: ".")
+        let labels = endpoint.host.split(separator: ".").filter { $0 != "dualstack" }
         if endpoint.host.hasSuffix(".r2.cloudflarestorage.com") { return "auto" }
         let isAddress = labels.allSatisfy { $0.allSatisfy(\.isNumber) } || endpoint.host.contains(":")
         return !isAddress && labels.count >= 4 && labels[0] == "s3" ? String(labels[1]) : "us-east-1"
