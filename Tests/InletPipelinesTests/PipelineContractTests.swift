@@ -117,7 +117,10 @@ import Testing
             for count in [4 << 20, 2 * Self.part + 1] {
                 let (path, order) = try place.file(count)
                 // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
-                place.misbehave(.delay(.milliseconds(300)), at: .create, .presign)
+                place.misbehave(.delay(.milliseconds(300)), at: .create)
+                // S3's one PUT has nothing before it: it is refused once, and asked to come back.
+                let isAskedFirst = place.s3 == nil
+                place.misbehave(isAskedFirst ? .delay(.milliseconds(300)) : .status(503, retryAfter: 1), at: .presign)
                 let before = place.count(.create) + place.count(.presign)
                 async let changed: Void = {
                     guard !place.isFolder else { return }

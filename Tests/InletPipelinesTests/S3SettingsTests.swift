@@ -29,7 +29,7 @@ import Testing
     @Test func `defaults are those of the key table`() throws {
         let settings = try Self.settings()
         #expect(settings.base.text == "https://s3.eu-west-1.example/media")
-        #expect(settings.region == "eu-west-1")
+        #expect(settings.region == "us-east-1")
         #expect(settings.partSize == 8 << 20)
         #expect(settings.multipartThreshold == 16 << 20)
         #expect(settings.parallelParts == 4)

@@ -124,7 +124,7 @@ import Testing
     @Test func `over TLS a file's bytes are not signed, over plain HTTP they are`() throws {
         let (api, client) = try Self.api()
         defer { client.shutdown() }
-        let time = WallTime(milliseconds: 1_795_245_600_000)
+        let time = WallTime(milliseconds: 1_795_240_800_000)
         let directory = try TemporaryDirectory()
         let source = try SourceFile(opening: try directory.write([1, 2, 3], to: "source"))
         let slice = HTTPBody.slice(source, offset: 0, length: 3)
@@ -155,7 +155,7 @@ import Testing
         #expect(
             authorization.contains(
                 "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;x-amz-security-token,"))
-        #expect(authorization.contains("/eu-west-1/s3/aws4_request"))
+        #expect(authorization.contains("/us-east-1/s3/aws4_request"))
         #expect(!authorization.contains("secret-canary"))
         #expect(Self.header("x-amz-security-token", request) == "token")
     }
