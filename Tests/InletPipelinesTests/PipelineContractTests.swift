@@ -113,8 +113,10 @@ import Testing
     func `a source that changes under way leaves nothing`(_ implementation: Implementation, _ change: Change)
         async throws
     {
+        // The one PUT of S3 has no step before it that could wait for the change: S3DeliveryTests has that case.
+        let counts = implementation.type == "s3" ? [2 * Self.part + 1] : [4 << 20, 2 * Self.part + 1]
         try await withPlace(implementation) { place in
-            for count in [4 << 20, 2 * Self.part + 1] {
+            for count in counts {
                 let (path, order) = try place.file(count)
                 // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
                 place.misbehave(.delay(.milliseconds(300)), at: .create)

@@ -69,7 +69,9 @@ import Testing
     @Test func `the configuration goes before the environment, and a named profile too`() throws {
         let home = try TemporaryDirectory()
         try home.write(Self.file.utf8, to: ".aws/credentials")
-        let fixed: [String: ConfigValue] = ["access_key": .secret(Secret("AKCONF")), "secret_key": .secret(Secret("s"))]
+        let fixed: [String: ConfigValue] = [
+            "access_key": .secret(Secret("AKCONF")), "secret_key": .secret(Secret("s")),
+        ]
         func key(_ values: [String: ConfigValue], _ environment: [String: String]) throws -> String {
             let source = try Self.source(values, environment: environment, home: home.path)
             return try source.read().accessKey.reveal()

@@ -62,7 +62,8 @@ import Testing
     @Test(
         arguments: [
             (301, .outage(after: nil), .redirected), (400, .giveUp, .badRequest), (401, .credentials, .unauthorized),
-            (403, .credentials, .unauthorized), (404, .retry(after: nil), .notFound), (408, .retry(after: nil), .timedOut),
+            (403, .credentials, .unauthorized), (404, .retry(after: nil), .notFound),
+            (408, .retry(after: nil), .timedOut),
             (409, .retry(after: nil), .conflict), (412, .giveUp, .destinationExists), (413, .giveUp, .tooLarge),
             (429, .outage(after: nil), .throttled), (500, .retry(after: nil), .serverError),
             (502, .outage(after: nil), .serverError), (503, .outage(after: nil), .serverError),
@@ -98,12 +99,15 @@ import Testing
         let date: HTTPFields = [("Date", "Sat, 21 Nov 2026 06:00:00 GMT")]
         let error = Self.error(403, Self.xml("AccessDenied"), headers: date, now: Self.now + .seconds(500))
         #expect(error.code == .unauthorized)
-        #expect(Self.error(400, Self.xml("EntityTooLarge"), headers: date, now: Self.now + .seconds(9000)).code == .tooLarge)
+        #expect(
+            Self.error(400, Self.xml("EntityTooLarge"), headers: date, now: Self.now + .seconds(9000)).code == .tooLarge
+        )
     }
 
     @Test func `a bucket elsewhere is named with its region and endpoint`() {
         let more = "<Endpoint>media.s3.eu-west-1.amazonaws.com</Endpoint>"
-        let moved = Self.error(301, Self.xml("PermanentRedirect", more), headers: [("x-amz-bucket-region", "eu-west-1")])
+        let moved = Self.error(
+            301, Self.xml("PermanentRedirect", more), headers: [("x-amz-bucket-region", "eu-west-1")])
         #expect(moved.reason.contains("region 'eu-west-1'"))
         #expect(moved.reason.contains("media.s3.eu-west-1.amazonaws.com"))
         let wrong = Self.error(400, Self.xml("AuthorizationHeaderMalformed", "<Region>us-west-2</Region>"))
@@ -111,7 +115,8 @@ import Testing
     }
 
     @Test func `what a store says is safe to print`() {
-        let body = "<Error><Code>Bad\u{1B}[31m</Code><Message>\(String(repeating: "x\u{7}", count: 500))</Message></Error>"
+        let body =
+            "<Error><Code>Bad\u{1B}[31m</Code><Message>\(String(repeating: "x\u{7}", count: 500))</Message></Error>"
         let error = Self.error(400, body)
         #expect(!error.reason.unicodeScalars.contains { $0.value < 0x20 })
         #expect(error.reason.utf8.count < 2000)

@@ -14,7 +14,7 @@ import Testing
         withKeys: Bool = true
     ) throws(SettingFault) -> S3Settings {
         var all: [String: ConfigValue] = [
-            "endpoint": .string("https://s3.eu-west-1.example"), "bucket": .string("media"),
+            "endpoint": .string("https://s3.eu-west-1.store.example"), "bucket": .string("media"),
         ]
         if withKeys {
             all["access_key"] = .secret(Secret("access-canary"))
@@ -28,8 +28,8 @@ import Testing
 
     @Test func `defaults are those of the key table`() throws {
         let settings = try Self.settings()
-        #expect(settings.base.text == "https://s3.eu-west-1.example/media")
-        #expect(settings.region == "us-east-1")
+        #expect(settings.base.text == "https://s3.eu-west-1.store.example/media")
+        #expect(settings.region == "eu-west-1")
         #expect(settings.partSize == 8 << 20)
         #expect(settings.multipartThreshold == 16 << 20)
         #expect(settings.parallelParts == 4)
@@ -43,17 +43,41 @@ import Testing
     }
 
     static let addresses: [([String: ConfigValue], String, String)] = [
-        (["endpoint": .string("https://acc.r2.cloudflarestorage.com")], "https://acc.r2.cloudflarestorage.com/media", "auto"),
+        (
+            ["endpoint": .string("https://acc.r2.cloudflarestorage.com")], "https://acc.r2.cloudflarestorage.com/media",
+            "auto"
+        ),
         (["endpoint": .string("http://127.0.0.1:9000/")], "http://127.0.0.1:9000/media", "us-east-1"),
         (["endpoint": .string("http://localhost:9000")], "http://localhost:9000/media", "us-east-1"),
-        (["endpoint": .string("https://minio.lan.example:9000/s3")], "https://minio.lan.example:9000/s3/media", "us-east-1"),
-        (["endpoint": .string("https://s3.us-west-004.backblazeb2.com")], "https://s3.us-west-004.backblazeb2.com/media", "us-west-004"),
-        (["endpoint": .string("https://s3.eu-west-1.amazonaws.com")], "https://media.s3.eu-west-1.amazonaws.com/", "eu-west-1"),
+        (
+            ["endpoint": .string("https://minio.lan.example:9000/s3")], "https://minio.lan.example:9000/s3/media",
+            "us-east-1"
+        ),
+        (
+            ["endpoint": .string("https://s3.us-west-004.backblazeb2.com")],
+            "https://s3.us-west-004.backblazeb2.com/media", "us-west-004"
+        ),
+        (
+            ["endpoint": .string("https://s3.eu-west-1.amazonaws.com")], "https://media.s3.eu-west-1.amazonaws.com/",
+            "eu-west-1"
+        ),
         (["endpoint": .string("https://s3.amazonaws.com")], "https://media.s3.amazonaws.com/", "us-east-1"),
-        (["endpoint": .string("https://s3.dualstack.eu-west-1.amazonaws.com")], "https://media.s3.dualstack.eu-west-1.amazonaws.com/", "eu-west-1"),
-        (["endpoint": .string("https://s3.eu-west-1.amazonaws.com"), "bucket": .string("a.b")], "https://s3.eu-west-1.amazonaws.com/a.b", "eu-west-1"),
-        (["endpoint": .string("https://s3.eu-west-1.amazonaws.com"), "style": .string("path")], "https://s3.eu-west-1.amazonaws.com/media", "eu-west-1"),
-        (["endpoint": .string("https://minio.example:9000"), "style": .string("virtual")], "https://media.minio.example:9000/", "us-east-1"),
+        (
+            ["endpoint": .string("https://s3.dualstack.eu-west-1.amazonaws.com")],
+            "https://media.s3.dualstack.eu-west-1.amazonaws.com/", "eu-west-1"
+        ),
+        (
+            ["endpoint": .string("https://s3.eu-west-1.amazonaws.com"), "bucket": .string("a.b")],
+            "https://s3.eu-west-1.amazonaws.com/a.b", "eu-west-1"
+        ),
+        (
+            ["endpoint": .string("https://s3.eu-west-1.amazonaws.com"), "style": .string("path")],
+            "https://s3.eu-west-1.amazonaws.com/media", "eu-west-1"
+        ),
+        (
+            ["endpoint": .string("https://minio.example:9000"), "style": .string("virtual")],
+            "https://media.minio.example:9000/", "us-east-1"
+        ),
         (["endpoint": .string("https://10.0.0.8"), "region": .string("home-1")], "https://10.0.0.8/media", "home-1"),
         (["endpoint": .string("https://[2001:db8::8]:9000")], "https://[2001:db8::8]:9000/media", "us-east-1"),
     ]

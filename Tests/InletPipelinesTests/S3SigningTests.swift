@@ -149,7 +149,7 @@ import Testing
             method: "PUT", key: "a b/ü+.bin", query: [("uploadId", "x/y+="), ("partNumber", "1")],
             headers: [("Content-Type", "video/mp4")])
         let request = try api.signed(call)
-        #expect(request.url.redacted == "https://s3.eu-west-1.example/media/a%20b/%C3%BC%2B.bin")
+        #expect(request.url.redacted == "https://s3.eu-west-1.store.example/media/a%20b/%C3%BC%2B.bin")
         #expect(request.url.text.hasSuffix("?uploadId=x%2Fy%2B%3D&partNumber=1"))
         let authorization = try #require(Self.header("Authorization", request))
         #expect(
