@@ -14,7 +14,8 @@ import Testing
     @Test(arguments: Implementation.all)
     func `bytes arrive whole, whatever their number`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in
-            for count in [0, 1, Self.part, Self.part + 1, 3 * Self.part + 12_345] {
+            let counts = [1, Self.part, Self.part + 1, 3 * Self.part + 12_345]
+            for count in (implementation.takesEmptyFiles ? [0] : []) + counts {
                 let (path, order) = try place.file(count, key: "files/\(count).bin")
                 let attempt = Notes().attempt()
                 let proof = try await place.deliver(path, order, attempt).get()
@@ -23,7 +24,7 @@ import Testing
                 #expect(try place.visible()[order.key] == content(count), "\(count) bytes")
                 #expect(attempt.bytesSent == Int64(count))
             }
-            #expect(try place.visible().count == 5)
+            #expect(try place.visible().count == (implementation.takesEmptyFiles ? 5 : 4))
             #expect(try place.leftovers() == [])
         }
     }
@@ -109,7 +110,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Implementation.all, Change.allCases)
+    @Test(arguments: Implementation.staged, Change.allCases)
     func `a source that changes under way leaves nothing`(_ implementation: Implementation, _ change: Change)
         async throws
     {

@@ -16,6 +16,7 @@ func withPlace(
     let directory = try TemporaryDirectory()
     let factory = PipelineFactory(pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1")
     defer { factory.shutdown() }
+    if implementation.type == "gighive" { return try await withGigHivePlace(values, directory.path, factory, body) }
     guard implementation.type == "r2" else {
         values["path"] = values["path"] ?? .string(directory.path.string)
         return try await body(Place(try factory.place(implementation.type, values), .folder, target: directory.path))
@@ -71,7 +72,42 @@ func withS3Place(
     }
 }
 
+private func withGigHivePlace(
+    _ given: [String: ConfigValue], _ directory: FilePath, _ factory: PipelineFactory,
+    _ body: @Sendable (Place) async throws -> Void
+) async throws {
+    let password = Secret(GigHivePlace.password)
+    let sandbox = try GigHiveSandbox(
+        directory: directory, logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
+        rules: GigHiveRules(hookWait: .zero))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await sandbox.run() }
+        let settings: [String: ConfigValue] = [
+            "url": .string("http://127.0.0.1:\(try await sandbox.port())"), "user": .string("uploader"),
+            "password": .secret(password), "chunk_size": .bytes(Int64(Place.part)),
+        ]
+        let place = try factory.place("gighive", settings.merging(given) { $1 })
+        try await body(Place(place, .gigHive(sandbox), target: directory))
+        // First, so that no connection of ours outlives its server.
+        factory.shutdown()
+        group.cancelAll()
+        try await group.waitForAll()
+    }
+}
+
 extension SpiralOperation {
+    /// The call of GigHive that does the same work.
+    var asGigHive: GigHiveOperation {
+        switch self {
+        case .create: .tusCreate
+        case .part: .tusPatch
+        case .single: .upload
+        case .complete: .finalize
+        case .abort: .tusDelete
+        default: .other
+        }
+    }
+
     /// The call of S3 that does the same work.
     var asS3: S3Operation {
         switch self {

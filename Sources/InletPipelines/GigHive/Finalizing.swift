@@ -33,7 +33,9 @@ struct Finalizing: Sendable {
             // Bytes that another event had already stay in the upload; what was filed is gone from it.
             if reply.deleteToken == nil { try? await Tus(api: job.api).delete(upload) }
             return .delivered(proof)
-        case .notYet: return .waiting(until: try await putOff(&notes, upload, response))
+        // The bytes are safe where they are, so whatever passes is waited out here.
+        case .notYet, .retry(.serverError), .retry(.timedOut), .retry(.throttled), .retry(.conflict):
+            return .waiting(until: try await putOff(&notes, upload, response))
         // Concurrent calls can say so too, and settle on the next one.
         case .sendAgain where notes.missing == 0:
             notes.missing += 1
@@ -51,7 +53,8 @@ struct Finalizing: Sendable {
     ) async throws(DeliveryError) -> WallTime {
         let bound = job.api.settings.finalizeFor
         let isOver = notes.waited >= bound.milliseconds
-        let wait = Self.wait(after: notes.tries)
+        let asked = min(response.retryAfter(now: .now) ?? .zero, .seconds(60))
+        let wait = max(Self.wait(after: notes.tries), asked)
         notes.tries += 1
         notes.waited += wait.milliseconds
         notes.isStuck = isOver

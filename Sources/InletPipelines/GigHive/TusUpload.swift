@@ -41,7 +41,7 @@ struct TusUpload: Sendable {
                 throw try await concluding(error, &notes)
             }
             notes.mayBeVisible = true
-            try await job.attempt.checkpoint.put(notes.sentNote)
+            try await job.attempt.checkpoint.put(notes.sentNote.merging(notes.offsetNote) { $1 })
         }
         if job.attempt.isStopping() { throw .stopping }
         return try await Finalizing(job: job).finish(&notes)
@@ -70,6 +70,8 @@ struct TusUpload: Sendable {
         let upload = notes.upload ?? ""
         var place = TusPlace(offset: isOpen ? 0 : nil)
         var hash = RunningHash()
+        // Written while the next chunk is on its way: a restart asks the server anyhow.
+        var news: [String: [UInt8]] = [:]
         var failed = 0
         while place.offset != job.size {
             if job.attempt.isStopping() { throw .stopping }
@@ -82,10 +84,10 @@ struct TusUpload: Sendable {
                     continue
                 }
                 let end = min(offset + job.api.settings.chunkSize, job.size)
-                (place, hash) = try await chunk(place, offset..<end, of: upload, hash)
+                (place, hash) = try await chunk(place, offset..<end, of: upload, hash, noting: news)
                 try SourceGuard.check(job.source, job.order)
                 notes.offset = place.offset ?? end
-                try await job.attempt.checkpoint.put(notes.offsetNote)
+                news = notes.offsetNote
                 failed = 0
             } catch {
                 failed += 1
@@ -99,15 +101,26 @@ struct TusUpload: Sendable {
 
     /// Sends one chunk and hashes it at the same time: the two readers share the page cache.
     private func chunk(
-        _ place: TusPlace, _ range: Range<Int64>, of upload: String, _ hash: RunningHash
+        _ place: TusPlace, _ range: Range<Int64>, of upload: String, _ hash: RunningHash, noting news: [String: [UInt8]]
     ) async throws(DeliveryError) -> (TusPlace, RunningHash) {
         var place = place
+        async let noted = note(news)
         job.source.adviseSequential(offset: range.lowerBound, length: Int64(range.count))
         async let hashed = job.hashed(hash, to: range.upperBound)
         let offset = try await tus.send(
             range, of: job.source, to: upload, length: job.size, meter: job.attempt.meter)
         place.sent(range, offset, job.attempt.meter)
+        try await noted.get()
         return (place, try await hashed.get())
+    }
+
+    private func note(_ news: [String: [UInt8]]) async -> Result<Void, DeliveryError> {
+        guard !news.isEmpty else { return .success(()) }
+        do throws(DeliveryError) {
+            return .success(try await job.attempt.checkpoint.put(news))
+        } catch {
+            return .failure(error)
+        }
     }
 
     private func open(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
