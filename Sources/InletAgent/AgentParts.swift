@@ -20,9 +20,12 @@ struct AgentParts: Sendable {
     private let inFlight = InFlight()
     private let heartbeat: Heartbeat
     private let isStopping = StopFlag()
-    /// Short blocking calls of the workers; long ones (hashing, moving) have their own threads.
+    /// Short blocking calls of the workers; long ones have their own threads.
     private let io = BlockingPool(name: "worker", threads: 4)
-    private let bulk: BlockingPool
+    /// The finisher's: an archive on another file system takes as long as the copy, and must not hold up the hashing.
+    private let moving = BlockingPool(name: "finisher", threads: 2)
+    /// What people ask for by `send`.
+    private let asking = BlockingPool(name: "send", threads: 2)
 
     /// Small files share connections; more loops than this would only wait for each other.
     private static let mostSmallLoops = 64
@@ -35,19 +38,17 @@ struct AgentParts: Sendable {
         let connections = board.connections
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
-        let (finisherBell, heartbeat) = (Doorbell(), Heartbeat())
-        let bulk = BlockingPool(name: "bulk", threads: 4)
+        let (finisherBell, heartbeat) = (Doorbell(), Heartbeat(roots: settings.watch.map(\.path)))
         let admitter = Admitter(
             journal: journal, routes: RouteTable(settings.routes), board: board, log: log, bells: bells,
-            finisherBell: finisherBell, health: JournalHealth(log: log), pool: bulk)
+            finisherBell: finisherBell, health: JournalHealth(log: log))
         intakes = try settings.watch.map { root in
             try RootIntake(
-                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: bulk)
+                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat)
         }
         self.bells = bells
         self.finisherBell = finisherBell
         self.heartbeat = heartbeat
-        self.bulk = bulk
         self.admitter = admitter
     }
 
@@ -63,7 +64,7 @@ struct AgentParts: Sendable {
 
     var finisher: Finisher {
         Finisher(
-            journal: journal, roots: settings.watch, log: log, pool: bulk, bell: finisherBell, lookAgain: lookAgain)
+            journal: journal, roots: settings.watch, log: log, pool: moving, bell: finisherBell, lookAgain: lookAgain)
     }
 
     var workers: WorkerPool {
@@ -96,9 +97,9 @@ struct AgentParts: Sendable {
     // MARK: - What is seen and commanded from outside
 
     func live(_ sendRoots: [WatchSettings]) -> AgentCommands.Live {
-        let (board, bells, journal, bulk) = (board, bells, journal, bulk)
+        let (board, bells, journal, asking) = (board, bells, journal, asking)
         let desk = SendDesk(
-            admitter: admitter, journal: journal, board: board, roots: sendRoots,
+            admitter: admitter, journal: journal, board: board, hashing: asking, roots: sendRoots,
             retry: { job in
                 defer { bells.ringAll() }
                 return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
@@ -107,7 +108,7 @@ struct AgentParts: Sendable {
             board: board, inFlight: inFlight, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell,
             log: log,
             send: { path, destination in
-                await withTaskExecutorPreference(bulk) { await desk.send(path, to: destination) }
+                await withTaskExecutorPreference(asking) { await desk.send(path, to: destination) }
             })
     }
 

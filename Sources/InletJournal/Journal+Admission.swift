@@ -13,8 +13,9 @@ package struct Admission: Sendable {
     /// The expiry clock of each of the plan's destinations, in milliseconds.
     package var uptimes: [String: Int64]
     package var rejection: (route: Route, reason: String)?
-    /// Admitted whatever the journal knows of the path: a person asked for it.
-    package var isAnew = false
+    /// Admitted although the journal knows the path, because a person asked for it: unless a row newer than this one is of
+    /// the same file to the same destinations. nil = admitted only if new.
+    package var newerThan: Int64?
 
     /// A file that goes to its plan's destinations.
     package init(_ arrival: Arrival, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
@@ -103,7 +104,10 @@ extension Journal {
         _ admission: Admission, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome {
         let arrival = admission.arrival
-        if !admission.isAnew, let row = try latest(arrival.root, arrival.path, database) {
+        if let last = admission.newerThan {
+            // Asked for twice at once: the first has just been admitted.
+            if let twin = try twin(of: admission, newerThan: last, database) { return .known(id: twin) }
+        } else if let row = try latest(arrival.root, arrival.path, database) {
             let previous = try FileRow(row: row)
             if try recall(arrival, 0, database) == .known { return .known(id: previous.id) }
             if previous.state == .pending, try !supersede(previous, now, database) { return .busy(id: previous.id) }
@@ -114,6 +118,21 @@ extension Journal {
             try insertDelivery(file: id, plan, destination, admission, now, database)
         }
         return .admitted(id: id)
+    }
+
+    /// The same file to the same destinations.
+    private static func twin(
+        of admission: Admission, newerThan last: Int64, _ database: Database
+    ) throws -> Int64? {
+        let arrival = admission.arrival
+        let wanted = Set(admission.plan?.destinations ?? [])
+        return try FileRow.all(
+            database, "WHERE root = ? AND path = ? AND id > ? ORDER BY id DESC LIMIT 20",
+            [Data(arrival.root.bytes), Data(arrival.path.bytes), last]
+        ).first { file in
+            let destinations = try job(file, database).deliveries.map(\.destination)
+            return arrival.identity == file.identity && Set(destinations) == wanted
+        }?.id
     }
 
     /// Ends the waiting deliveries of an older content. False while one of them runs: it notices the change by itself.
@@ -172,15 +191,21 @@ extension Journal {
         ])
     }
 
-    /// `key`, or one of `key_2`, `key_3`… that no other delivery to the destination has: the first, if they have no gaps.
+    /// `key`, or one of `key_2`, `key_3`… that no other delivery to the destination has or had: the first, if they have
+    /// no gaps.
     /// Doubling and halving, so that the ten thousandth file of one name costs no ten thousand questions.
     private static func freeKey(_ key: String, _ destination: String, _ database: Database) throws -> String {
-        let taken = try database.cachedStatement(sql: "SELECT 1 FROM delivery WHERE destination = ? AND key = ?")
+        let taken = try database.cachedStatement(
+            sql: """
+                SELECT 1 FROM delivery WHERE destination = :destination AND key = :key
+                UNION ALL SELECT 1 FROM spent_key WHERE destination = :destination AND key = :key
+                """)
         func candidate(_ number: Int) -> String {
             number == 1 ? key : KeyTemplate.disambiguated(key, number: number)
         }
         func isTaken(_ number: Int) throws -> Bool {
-            try Int.fetchOne(taken, arguments: [destination, candidate(number)]) != nil
+            let place: StatementArguments = ["destination": destination, "key": candidate(number)]
+            return try Int.fetchOne(taken, arguments: place) != nil
         }
         var last = 0
         var free = 1

@@ -152,26 +152,26 @@ extension Journal {
 
     /// Adds to what an attempt leaves for the next one; durable when it returns.
     package func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
-        try await commit { database in
-            let statement = try database.cachedStatement(
-                sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)")
-            for (name, value) in entries {
-                try statement.execute(arguments: [delivery, name, Data(value)])
-            }
-            try database.execute(sql: "UPDATE delivery SET interrupted = 0 WHERE id = ?", arguments: [delivery])
-            // Cancelled meanwhile: what the attempt has just made is left over too.
-            try database.execute(
-                sql: """
-                    INSERT OR IGNORE INTO leftover (delivery_id, next_at)
-                    SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
-                    """, arguments: [delivery])
-        }
+        try await commit { try Self.checkpoint(delivery, entries, $0) }
     }
 
-    /// Forgets what attempts left: the upload it spoke of no longer exists.
-    package func clearCheckpoint(_ delivery: Int64) async throws(JournalError) {
+    private static func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]], _ database: Database) throws {
+        let statement = try database.cachedStatement(sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)")
+        for (name, value) in entries { try statement.execute(arguments: [delivery, name, Data(value)]) }
+        try database.execute(sql: "UPDATE delivery SET interrupted = 0 WHERE id = ?", arguments: [delivery])
+        // Cancelled meanwhile: what the attempt has just made is left over too.
+        try database.execute(
+            sql: """
+                INSERT OR IGNORE INTO leftover (delivery_id, next_at)
+                SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
+                """, arguments: [delivery])
+    }
+
+    /// Forgets what attempts left and remembers `entries`, in one transaction: no crash comes between.
+    package func replaceCheckpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
         try await commit { database in
             try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
+            if !entries.isEmpty { try Self.checkpoint(delivery, entries, database) }
         }
     }
 

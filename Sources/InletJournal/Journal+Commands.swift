@@ -31,7 +31,12 @@ extension Journal {
                     """,
                 arguments: [now.milliseconds])
             let freed = database.changesCount
-            try database.execute(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE owner IS NOT NULL")
+            // Cancelled while they ran.
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
+                    WHERE owner IS NOT NULL
+                    """)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             let names = StatementArguments(destinations)
             try database.execute(
@@ -56,7 +61,7 @@ extension Journal {
             let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
             try database.execute(
                 sql: """
-                    UPDATE delivery SET state = 'ready', attempts = 0, interrupted = 0, next_at = ?, ended_at = NULL
+                    UPDATE delivery SET state = 'ready', attempts = 0, next_at = ?, ended_at = NULL
                     WHERE file_id = ? AND state IN (\(ended))
                         AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
                     """,
@@ -103,20 +108,44 @@ extension Journal {
         return open.filter { $0["state"] as String == "claimed" }.map { $0["id"] }
     }
 
-    /// Removes an ended file from the journal; it is a new one if it is seen again. False when it is not ended, or
-    /// something of it is still to be let go: a running transfer, an upload to abort.
+    /// Removes an ended file from the journal; it is a new one if it is seen again, under another key if something may be
+    /// under its own. False when it is not ended, or something of it is still to be let go: a running transfer, an upload
+    /// to abort.
     package func forget(_ file: Int64) async throws(JournalError) -> Bool {
         try await commit { database in
+            let forgettable = """
+                id = ? AND state <> 'pending' AND finished_at IS NOT NULL
+                    AND NOT EXISTS (
+                        SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
+                        WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
+                """
             try database.execute(
                 sql: """
-                    DELETE FROM file WHERE id = ? AND state <> 'pending' AND finished_at IS NOT NULL
-                        AND NOT EXISTS (
-                            SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
-                            WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
+                    INSERT OR IGNORE INTO spent_key SELECT destination, key FROM delivery
+                    WHERE key IS NOT NULL AND (state = 'delivered' OR \(Self.mayBeVisible))
+                        AND file_id IN (SELECT id FROM file WHERE \(forgettable))
                     """, arguments: [file])
+            try database.execute(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
             return database.changesCount > 0
         }
     }
+
+    /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays.
+    package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
+                arguments: [try JournalJSON.encode(proof), delivery])
+        }
+    }
+
+    /// Of a delivery without proof: whether something may be under its key all the same. An attempt that a crash ended
+    /// had no time for a note.
+    static let mayBeVisible = """
+        (delivery.interrupted > 0 OR EXISTS (
+            SELECT 1 FROM checkpoint
+            WHERE checkpoint.delivery_id = delivery.id AND checkpoint.name = '\(CheckpointNote.mayBeVisible)'))
+        """
 
     /// Bounds how long others wait for one transaction of `clear`.
     private static let clearedAtOnce = 256

@@ -99,6 +99,7 @@ extension Journal {
     }
 
     /// The leftover is gone from its destination. If the delivery was sent again meanwhile, its checkpoint is its own.
+    /// That something may be visible under the key stays on record.
     package func leftoverRemoved(_ delivery: Int64) async throws(JournalError) {
         try await commit { database in
             try database.execute(
@@ -108,7 +109,9 @@ extension Journal {
                     """, arguments: [delivery])
             try database.execute(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [delivery])
             guard database.changesCount > 0 else { return }
-            try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
+            try database.execute(
+                sql: "DELETE FROM checkpoint WHERE delivery_id = ? AND name <> ?",
+                arguments: [delivery, CheckpointNote.mayBeVisible])
         }
     }
 

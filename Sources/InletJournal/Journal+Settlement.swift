@@ -44,10 +44,10 @@ extension Journal {
         }
     }
 
-    /// Lets a file be finished anew: what was concluded of it is no longer so.
+    /// Lets a file be finished anew: what was concluded of it is no longer so. What the finisher has begun stays begun.
     static func reopen(_ file: Int64, _ database: Database) throws {
         try database.execute(
-            sql: "UPDATE file SET finished_at = NULL, disposition = NULL, intent = NULL, finish_at = 0 WHERE id = ?",
+            sql: "UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?",
             arguments: [file])
         try database.execute(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
     }
@@ -76,7 +76,7 @@ extension Journal {
     /// Ends a delivery without proof. What its attempts left at the destination is remembered as a leftover to abort.
     ///
     /// - Parameter freesKey: nothing is visible under the key (the contract of `.sourceChanged`), so that the new content
-    ///   may have it, as soon as no leftover needs it. Without a leftover a superseded delivery gives it back in any case.
+    ///   may have it, as soon as no leftover needs it. Without a leftover a superseded delivery gives it back, unless something may be visible after all.
     static func endDelivery(
         _ id: Int64, _ state: DeliveryState, code: ErrorCode, reason: String, freesKey: Bool = false, _ now: WallTime,
         _ database: Database
@@ -87,16 +87,17 @@ extension Journal {
         try database.execute(
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
-                SELECT DISTINCT delivery_id, ?, ? AND NOT EXISTS (
-                    SELECT 1 FROM checkpoint WHERE delivery_id = ? AND name = 'completing')
-                FROM checkpoint WHERE delivery_id = ?
+                SELECT id, ?, ? AND NOT \(mayBeVisible) FROM delivery
+                WHERE id = ? AND EXISTS (
+                    SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id AND checkpoint.name <> ?)
                 """,
-            arguments: [now.milliseconds, freesKey, id, id])
+            arguments: [now.milliseconds, freesKey, id, CheckpointNote.mayBeVisible])
         if state == .superseded {
             try database.execute(
                 sql: """
                     UPDATE delivery SET key = NULL
                     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id)
+                        AND NOT \(mayBeVisible)
                     """, arguments: [id])
         }
         let followers = try Int64.fetchAll(

@@ -5,6 +5,7 @@ enum Schema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 files, deliveries, receipts") { try createFirstTables($0) }
+        migrator.registerMigration("2 spent keys") { try $0.execute(sql: spentKeys) }
         return migrator
     }
 
@@ -36,8 +37,8 @@ enum Schema {
         CREATE INDEX file_unfinished ON file(finish_at, id) WHERE finished_at IS NULL AND state <> 'pending';
         """
 
-    /// `owner` and `until` are the claim's lease; a cancelled delivery keeps them until its holder has let go. `after_id` waits for another delivery: its `next_at` is far away until
-    /// that one is delivered. A key is taken for good once its row exists; NULL gives it back.
+    /// `owner` and `until` are the claim's lease; a cancelled delivery keeps them until its holder has let go. `after_id`
+    /// waits for another delivery: its `next_at` is far away until that one is delivered. A key is taken for good once its row exists; NULL gives it back.
     private static let deliveries = """
         CREATE TABLE delivery (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -57,6 +58,12 @@ enum Schema {
         CREATE INDEX delivery_owned ON delivery(id) WHERE owner IS NOT NULL;
         CREATE INDEX delivery_expiring ON delivery(destination, expires_at)
             WHERE state = 'ready' AND expires_at IS NOT NULL;
+        """
+
+    /// Keys of forgotten deliveries under which something is, or may be: they are never given away again.
+    private static let spentKeys = """
+        CREATE TABLE spent_key (
+            destination TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (destination, key)) WITHOUT ROWID;
         """
 
     /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.

@@ -39,7 +39,7 @@ package enum DeliveryOutcome: Sendable, Equatable {
 
 /// What an attempt is given beside the file and the order.
 package struct Attempt: Sendable {
-    package let checkpoint: CheckpointLog
+    package internal(set) var checkpoint: CheckpointLog
     /// Counts the bytes that went out, for progress.
     let meter = TransferMeter()
     /// True once the agent is stopping.
@@ -55,26 +55,47 @@ package struct Attempt: Sendable {
 }
 
 /// The durable notes of one delivery, kept by the journal between attempts.
+///
+/// `CheckpointNote.mayBeVisible` is the one name that the journal knows too: while it is there, the key is never given to
+/// another file.
 package struct CheckpointLog: Sendable {
     /// The notes as they were when the attempt began.
     package let entries: [String: [UInt8]]
     private let write: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
-    private let erase: @Sendable () async throws(DeliveryError) -> Void
+    private let swap: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
 
     package init(
         entries: [String: [UInt8]], write: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void,
-        erase: @escaping @Sendable () async throws(DeliveryError) -> Void
+        replace: @escaping @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
     ) {
         self.entries = entries
         self.write = write
-        self.erase = erase
+        swap = replace
     }
 
     /// Adds or replaces notes; durable when it returns.
     package func put(_ entries: [String: [UInt8]]) async throws(DeliveryError) { try await write(entries) }
 
-    /// Forgets all notes.
-    package func clear() async throws(DeliveryError) { try await erase() }
+    /// The log as an attempt would find it after `replace(with: entries)`.
+    func replaced(with entries: [String: [UInt8]]) -> CheckpointLog {
+        CheckpointLog(entries: entries, write: write, replace: swap)
+    }
+
+    /// Adds notes of something that cannot be taken back, as soon as the journal can be written; gives up only when the task
+    /// is cancelled.
+    package func putPersistently(_ entries: [String: [UInt8]]) async {
+        while true {
+            do throws(DeliveryError) {
+                return try await write(entries)
+            } catch {
+                if Task.isCancelled { return }
+            }
+            try? await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    /// Forgets all notes and remembers these, at once; durable when it returns.
+    package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
 }
 
 /// A configured destination: its pipeline, and how much of it may run at once.
@@ -87,4 +108,12 @@ package struct Destination: Sendable {
     package var connections: Int
     /// Big transfers to this destination at once; nil = as many as there are workers.
     package var maxInFlight: Int?
+    /// Templates for the destination's own fields, for files that no route gave them to.
+    package var fields: [String: KeyTemplate] = [:]
+    /// The extension of a test object: one that the destination takes.
+    package var testExtension = "txt"
+    /// The pin of the server's public key, for destinations that can be told one; nil without TLS.
+    package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
+    /// Deletes what a proof is about, and says so, where the destination lets us.
+    package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
 }

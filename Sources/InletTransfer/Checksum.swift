@@ -19,20 +19,24 @@ package enum Checksum {
 
     /// The MD5 of `length` bytes from `offset`.
     ///
+    /// - Parameter progress: called after each buffer, to show that a long read is alive.
     /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
     ///   task's cancellation.
     package static func md5(
-        of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool
+        of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
         try await pool.run { () throws(TransferError) in
-            try read(.md5, Insecure.MD5.self, source, offset, length)
+            try read(.md5, Insecure.MD5.self, source, offset, length, progress)
         }
     }
 
     /// The SHA-256 of all that the file held when it was opened; throws as `md5(of:)` does.
-    package static func sha256(of source: SourceFile, on pool: BlockingPool) async throws(TransferError) -> Digest {
+    package static func sha256(
+        of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
+    ) async throws(TransferError) -> Digest {
         try await pool.run { () throws(TransferError) in
-            try read(.sha256, SHA256.self, source, 0, source.opened.size)
+            try read(.sha256, SHA256.self, source, 0, source.opened.size, progress)
         }
     }
 
@@ -43,21 +47,33 @@ package enum Checksum {
     }
 
     private static func read<Hash: HashFunction>(
-        _ algorithm: Digest.Algorithm, _: Hash.Type, _ source: SourceFile, _ offset: Int64, _ length: Int64
+        _ algorithm: Digest.Algorithm, _: Hash.Type, _ source: SourceFile, _ offset: Int64, _ length: Int64,
+        _ progress: () -> Void
     ) throws(TransferError) -> Digest {
         var hash = Hash()
+        try readAll(source, offset: offset, length: length) { piece in
+            hash.update(bufferPointer: piece)
+            progress()
+        }
+        return Digest(algorithm, hash.finalize())
+    }
+
+    /// Gives `take` the slice, piece by piece; throws as `md5(of:)` does. Blocks.
+    static func readAll(
+        _ source: SourceFile, offset: Int64, length: Int64, _ take: (UnsafeRawBufferPointer) -> Void
+    ) throws(TransferError) {
         var rest = length
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
+        let size = Int(min(Int64(bufferSize), max(length, 1)))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 4096)
         defer { buffer.deallocate() }
         source.adviseSequential(offset: offset, length: min(length, 16 << 20))
         while rest > 0 {
             if Task.isCancelled { throw error(.cancelled, source, "the checksum was cancelled") }
-            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(bufferSize)))])
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(size)))])
             let count = try fill(room, from: source, at: offset + length - rest)
-            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: room[..<count]))
+            take(UnsafeRawBufferPointer(rebasing: room[..<count]))
             rest -= Int64(count)
         }
-        return Digest(algorithm, hash.finalize())
     }
 
     private static func fill(

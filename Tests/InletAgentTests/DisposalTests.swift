@@ -8,69 +8,10 @@ import Testing
 
 @testable import InletAgent
 
-/// A delivered file whose finisher is driven step by step, as after a crash.
-private struct Bench {
-    let directory: TemporaryDirectory
-    let root: FilePath
-    let journal: Journal
-    let id: Int64
-    let pool = BlockingPool(name: "test", threads: 1)
-    var places: FinishPlaces
-    var file: FilePath { root.pushing("sub/a.txt") }
-    var privateFile: FilePath { root.pushing(FilePath("sub/.inlet-finishing-\(id).tmp")) }
-    var held: FilePath { root.pushing(FilePath(".inlet/held/\(id)/a.txt")) }
-    var archived: FilePath { root.pushing(".inlet/done/sub/a.txt") }
-
-    init(_ onSuccess: Route.OnSuccess) async throws {
-        directory = try TemporaryDirectory()
-        root = directory.path.appending("drop")
-        try directory.write(Array("content".utf8), to: "drop/sub/a.txt")
-        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
-        let identity = try #require(try FileLook.look(at: root.pushing("sub/a.txt")).identity)
-        let plan = Plan(
-            route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["here"],
-            onSuccess: onSuccess)
-        let admission = Admission(
-            Arrival(root: root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
-            uptimes: [:])
-        guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { throw Unexpected() }
-        self.id = id
-        let rooms = [ClaimRoom(destination: "here", limits: [.small: 1])]
-        _ = try await journal.withClaim(.small, rooms: rooms, owner: "test", clock: { .now }) { _ in
-            (.delivered(Proof(key: "a", size: 7, method: .size)), ())
-        }
-        places = FinishPlaces(root: root, settings: nil)
-    }
-
-    func intend(
-        _ action: FinishAction, at path: FilePath? = nil, heldUntil: WallTime? = nil, target: FilePath? = nil
-    ) async throws {
-        var intent = FinishIntent(
-            action: action, privateFile: path ?? privateFile, target: target ?? (action == .archive ? archived : nil),
-            heldUntil: heldUntil)
-        intent.isMoving = target == nil ? nil : true
-        try await journal.intend(id, intent.note)
-    }
-
-    /// What the finisher makes of it now, as at the next start.
-    func dispose() async throws -> SourceDisposal.Ending {
-        let job = try #require(try await journal.job(id))
-        return try await SourceDisposal(journal: journal, places: places, job: job, hashing: pool).dispose()
-    }
-}
-
-private struct Unexpected: Error {}
-
-extension SourceDisposal.Ending {
-    fileprivate var disposition: String? { if case .done(let text, _) = self { text } else { nil } }
-    fileprivate var state: FileState? { if case .done(_, let state) = self { state } else { nil } }
-    fileprivate var isWait: Bool { disposition == nil }
-}
-
 /// What a crash between any two steps leaves, and what the next start makes of it.
 @Suite struct DisposalTests {
     @Test func `died before the rename: begun anew`() async throws {
-        let bench = try await Bench(.archive)
+        let bench = try await DisposalBench(.archive)
         try await bench.intend(.archive)
         #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
         #expect(try text(bench.archived) == "content")
@@ -78,7 +19,7 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `died after the rename: goes on to the archive`() async throws {
-        let bench = try await Bench(.archive)
+        let bench = try await DisposalBench(.archive)
         try await bench.intend(.archive)
         try move(bench.file, to: bench.privateFile)
         #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
@@ -87,7 +28,7 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `died after the move to the archive: nothing is done twice`() async throws {
-        let bench = try await Bench(.archive)
+        let bench = try await DisposalBench(.archive)
         try await bench.intend(.archive)
         try FileManager.default.createDirectory(
             atPath: bench.archived.removingLastComponent().string, withIntermediateDirectories: true)
@@ -97,7 +38,7 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `died between quarantine and its reason: the reason is written`() async throws {
-        let bench = try await Bench(.keep)
+        let bench = try await DisposalBench(.keep)
         let target = bench.root.pushing(".inlet/failed/sub/a.txt")
         try bench.directory.makeDirectory("drop/.inlet/failed/sub")
         try await bench.intend(.quarantine, target: target)
@@ -108,7 +49,7 @@ extension SourceDisposal.Ending {
 
     @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
     func `died between the copy to another file system and the unlink: there is one copy`() async throws {
-        let bench = try await Bench(.archive)
+        let bench = try await DisposalBench(.archive)
         let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
         try FileManager.default.createDirectory(atPath: shelf.string, withIntermediateDirectories: true)
         defer { try? remove(shelf) }
@@ -123,8 +64,24 @@ extension SourceDisposal.Ending {
         #expect(try names(in: bench.root.appending("sub")) == [])
     }
 
+    @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
+    func `a copy on another file system whose source could not be removed is not made twice`() async throws {
+        let bench = try await DisposalBench(.archive)
+        let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
+        try FileManager.default.createDirectory(atPath: shelf.string, withIntermediateDirectories: true)
+        defer { try? remove(shelf) }
+        let copy = try FileCopy.copy(
+            SourceFile(opening: bench.file), toTemporaryIn: shelf, name: "a.txt", isCancelled: { false },
+            progress: { _ in })
+        try move(copy, to: shelf.appending("a.txt"))
+        try await bench.intend(.archive, target: shelf.appending("a.txt"))
+        #expect(try await bench.dispose().disposition == Disposition.archived("\(shelf.display)/a.txt"))
+        #expect(try names(in: shelf) == ["a.txt"])
+        #expect(try names(in: bench.root.appending("sub")) == [])
+    }
+
     @Test func `died after the rename: goes on to delete`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         try await bench.intend(.delete)
         try move(bench.file, to: bench.privateFile)
         #expect(try await bench.dispose().disposition == Disposition.deleted)
@@ -132,14 +89,14 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `died after the unlink: says deleted`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         try await bench.intend(.delete)
         try remove(bench.file)
         #expect(try await bench.dispose().disposition == Disposition.deleted)
     }
 
     @Test func `died after the unlink and another file came: that one stays`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         try await bench.intend(.delete)
         try remove(bench.file)
         try bench.directory.write(Array("another".utf8), to: "drop/sub/a.txt")
@@ -148,7 +105,7 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `a changed file is put back under its name`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         try await bench.intend(.delete)
         try move(bench.file, to: bench.privateFile)
         try Data("changed!".utf8).write(to: URL(fileURLWithPath: bench.privateFile.string))
@@ -159,18 +116,20 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `a file that is being written is put back under its name`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         try await bench.intend(.delete)
         try move(bench.file, to: bench.privateFile)
         try await whileWriting(bench.privateFile) {
             let ending = try await bench.dispose()
-            #expect(ending.state == .superseded)
+            #expect(ending.isWait)
+            let job = try await bench.journal.job(bench.id)
+            #expect(job?.file.intent == nil)
             #expect(try text(bench.file) == "content")
         }
     }
 
     @Test func `a changed file whose name is taken is kept beside it`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         try await bench.intend(.delete)
         try move(bench.file, to: bench.privateFile)
         try Data("changed!".utf8).write(to: URL(fileURLWithPath: bench.privateFile.string))
@@ -183,7 +142,7 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `a held file waits for its time and then goes on`() async throws {
-        let bench = try await Bench(.archive)
+        let bench = try await DisposalBench(.archive)
         let held = bench.held
         try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
         try move(bench.file, to: held)
@@ -196,7 +155,7 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `a held file that changed comes back, even if its folder was cleaned away`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         let held = bench.held
         try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
         try move(bench.file, to: held)
@@ -209,7 +168,7 @@ extension SourceDisposal.Ending {
 
     @Test func `nothing is concluded while the root is away`() async throws {
         for action in [FinishAction.archive, .delete] {
-            let bench = try await Bench(action == .archive ? .archive : .delete)
+            let bench = try await DisposalBench(action == .archive ? .archive : .delete)
             try await bench.intend(action)
             try move(bench.file, to: bench.privateFile)
             let away = bench.directory.path.appending("away")
@@ -222,7 +181,7 @@ extension SourceDisposal.Ending {
     }
 
     @Test func `a file that was removed by somebody else is let go`() async throws {
-        let bench = try await Bench(.delete)
+        let bench = try await DisposalBench(.delete)
         try remove(bench.file)
         let ending = try await bench.dispose()
         #expect(ending.disposition == Disposition.untouched("it is no longer there"))

@@ -1,10 +1,12 @@
 import Foundation
-import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletAgent
 
 @Suite struct FinishingTests {
     @Test func `a delivered file is kept where the route says so`() async throws {
@@ -102,7 +104,9 @@ import Testing
         }
     }
 
-    @Test func `a file that is open for writing after its delivery is not deleted but superseded`() async throws {
+    @Test func `a file that is open for writing after its delivery is kept until it is let go, and never sent twice`()
+        async throws
+    {
         var scene = try Scene()
         scene.route.onSuccess = .delete
         let gate = Gate()
@@ -112,12 +116,67 @@ import Testing
             try await eventually("it is on its way") { scene.here.record.running == 1 }
             try await whileWriting(file) {
                 gate.open()
-                try await stage.finished("a", .superseded)
+                let job = try await stage.job("a", "waiting") {
+                    $0.file.disposition?.hasPrefix("waiting: open for writing") == true
+                }
+                #expect(job.file.state == .delivered)
+                #expect(job.file.finishedAt == nil)
                 #expect(try text(file) == "first")
+                // Not after half a minute, but at the finisher's next turn, which another file brings.
+                try await stage.journal.postponeFinish(job.file.id, until: .now, note: "looked at next")
             }
+            try scene.drop("b")
             try await stage.finished("a", .delivered)
             #expect(!isThere(file))
-            #expect(try names(in: stage.root) == [])
+            #expect(scene.here.record.stored.keys.sorted() == ["a", "b"])
+            #expect(scene.here.record.orders.map(\.key).count { $0.hasPrefix("a") } == 1)
+        }
+    }
+
+    @Test func `a file that is opened after it was renamed away gets its name back and waits`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.drop("a", "first")
+            let job = try await stage.finished("a")
+            let hidden = FinishPlaces(root: stage.root, settings: nil).privateFile(job.file)
+            try move(file, to: hidden)
+            var row = job
+            row.file.intent = FinishIntent(action: .delete, privateFile: hidden, target: nil).note
+            let pool = BlockingPool(name: "test", threads: 1)
+            let disposal = SourceDisposal(
+                journal: stage.journal, places: FinishPlaces(root: stage.root, settings: nil), job: row, hashing: pool)
+            try await whileWriting(hidden) {
+                guard case .wait(_, let note) = try await disposal.dispose() else {
+                    Issue.record("it did not wait")
+                    return
+                }
+                #expect(note.hasPrefix("waiting: open for writing"))
+            }
+            #expect(try text(file) == "first")
+            #expect(!isThere(hidden))
+            // Where another file has the name by now, it waits where it is.
+            try move(file, to: hidden)
+            try scene.drop("a", "another")
+            try await whileWriting(hidden) {
+                guard case .wait = try await disposal.dispose() else {
+                    Issue.record("it did not wait")
+                    return
+                }
+            }
+            #expect(try text(file) == "another")
+            #expect(try text(hidden) == "first")
+        }
+    }
+
+    @Test func `the pause between tries to archive grows with the time already spent, up to an hour`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            try scene.drop("a")
+            let file = try await stage.finished("a").file
+            let ended = try #require(file.endedAt)
+            for (spent, pause) in [(0, 60), (59, 60), (300, 300), (3600, 3600), (90_000, 3600)] {
+                #expect(Finisher.pause(file, at: ended + .seconds(spent)) == .seconds(pause))
+            }
         }
     }
 

@@ -45,6 +45,40 @@ import Testing
         #expect(scene.here.record.abandoned.isEmpty)
     }
 
+    @Test func `services that end without being asked to leave what runs in the queue`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        scene.here.script("a", .stall)
+        struct Abandoned: Error {}
+        await #expect(throws: Abandoned.self) {
+            try await scene.run { stage in
+                try scene.drop("a")
+                try await eventually("a is on its way") { scene.here.record.running == 1 }
+                throw Abandoned()
+            }
+        }
+        try await scene.run { stage in
+            let job = try await stage.finished("a")
+            #expect(job.deliveries[0].attempts == 1)
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["a"])
+    }
+
+    @Test func `a file that is sent twice at once is queued once`() async throws {
+        let scene = try Scene()
+        let file = try scene.directory.write([1], to: "elsewhere/a")
+        try await scene.run { stage in
+            let commands = stage.agent.commands
+            let answers = await withTaskGroup(of: SendAnswer.self) { group in
+                for _ in 0..<16 { group.addTask { await commands.send(file, to: nil) } }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(answers.allSatisfy { $0 == answers[0] })
+            try await eventually("it is sent") { scene.here.record.stored.count == 1 }
+            #expect(try await stage.jobs().count == 1)
+        }
+    }
+
     @Test func `a file whose destination left the configuration is parked until it comes back`() async throws {
         let scene = try Scene()
         try await scene.run { stage in

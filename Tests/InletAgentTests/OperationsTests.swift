@@ -18,7 +18,7 @@ import Testing
         let manager = try ServiceManager(directory.path.appending("notify"))
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let heartbeat = Heartbeat()
+        let heartbeat = Heartbeat(roots: ["/drop"])
         let nudges = Count()
         let workersLive = Count()
         let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
@@ -27,7 +27,7 @@ import Testing
             log: try EventLog(nil), ready: .agentReady(roots: 1, destinations: 1),
             nudge: {
                 nudges.add()
-                heartbeat.beat(.intake)
+                heartbeat.beat(.intake("/drop"))
                 if workersLive.value > 0 { heartbeat.beat(.workers) }
             })
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -44,12 +44,39 @@ import Testing
         #expect(manager.all.last == "STOPPING=1")
     }
 
-    @Test func `a heart counts each part for itself`() {
-        let heartbeat = Heartbeat()
-        heartbeat.beat(.journal)
+    @Test func `one root that hangs is not covered by another that lives`() {
+        let heartbeat = Heartbeat(roots: ["/one", "/two"])
+        var last: [Heartbeat.Part: Int] = [:]
+        for part in [Heartbeat.Part.journal, .workers, .intake("/one"), .intake("/one")] { heartbeat.beat(part) }
+        #expect(!heartbeat.haveAllPassed(since: &last))
+        heartbeat.beat(.intake("/two"))
+        #expect(heartbeat.haveAllPassed(since: &last))
+        #expect(!heartbeat.haveAllPassed(since: &last))
+    }
+
+    @Test func `a root whose file is hashed for its key is alive`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let board = DestinationBoard(
+            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
+        let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
+        let admitter = Admitter(
+            journal: journal, routes: RouteTable([route]), board: board, log: log,
+            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), health: JournalHealth(log: log))
+        let heartbeat = Heartbeat(roots: [directory.path])
+        var files = SettledFiles(
+            root: directory.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+            hashing: BlockingPool(name: "hash", threads: 1), tolerance: 0, skipBefore: nil)
+        let file = try directory.write([UInt8](repeating: 7, count: 3 << 20), to: "a")
+        files.queue("a", try #require(try FileLook.look(at: file).identity))
         heartbeat.beat(.journal)
         heartbeat.beat(.workers)
-        #expect(heartbeat.counts() == [0, 2, 1])
+        var last: [Heartbeat.Part: Int] = [:]
+        #expect(!heartbeat.haveAllPassed(since: &last))
+        #expect(await files.admitQueued() == [])
+        #expect(heartbeat.haveAllPassed(since: &last))
     }
 
     @Test func `an intake's inbox gives what was put, wakes, and is bounded`() throws {

@@ -126,6 +126,15 @@ import Testing
         #expect(table.contains("a") && table.path(of: 3) == "a")
     }
 
+    @Test func `a folder that was deleted is forgotten alone`() {
+        var table = WatchTable()
+        for (watch, path) in [(1, ""), (2, "a"), (3, "a/b")] as [(Int32, FilePath)] { table.add(watch, path) }
+        table.remove("a")
+        table.remove("never there")
+        #expect(!table.contains("a") && table.path(of: 2) == nil)
+        #expect(table.contains("a/b") && table.count == 2)
+    }
+
     @Test func `removing a folder removes all below it, and no neighbour with a longer name`() {
         var table = WatchTable()
         for (watch, path) in [(1, ""), (2, "a"), (3, "a/b"), (4, "ab"), (5, "a/b/c")] as [(Int32, FilePath)] {

@@ -20,6 +20,10 @@ let standInTypes = [
             KeySpec("ca_file", .path, "Certificates to trust."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
+        ],
+        fields: [
+            FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("on", "Where it was."),
+            FieldSpec("title", "What it is called."),
         ]),
     DestinationType(
         name: "folder", summary: "A folder.",

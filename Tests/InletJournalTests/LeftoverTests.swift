@@ -51,6 +51,73 @@ import Testing
         #expect(try await bench.job(new).deliveries[0].key == "a")
     }
 
+    @Test func `a superseded delivery whose object may be there keeps its key`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await bench.hold { claim in
+            try await bench.journal.checkpoint(claim.delivery.id, ["upload": [7], CheckpointNote.mayBeVisible: []])
+            return .test(.superseded)
+        }
+        let delivery = try await bench.job(id).deliveries[0]
+        try await bench.journal.leftoverRemoved(delivery.id)
+        #expect(try await bench.job(id).deliveries[0].key == "a")
+        let new = try await bench.admit("a", .test(size: 11))
+        #expect(try await bench.job(new).deliveries[0].key == "a_2")
+    }
+
+    @Test func `a delivery that a crash interrupted keeps its key, because it had no time for a note`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await bench.hold { _ in
+            _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+            return .test(.superseded)
+        }
+        let job = try await bench.job(id)
+        #expect(job.deliveries[0].state == .ready)
+        let new = try await bench.admit("a", .test(size: 11))
+        #expect(try await bench.job(id).file.state == .superseded)
+        #expect(try await bench.job(id).deliveries[0].key == "a")
+        #expect(try await bench.job(new).deliveries[0].key == "a_2")
+    }
+
+    @Test func `neither a retry nor a cancel forgets that a crash interrupted an attempt`() async throws {
+        let bench = try Bench()
+        for (key, isCancelled) in [("a", false), ("b", true)] {
+            let id = try await bench.admit(key)
+            try await bench.hold { _ in
+                if isCancelled { _ = try await bench.journal.cancel(id, at: Bench.start) }
+                _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+                return .again()
+            }
+            _ = try await bench.journal.cancel(id, at: Bench.start)
+            #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+            let new = try await bench.admit(key, .test(size: 11))
+            #expect(try await bench.job(new).deliveries[0].key == key + "_2")
+            _ = try await bench.journal.cancel(new, at: Bench.start)
+        }
+    }
+
+    @Test func `a note that something may be visible is no upload to abort`() async throws {
+        let bench = try Bench()
+        _ = try await bench.admit("a")
+        try await bench.hold { claim in
+            try await bench.journal.checkpoint(claim.delivery.id, [CheckpointNote.mayBeVisible: []])
+            return .test(.failed)
+        }
+        #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
+    }
+
+    @Test func `notes are replaced at once`() async throws {
+        let bench = try Bench()
+        _ = try await bench.admit("a")
+        try await bench.hold { claim in
+            try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1], "part:1": [2]])
+            try await bench.journal.replaceCheckpoint(claim.delivery.id, ["upload": [3]])
+            return .test(.failed)
+        }
+        #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).map(\.checkpoint) == [["upload": [3]]])
+    }
+
     @Test func `a leftover is tried ten times and then left to the store`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")
@@ -102,7 +169,7 @@ import Testing
         for expected in [["upload": [UInt8(7)]], [:]] {
             _ = try await reopened.withClaim(.big, rooms: [.test()], owner: "w", clock: { Bench.start }) { claim in
                 #expect(claim.checkpoint == expected)
-                try await reopened.clearCheckpoint(claim.delivery.id)
+                try await reopened.replaceCheckpoint(claim.delivery.id, [:])
                 return (Settlement.again(), 0)
             }
         }

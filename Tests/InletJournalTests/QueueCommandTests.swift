@@ -66,6 +66,37 @@ import Testing
         #expect(try await bench.admit("a") > id)
     }
 
+    @Test func `forgetting a delivered file never gives its key to another`() async throws {
+        let bench = try Bench()
+        let first = try await bench.admit("a")
+        try await bench.settle(.test(.delivered))
+        try await bench.finishAll()
+        #expect(try await bench.journal.forget(first))
+        let second = try await bench.admit("a")
+        #expect(try await bench.job(second).deliveries[0].key == "a_2")
+        let elsewhere = try await bench.admit("b", to: ["disk"], key: "a")
+        #expect(try await bench.job(elsewhere).deliveries[0].key == "a")
+    }
+
+    @Test func `forgetting a file of which nothing arrived gives its key back, unless something may have`() async throws
+    {
+        let bench = try Bench()
+        for (key, note, next) in [("a", "upload", "a"), ("b", CheckpointNote.mayBeVisible, "b_2")] {
+            let id = try await bench.admit(key)
+            try await bench.hold { claim in
+                try await bench.journal.checkpoint(claim.delivery.id, [note: []])
+                return .test(.failed)
+            }
+            let delivery = try await bench.job(id).deliveries[0].id
+            try await bench.journal.leftoverRemoved(delivery)
+            try await bench.finishAll()
+            #expect(try await bench.journal.forget(id))
+            let again = try await bench.admit(key)
+            #expect(try await bench.job(again).deliveries[0].key == next)
+            try await bench.settle(.test(.delivered))
+        }
+    }
+
     @Test func `clearing cancels every pending file`() async throws {
         let bench = try Bench()
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -92,6 +92,19 @@ import Testing
         #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
     }
 
+    @Test func `a late proof leaves alone what the finisher has begun`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await bench.hold { _ in
+            _ = try await bench.journal.cancel(id, at: Bench.start)
+            try await bench.journal.intend(id, [1, 2, 3])
+            return .test(.delivered)
+        }
+        let job = try await bench.job(id)
+        #expect(job.file.state == .delivered)
+        #expect(job.file.intent == [1, 2, 3])
+    }
+
     @Test func `a delivery that was cancelled and put back waits for its holder to let go`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")

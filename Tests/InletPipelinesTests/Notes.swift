@@ -37,7 +37,13 @@ final class Notes: Sendable {
                 }
                 await noted(Set(entries.keys))
             },
-            erase: { () throws(DeliveryError) in self.state.withLock { $0.entries = [:] } })
+            replace: { entries throws(DeliveryError) in
+                self.state.withLock { state in
+                    state.entries = entries
+                    if !entries.isEmpty { state.puts.append(Set(entries.keys)) }
+                }
+                if !entries.isEmpty { await noted(Set(entries.keys)) }
+            })
         return Attempt(checkpoint: log, isStopping: isStopping)
     }
 }

@@ -117,11 +117,10 @@ import Testing
             for count in [4 << 20, 2 * Self.part + 1] {
                 let (path, order) = try place.file(count)
                 // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
-                place.sandbox?.faults.add(
-                    Fault(.delay(.milliseconds(300)), at: .create), Fault(.delay(.milliseconds(300)), at: .presign))
+                place.misbehave(.delay(.milliseconds(300)), at: .create, .presign)
                 let before = place.count(.create) + place.count(.presign)
                 async let changed: Void = {
-                    guard place.sandbox != nil else { return }
+                    guard !place.isFolder else { return }
                     try await eventually("URLs are asked for") {
                         place.count(.create) + place.count(.presign) > before
                     }
@@ -134,7 +133,7 @@ import Testing
                 let error = try await place.failure(path, order, attempt)
                 try await changed
                 #expect(error?.verdict == (change == .removed ? .sourceGone : .sourceChanged), "\(count)")
-                place.sandbox?.faults.clear()
+                place.behave()
                 try await place.pipeline.abandon(order, checkpoint: notes.entries)
             }
             #expect(try place.visible() == [:])
@@ -146,7 +145,7 @@ import Testing
     func `cancelling a stalled attempt ends it at once`(_ implementation: Implementation) async throws {
         for count in [1000, 2 * Self.part] {
             try await withPlace(implementation) { place in
-                place.sandbox?.faults.add(Fault(.stall, at: .part, times: nil), Fault(.stall, at: .single, times: nil))
+                place.misbehave(.stall, at: .part, .single, times: nil)
                 let (path, order) = try place.file(count)
                 let notes = Notes()
                 let isCopying = Switch()

@@ -47,6 +47,16 @@ import Testing
         }
     }
 
+    @Test func `an answer that is lost for good leaves a note that the object may be there`() async throws {
+        try await withPlace(.r2("v1"), faults: Fault(.loseAnswer, at: .single, times: nil)) { place in
+            let (path, order) = try place.file(1000)
+            let notes = Notes()
+            #expect(try await place.failure(path, order, notes.attempt()) != nil)
+            #expect(try place.visible() == [order.key: content(1000)])
+            #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
+        }
+    }
+
     @Test func `tags tell damage from a store without MD5 here too`() async throws {
         try await withPlace(.r2("v1"), faults: Fault(.wrongETag(.constant), at: .single, times: nil)) { place in
             let (path, order) = try place.file(1000)

@@ -41,7 +41,9 @@ enum AcrossFileSystems {
     private static func isSame(_ source: SourceFile, _ copy: FilePath) throws -> Bool {
         var reader = try UncachedReader(copy)
         let comparison = Comparison(source)
-        while try reader.next({ comparison.add($0) }) {}
+        while try reader.next({ comparison.add($0) }) {
+            if Task.isCancelled { throw CancellationError() }
+        }
         return comparison.isSame
     }
 }

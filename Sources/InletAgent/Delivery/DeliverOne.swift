@@ -86,24 +86,29 @@ final class DeliverOne: Sendable {
                 } catch {
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
                 }
-                log.emit(.jobCheckpoint(ref, notes: entries.keys.sorted()))
-                entries.keys.forEach(Self.reachFailpoint)
+                Self.tell(entries, ref, log)
             },
-            erase: { () throws(DeliveryError) in
+            replace: { entries throws(DeliveryError) in
                 do {
-                    try await journal.clearCheckpoint(delivery)
+                    try await journal.replaceCheckpoint(delivery, entries)
                 } catch {
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
                 }
+                Self.tell(entries, ref, log)
             })
         return Attempt(checkpoint: notes, isStopping: { isStopping.isSet })
+    }
+
+    private static func tell(_ notes: [String: [UInt8]], _ ref: AgentEvent.JobRef, _ log: EventLog) {
+        if !notes.isEmpty { log.emit(.jobCheckpoint(ref, notes: notes.keys.sorted())) }
+        notes.keys.forEach(reachFailpoint)
     }
 
     private static func reachFailpoint(_ note: String) {
         switch note {
         case "upload": Failpoint.uploadCreated.reached()
-        case "completing": Failpoint.beforeComplete.reached()
-        case _ where note.hasPrefix("part:"): Failpoint.partUploaded.reached()
+        case CheckpointNote.mayBeVisible: Failpoint.beforeComplete.reached()
+        case _ where note == "offset" || note.hasPrefix("part:"): Failpoint.partUploaded.reached()
         default: break
         }
     }

@@ -18,7 +18,8 @@ struct Finisher: Service {
     /// Told of a file that must be looked at anew.
     let lookAgain: @Sendable (FileRow) -> Void
 
-    private static let retryAfter = Duration.seconds(60)
+    private static let shortestPause = Duration.seconds(60)
+    private static let longestPause = Duration.seconds(3600)
     private static let batch = 64
 
     func run() async throws {
@@ -60,14 +61,21 @@ struct Finisher: Service {
                 return false
             }
         } catch {
+            // Stopping is no trouble; the next start goes on from the intent.
+            if Task.isCancelled { return false }
             // Said once, not at every try.
             let note = "waiting: \(error)"
             if file.disposition != note {
                 log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: "\(error)"))
             }
-            try? await journal.postponeFinish(file.id, until: .now + Self.retryAfter, note: note)
+            try? await journal.postponeFinish(file.id, until: .now + Self.pause(file, at: .now), note: note)
             return false
         }
+    }
+
+    /// As long as it has been tried already: each try may copy the whole file to another file system.
+    static func pause(_ file: FileRow, at now: WallTime) -> Duration {
+        min(max(now - (file.endedAt ?? now), shortestPause), longestPause)
     }
 
     private func conclude(_ job: Job, _ disposition: String, _ state: FileState?) async throws {

@@ -19,6 +19,7 @@ struct SourceDisposal: Sendable {
     let hashing: BlockingPool
 
     private static let awayPause = Duration.seconds(60)
+    private static let busyPause = Duration.seconds(30)
 
     private var file: FileRow { job.file }
 
@@ -36,7 +37,7 @@ struct SourceDisposal: Sendable {
         }
         guard try await isSame(identity, at: file.fullPath) else { return superseded("changed") }
         switch Lease.probe(path: file.fullPath) {
-        case .busy: return superseded("open for writing")
+        case .busy: return busy
         case .free: break
         case .unknown where action == .quarantine: break
         case .unknown: return try await hold(action)
@@ -54,6 +55,11 @@ struct SourceDisposal: Sendable {
 
     private var away: Ending {
         .wait(until: .now + Self.awayPause, note: "waiting for \(file.root.display) to come back")
+    }
+
+    /// Opened for writing is not written to: whether the content changes shows when the writer has let go.
+    private var busy: Ending {
+        .wait(until: .now + Self.busyPause, note: "waiting: open for writing by another program")
     }
 
     /// Whether this is what was delivered. Where only device or inode differ (a remount, a restore), content decides.
@@ -105,9 +111,10 @@ struct SourceDisposal: Sendable {
             return try await withoutPrivateFile(intent)
         }
         if let until = intent.heldUntil, until > .now { return .wait(until: until, note: Self.holdNote(until)) }
-        guard try await isSame(identity, at: intent.privateFile), Lease.probe(path: intent.privateFile) != .busy else {
+        guard try await isSame(identity, at: intent.privateFile) else {
             return try await putBack(intent)
         }
+        if Lease.probe(path: intent.privateFile) == .busy { return try await lend(intent) }
         switch intent.action {
         case .keep: return try await putBack(intent)
         case .delete:
@@ -131,6 +138,11 @@ struct SourceDisposal: Sendable {
         if let identity = try FileLook.look(at: file.fullPath).identity,
             try await isSame(identity, at: file.fullPath)
         {
+            if try isCopied(intent) {
+                // Only the removal failed; another copy would be a second file in the archive.
+                try DurableFile.rename(file.fullPath, to: intent.privateFile)
+                return try await resume(intent)
+            }
             try await journal.intend(file.id, nil)
             return try await begin(intent.action)
         }
@@ -143,12 +155,31 @@ struct SourceDisposal: Sendable {
         }
     }
 
+    /// Whether the archive on another file system holds the whole file already.
+    private func isCopied(_ intent: FinishIntent) throws -> Bool {
+        guard intent.isMoving == true, let target = intent.targetFile else { return false }
+        return try AcrossFileSystems.isFinishedCopy(target, of: file.fullPath)
+    }
+
+    /// The writer has the file under its own name while it is waited for, unless another file has that name by now. What is
+    /// known of a copy that was begun stays known.
+    private func lend(_ intent: FinishIntent) async throws -> Ending {
+        do {
+            try DurableFile.rename(intent.privateFile, to: file.fullPath)
+        } catch {
+            if error.isTaken { return busy }
+            throw error
+        }
+        if intent.isMoving != true { try await journal.intend(file.id, nil) }
+        return busy
+    }
+
     private func putBack(_ intent: FinishIntent) async throws -> Ending {
         // Somebody may have cleaned up a folder that looked empty.
         try DurableFile.makeDirectories(file.fullPath.removingLastComponent(), mode: 0o755)
         let path = try FinishPlaces.renameNumbered(intent.privateFile, to: file.fullPath)
         try await journal.intend(file.id, nil)
-        if path == file.fullPath { return superseded("changed or opened for writing") }
+        if path == file.fullPath { return superseded("changed") }
         // Somebody put a new file there meanwhile: both are kept, under a name that says so.
         return .done(Disposition.untouched("kept as \(path.display)"), state: .superseded)
     }

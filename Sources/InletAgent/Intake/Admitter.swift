@@ -1,8 +1,16 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import InletMedia
 internal import InletPipelines
 internal import SystemPackage
+
+/// Where files are read, for their checksums and dates, and who is told that this goes on.
+struct Hashing: Sendable {
+    let pool: BlockingPool
+    /// Called at every chunk.
+    var progress: @Sendable () -> Void = {}
+}
 
 /// Takes a settled file into the journal: facts, route, key, durable point 1.
 struct Admitter: Sendable {
@@ -22,13 +30,11 @@ struct Admitter: Sendable {
     let bells: WorkBells
     let finisherBell: Doorbell
     let health: JournalHealth
-    /// Where files are hashed.
-    let pool: BlockingPool
 
-    func admit(_ arrival: Arrival) async -> Outcome {
+    func admit(_ arrival: Arrival, hashing: Hashing) async -> Outcome {
         let path = arrival.root.pushing(arrival.path)
         do {
-            switch try await decide(arrival, by: routes, at: path) {
+            switch try await decide(arrival, by: routes, at: path, hashing: hashing) {
             case .plan(let plan): return await admit(arrival, plan)
             case .rejected(let route, let reason): return await reject(arrival, route, reason)
             case .unmatched, .needs: return .unmatched
@@ -44,22 +50,36 @@ struct Admitter: Sendable {
     }
 
     /// What `routes` say of the file at `path`, with every fact that they ask for.
-    func decide(_ arrival: Arrival, by routes: RouteTable, at path: FilePath) async throws -> RouteDecision {
+    func decide(
+        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, hashing: Hashing
+    ) async throws -> RouteDecision {
         var facts = Facts()
         while true {
             let decision = routes.plan(arrival, facts: facts, at: .now)
             guard case .needs(let wanted) = decision else { return decision }
-            try await learn(wanted, of: path, &facts)
+            try await learn(wanted, of: path, &facts, hashing)
         }
     }
 
-    private func learn(_ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts) async throws {
+    private func learn(
+        _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ hashing: Hashing
+    ) async throws {
         for fact in facts.missing(of: wanted) {
             switch fact {
             case .sequence: facts.sequence = try await journal.nextSequence()
             case .sha256:
-                facts.sha256 = try await Fingerprint.sha256(of: try SourceFile(opening: path), on: pool)
+                let source = try SourceFile(opening: path)
+                facts.sha256 = try await Fingerprint.sha256(of: source, on: hashing.pool, progress: hashing.progress)
+            case .captured: facts.captured = try await captured(path, hashing.pool)
             }
+        }
+    }
+
+    /// A file that cannot be read now is looked at again later: a key is made once, and must not hold the mtime because
+    /// a disk was slow to wake.
+    private func captured(_ path: FilePath, _ pool: BlockingPool) async throws -> Captured {
+        try await pool.run { () throws(SystemError) in
+            Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }
     }
 
@@ -71,19 +91,18 @@ struct Admitter: Sendable {
 
     /// Durable point 1 for a file with a plan; nil when the journal cannot be written.
     ///
-    /// - Parameter isAnew: admitted whatever the journal knows of it.
-    func commit(_ arrival: Arrival, _ plan: Plan, isAnew: Bool = false) async -> AdmissionOutcome? {
+    /// - Parameter newerThan: see `Admission.newerThan`.
+    func commit(_ arrival: Arrival, _ plan: Plan, newerThan: Int64? = nil) async -> AdmissionOutcome? {
         let size = arrival.identity.size
         let lanes = Dictionary(uniqueKeysWithValues: plan.destinations.map { ($0, board.lane(of: size, to: $0)) })
         var admission = Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
-        admission.isAnew = isAnew
+        admission.newerThan = newerThan
         let outcome = await commit(admission)
         guard case .admitted(let id)? = outcome else { return outcome }
         Failpoint.admitted.reached()
-        log.emit(
-            .jobAdmitted(
-                job: id, path: arrival.root.pushing(arrival.path), route: plan.route, size: size,
-                deliveries: plan.destinations))
+        let path = arrival.root.pushing(arrival.path)
+        log.emit(.jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: plan.destinations))
+        for note in plan.notes { log.emit(.fileNote(job: id, path: path, route: plan.route, note: note)) }
         for lane in lanes.values { bells.ring(lane) }
         return outcome
     }

@@ -46,14 +46,14 @@ struct IntakeLoop: ~Copyable {
         scan = TreeScan(root: settings.path, isRecursive: settings.recursive)
         settler = Settler(settle: settings.settle)
         admission = SettledFiles(
-            root: settings.path, admitter: admitter, journal: journal, log: log, hashing: hashing,
+            root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
             tolerance: tolerance, skipBefore: skipBefore)
     }
 
     mutating func run() async throws(SystemError) {
         startScan()
         while !inbox.isStopped, !isLost {
-            heartbeat.beat(.intake)
+            heartbeat.beat(.intake(settings.path))
             for path in inbox.takeLooks() { observe(path) }
             if inbox.takeRescan() { requestScan() }
             for record in try inotify.read() { handle(record) }
@@ -99,9 +99,13 @@ struct IntakeLoop: ~Copyable {
     }
 
     private mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
-        if !mask.isDisjoint(with: [.movedFrom, .deleted]) {
+        if mask.contains(.movedFrom) {
             for watch in watches.remove(below: path) { inotify.remove(watch) }
             settler.forget(below: path)
+        } else if mask.contains(.deleted) {
+            // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
+            // for, so that removing a tree costs no search for each of its directories.
+            watches.remove(path)
         }
         if !mask.isDisjoint(with: [.created, .movedTo]), settings.recursive,
             !ignore.ignores(path, isDirectory: true)

@@ -16,7 +16,7 @@ struct SettledFiles: Sendable {
     private let admitter: Admitter
     private let journal: Journal
     private let log: EventLog
-    private let hashing: BlockingPool
+    private let hashing: Hashing
     private let tolerance: Int64
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
@@ -27,14 +27,15 @@ struct SettledFiles: Sendable {
     private var queued: [Arrival] = []
 
     init(
-        root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, hashing: BlockingPool, tolerance: Int64,
-        skipBefore: WallTime?
+        root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?
     ) {
         self.root = root
         self.admitter = admitter
         self.journal = journal
         self.log = log
-        self.hashing = hashing
+        // A long hash holds up the loop, but it is not a loop that hangs.
+        self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
     }
@@ -136,7 +137,10 @@ struct SettledFiles: Sendable {
         do {
             if let content = file.content {
                 let source = try SourceFile(opening: root.pushing(arrival.path))
-                guard try await Fingerprint.matches(content, source, on: hashing) else { return false }
+                guard try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+                else {
+                    return false
+                }
             }
             try await journal.refresh(file.id, identity: arrival.identity)
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
@@ -157,7 +161,9 @@ struct SettledFiles: Sendable {
         queued = []
         let outcomes = await withTaskGroup(of: (FilePath, Admitter.Outcome).self) { group in
             for arrival in arrivals {
-                group.addTask { [admitter] in (arrival.path, await admitter.admit(arrival)) }
+                group.addTask { [admitter, hashing] in
+                    (arrival.path, await admitter.admit(arrival, hashing: hashing))
+                }
             }
             return await group.reduce(into: []) { $0.append($1) }
         }

@@ -26,6 +26,12 @@ struct WatchTable: Sendable {
         if watches[path] == watch { watches[path] = nil }
     }
 
+    /// Forgets one directory, but nothing below it.
+    mutating func remove(_ directory: FilePath) {
+        guard let watch = watches.removeValue(forKey: directory) else { return }
+        if paths[watch] == directory { paths[watch] = nil }
+    }
+
     /// Forgets `directory` and all below it. - Returns: the watches that stood for them.
     mutating func remove(below directory: FilePath) -> [Int32] {
         let gone = watches.filter { $0.key.starts(with: directory) }

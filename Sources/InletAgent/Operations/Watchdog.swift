@@ -28,16 +28,13 @@ struct Watchdog: Service {
     }
 
     private func watch(_ notify: ServiceNotify, every interval: Duration) async {
-        var last = heartbeat.counts()
+        var last: [Heartbeat.Part: Int] = [:]
+        _ = heartbeat.haveAllPassed(since: &last)
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             nudge()
             if (try? await journal.totals()) != nil { heartbeat.beat(.journal) }
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: interval) }
-            let now = heartbeat.counts()
-            if zip(last, now).allSatisfy({ $0 < $1 }) {
-                _ = notify.send("WATCHDOG=1")
-                last = now
-            }
+            if heartbeat.haveAllPassed(since: &last) { _ = notify.send("WATCHDOG=1") }
         }
     }
 }

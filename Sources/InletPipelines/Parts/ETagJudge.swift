@@ -19,10 +19,13 @@ struct ETagJudge: Sendable {
     /// - Parameters:
     ///   - etag: as received.
     ///   - md5: of what was read from the file; nil accepts any tag (`verify: size`).
-    mutating func judge(_ etag: String, md5: Digest?) -> Judgement {
-        guard let md5 else { return .proved }
-        let bare = Self.bare(etag)
-        if bare == md5.hex { return .proved }
+    mutating func judge(_ etag: String, md5: Digest?) -> Judgement { judge(etag, against: md5) }
+
+    /// - Parameter wanted: any checksum that the store has to name, in hexadecimal.
+    mutating func judge(_ said: String, against wanted: Digest?) -> Judgement {
+        guard let wanted else { return .proved }
+        let bare = Self.bare(said)
+        if bare == wanted.hex { return .proved }
         guard let foreign else {
             self.foreign = bare
             return .sendAgain

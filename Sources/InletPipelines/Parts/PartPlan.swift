@@ -4,7 +4,7 @@ struct PartPlan: Sendable, Equatable, Codable {
     static let smallestSize: Int64 = 5 << 20
     static let largestSize: Int64 = 4 << 30
     static let defaultSize: Int64 = 8 << 20
-    /// Our own bound: one answer carries a URL for every part.
+    /// Our own bound for presigned parts: one answer carries a URL for every part.
     static let mostParts: Int64 = 1000
 
     private static let mebibyte: Int64 = 1 << 20
@@ -12,10 +12,10 @@ struct PartPlan: Sendable, Equatable, Codable {
     let fileSize: Int64
     let partSize: Int64
 
-    /// The plan for a file of `fileSize` bytes: `configured`, or what keeps it under 1,000 parts, in whole MiB.
-    init(fileSize: Int64, configured: Int64) {
+    /// The plan for a file of `fileSize` bytes: `configured`, or what keeps it at `mostParts` parts, in whole MiB.
+    init(fileSize: Int64, configured: Int64, mostParts: Int64 = Self.mostParts) {
         self.fileSize = fileSize
-        let needed = (fileSize + Self.mostParts - 1) / Self.mostParts
+        let needed = (fileSize + mostParts - 1) / mostParts
         let wholeMiB = (needed + Self.mebibyte - 1) / Self.mebibyte * Self.mebibyte
         partSize = max(configured, wholeMiB)
     }

@@ -5,10 +5,12 @@ internal import InletTransfer
 
 /// One attempt at a multipart upload: open or go on, send what is missing in parallel, compose, prove.
 struct MultipartUpload: Sendable {
-    let api: SpiralAPI
+    let store: any PartStore
     let sender: PartSender
     let order: DeliveryOrder
     let attempt: Attempt
+
+    private var completion: UploadCompletion { UploadCompletion(store: store, sender: sender, attempt: attempt) }
 
     func deliver() async throws(DeliveryError) -> Proof {
         var record = try await open()
@@ -22,7 +24,19 @@ struct MultipartUpload: Sendable {
             }
             try await attempt.checkpoint.put([UploadRecord.completingName: []])
         }
-        return try await UploadCompletion(api: api, order: order, attempt: attempt).complete(record)
+        let proof: Proof
+        do throws(DeliveryError) {
+            proof = try await completion.complete(record)
+        } catch {
+            // Another object has the key, and these parts will never be one.
+            if error.code == .destinationExists { try await drop(record, keeping: [:]) }
+            throw error
+        }
+        for (id, key) in UploadRecord.refusedUploads(attempt.checkpoint.entries) {
+            // The last time: what the store keeps now, it keeps until its own expiry of uploads.
+            try? await store.abort(id: id, key: key)
+        }
+        return proof
     }
 
     /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
@@ -30,44 +44,70 @@ struct MultipartUpload: Sendable {
     func composedEarlier() async throws(DeliveryError) -> Proof? {
         guard let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size), record.isCompleting
         else { return nil }
-        return try await UploadCompletion(api: api, order: order, attempt: attempt).lookUp(record)
+        return try await completion.lookUp(record)
     }
 
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
+        var refused = UploadRecord.refused(attempt.checkpoint.entries)
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
-            let isUsable = !old.isStale && !old.missing.contains { hasExpired(old, $0) }
-            if old.isCompleting || isUsable {
-                attempt.meter.add(old.provedBytes)
-                return old
+            let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
+            if let going {
+                try await noteFound(going, since: old)
+                attempt.meter.add(going.provedBytes)
+                return going
             }
             // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
-            try? await api.abort(id: old.upload.id, key: old.upload.key)
+            refused.merge(try await dropExpired(old)) { $1 }
         }
-        let plan = PartPlan(fileSize: order.source.size, configured: api.settings.partSize)
-        let upload = try await api.create(order, count: plan.count)
+        let limits = store.limits
+        let plan = PartPlan(
+            fileSize: order.source.size, configured: limits.partSize, mostParts: limits.mostParts)
+        let upload = try await store.open(order, plan)
         let record = UploadRecord(upload: upload, plan: plan)
         do throws(DeliveryError) {
-            for url in upload.partURLs { _ = try api.checked(url) }
-            if !attempt.checkpoint.entries.isEmpty { try await attempt.checkpoint.clear() }
-            try await attempt.checkpoint.put(kept(UploadRecord.openingName, note { try record.openingNote }))
+            // At once, so that no crash forgets both.
+            try await attempt.checkpoint.replace(
+                with: refused.merging(kept(UploadRecord.openingName, note { try record.openingNote })) { $1 })
         } catch {
             // Nobody would know of it any more.
-            try? await api.abort(id: upload.id, key: upload.key)
+            try? await store.abort(id: upload.id, key: upload.key)
             throw error
         }
         return record
     }
 
-    private func hasExpired(_ record: UploadRecord, _ number: Int) -> Bool {
-        guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
-        return PresignedLife.hasExpired(url, now: .now) ?? false
+    /// Parts that only the store knew of: with all parts noted, an attempt that dies while it completes is known as such.
+    private func noteFound(_ record: UploadRecord, since old: UploadRecord) async throws(DeliveryError) {
+        var notes: [String: [UInt8]] = [:]
+        for (number, part) in record.parts where old.parts[number] == nil {
+            notes[UploadRecord.partName(number)] = try note { try UploadRecord.note(part) }
+        }
+        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
     }
 
-    /// A note for the new upload, with the count of expiries, which outlives uploads.
+    /// Its id must not be forgotten before the store has dropped it. A store that answers but does not drop it gets the new
+    /// upload all the same, and it is asked once more at the end.
+    /// - Returns: the notes that keep it known.
+    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) -> [String: [UInt8]] {
+        do throws(DeliveryError) {
+            try await store.abort(id: record.upload.id, key: record.upload.key)
+            return [:]
+        } catch {
+            switch error.verdict {
+            case .outage, .cancelled: throw error
+            default: return [UploadRecord.refusedName + record.upload.id: Array(record.upload.key.utf8)]
+            }
+        }
+    }
+
+    /// A note for the new upload, with what outlives uploads: the count of expiries, and that something may be visible.
     private func kept(_ name: String, _ note: [UInt8]) -> [String: [UInt8]] {
-        var notes = [name: note]
-        notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
+        var notes = store.lastingNotes
+        notes[name] = note
+        for name in [UploadRecord.expiryName, UploadRecord.completingName] {
+            notes[name] = attempt.checkpoint.entries[name]
+        }
         return notes
     }
 
@@ -89,7 +129,7 @@ struct MultipartUpload: Sendable {
         var failure: DeliveryError?
         let proved = await withTaskGroup(of: PartResult.self) { group in
             var proved: [Int: UploadRecord.ProvedPart] = [:]
-            for _ in 0..<api.settings.parallelParts {
+            for _ in 0..<store.limits.parallel {
                 if let number = waiting.popFirst() { group.addTask { await send(number, of: opened) } }
             }
             for await result in group {
@@ -113,9 +153,8 @@ struct MultipartUpload: Sendable {
 
     private func send(_ number: Int, of record: UploadRecord) async -> PartResult {
         do throws(DeliveryError) {
-            let range = record.plan.range(number)
             let part = try await sender.send(
-                range, to: try api.checked(record.upload.partURLs[number - 1]),
+                record.plan.range(number), to: try store.target(number, of: record.upload),
                 what: "part \(number) of \(record.plan.count)")
             try SourceGuard.check(sender.source, order)
             try await attempt.checkpoint.put([
@@ -153,11 +192,12 @@ struct MultipartUpload: Sendable {
     private func drop(_ record: UploadRecord, keeping notes: [String: [UInt8]]) async throws(DeliveryError) {
         try await attempt.checkpoint.put(notes.merging([UploadRecord.staleName: []]) { note, _ in note })
         do {
-            try await api.abort(id: record.upload.id, key: record.upload.key)
+            try await store.abort(id: record.upload.id, key: record.upload.key)
         } catch {
             return
         }
-        try await attempt.checkpoint.clear()
-        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
+        var kept = notes.merging(UploadRecord.refused(attempt.checkpoint.entries)) { $1 }
+        kept[UploadRecord.completingName] = attempt.checkpoint.entries[UploadRecord.completingName]
+        try await attempt.checkpoint.replace(with: kept.merging(store.lastingNotes) { $1 })
     }
 }

@@ -4,25 +4,23 @@ internal import InletTransfer
 
 /// Asks the store to compose the object, and finds out what happened when the answer is lost.
 struct UploadCompletion: Sendable {
-    let api: SpiralAPI
-    let order: DeliveryOrder
+    let store: any PartStore
+    let sender: PartSender
     let attempt: Attempt
 
     private static let tries = 3
     private static let waits = RetryPolicy(backoff: .milliseconds(300), maxBackoff: .seconds(5))
 
     func complete(_ record: UploadRecord) async throws(DeliveryError) -> Proof {
-        let bare = (1...record.plan.count).map { ETagJudge.bare(record.parts[$0]?.etag ?? "") }
         var tried = 0
         while true {
             do throws(DeliveryError) {
-                return proof(record, url: try await api.complete(record.upload, etags: bare))
+                return proof(record, try await store.complete(record))
             } catch {
                 tried += 1
                 switch error.code {
-                case .badRequest: return try await completeQuoted(record, error)
-                case .notFound: return try await resolve(record, error)
-                case .cancelled: throw error
+                case .badRequest, .notFound, .uploadGone: return try await resolve(record, error)
+                case .cancelled, .destinationExists: throw error
                 // Our own earlier request, whose answer was lost, may still be at work.
                 case .conflict: break
                 default: if error.verdict == .giveUp || error.verdict == .credentials { throw error }
@@ -38,35 +36,24 @@ struct UploadCompletion: Sendable {
         error.code == .conflict ? DeliveryError(.retry(after: nil), .conflict, error.reason) : error
     }
 
-    /// Some stores want the tags exactly as they sent them.
-    private func completeQuoted(_ record: UploadRecord, _ first: DeliveryError) async throws(DeliveryError) -> Proof {
-        let raw = (1...record.plan.count).map { record.parts[$0]?.etag ?? "" }
-        guard raw.contains(where: { $0.contains("\"") }) else { return try await resolve(record, first) }
-        do throws(DeliveryError) {
-            return proof(record, url: try await api.complete(record.upload, etags: raw))
-        } catch {
-            guard error.code == .notFound || error.code == .badRequest else { throw error }
-            return try await resolve(record, error)
-        }
-    }
-
     /// The proof, if the store has the object.
     func lookUp(_ record: UploadRecord) async throws(DeliveryError) -> Proof? {
-        let finding = try await ObjectLookup(api: api).find(record.upload.key)
-        let isThere = ObjectLookup.matches(finding, size: record.plan.fileSize, expectedETag: record.expectedETag)
-        return isThere ? proof(record, url: nil) : nil
+        try await store.hasComposed(record, sender) ? proof(record, Composed()) : nil
     }
 
     /// The store may have composed the object although we were not told: it is looked up before anything is sent again.
     private func resolve(_ record: UploadRecord, _ error: DeliveryError) async throws(DeliveryError) -> Proof {
         if let proof = try await lookUp(record) { return proof }
-        if error.code == .notFound {
-            try await attempt.checkpoint.clear()
-            throw DeliveryError(
-                .retry(after: nil), .uploadGone,
-                "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")
+        guard error.code == .notFound || error.code == .uploadGone else { throw error }
+        if error.code == .uploadGone {
+            // One that only misses a part is still there.
+            try? await store.abort(id: record.upload.id, key: record.upload.key)
         }
-        throw error
+        try await attempt.checkpoint.replace(
+            with: store.lastingNotes.merging([UploadRecord.completingName: []]) { note, _ in note })
+        throw DeliveryError(
+            .retry(after: nil), .uploadGone,
+            "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")
     }
 
     private func pause(_ tried: Int) async throws(DeliveryError) {
@@ -79,11 +66,10 @@ struct UploadCompletion: Sendable {
         }
     }
 
-    private func proof(_ record: UploadRecord, url: String?) -> Proof {
-        let composite = record.composite
-        return Proof(
-            key: record.upload.key, size: record.plan.fileSize, method: composite == nil ? .size : .md5Parts,
-            content: composite.map { ContentHash(digest: $0, partSize: record.plan.partSize) },
-            etag: record.expectedETag, url: api.publicLocation(record.upload.key, answered: url))
+    private func proof(_ record: UploadRecord, _ composed: Composed) -> Proof {
+        Proof(
+            key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
+            etag: record.expectedETag ?? composed.etag,
+            url: store.location(record.upload.key, answered: composed.url))
     }
 }

@@ -4,7 +4,7 @@ internal import InletTransfer
 
 /// A multipart upload as the checkpoint remembers it: one note when it is opened, one for each part that is proved.
 struct UploadRecord: Sendable {
-    var upload: SpiralAPI.Upload
+    var upload: OpenUpload
     let plan: PartPlan
     /// ETags of the proved parts, by number.
     var parts: [Int: ProvedPart] = [:]
@@ -16,22 +16,27 @@ struct UploadRecord: Sendable {
     struct ProvedPart: Sendable, Equatable, Codable {
         /// As received, quotes and all.
         var etag: String
-        /// Hexadecimal; nil with `verify: size`.
+        /// Hexadecimal; nil where the MD5 was not compared.
         var md5: String?
+        /// What the store confirmed instead of the MD5.
+        var checksum: Digest?
     }
 
     private struct Opening: Codable {
-        var upload: SpiralAPI.Upload
+        var upload: OpenUpload
         var plan: PartPlan
     }
 
     static let openingName = "upload"
-    static let completingName = "completing"
+    static let completingName = CheckpointNote.mayBeVisible
     static let staleName = "stale"
     /// How many times in a row this delivery's URLs expired while they were in use.
     static let expiryName = "expired"
 
-    init(upload: SpiralAPI.Upload, plan: PartPlan) {
+    /// Before the id of an upload that the store would not drop; the note is its key.
+    static let refusedName = "refused:"
+
+    init(upload: OpenUpload, plan: PartPlan) {
         self.upload = upload
         self.plan = plan
     }
@@ -40,7 +45,7 @@ struct UploadRecord: Sendable {
     init?(_ entries: [String: [UInt8]], fileSize: Int64) {
         guard let note = entries[Self.openingName],
             let opening = try? JSONDecoder().decode(Opening.self, from: Data(note)), opening.plan.fileSize == fileSize,
-            opening.upload.partURLs.count == opening.plan.count
+            opening.upload.partURLs.isEmpty || opening.upload.partURLs.count == opening.plan.count
         else { return nil }
         self.init(upload: opening.upload, plan: opening.plan)
         for number in 1...plan.count {
@@ -58,6 +63,17 @@ struct UploadRecord: Sendable {
         return (opening.upload.id, opening.upload.key)
     }
 
+    /// The notes of uploads that the store would not drop.
+    static func refused(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
+        entries.filter { $0.key.hasPrefix(refusedName) }
+    }
+
+    static func refusedUploads(_ entries: [String: [UInt8]]) -> [(id: String, key: String)] {
+        refused(entries).map {
+            (String($0.key.dropFirst(refusedName.count)), String(decoding: $0.value, as: UTF8.self))
+        }
+    }
+
     var openingNote: [UInt8] {
         get throws { Array(try JSONEncoder().encode(Opening(upload: upload, plan: plan))) }
     }
@@ -70,44 +86,31 @@ struct UploadRecord: Sendable {
 
     var provedBytes: Int64 { parts.keys.reduce(0) { $0 + Int64(plan.range($1).count) } }
 
-    /// The MD5 over the parts' MD5s: what R2 makes the object's ETag of. nil unless every part's MD5 is known.
-    var composite: Digest? {
-        let digests = (1...plan.count).map { parts[$0]?.md5.flatMap { Digest(.md5, hex: $0) } }
-        guard digests.allSatisfy({ $0 != nil }) else { return nil }
-        return Checksum.md5(digests.compactMap(\.self).flatMap(\.bytes))
+    /// The MD5 over the parts' MD5s: what S3 makes the object's ETag of. nil unless every part's MD5 is known.
+    var composite: Digest? { digests { $0.md5.flatMap { Digest(.md5, hex: $0) } }.map { Checksum.md5($0) } }
+
+    /// The SHA-256 over the parts' SHA-256s; nil unless every part's is confirmed.
+    private var compositeSHA256: Digest? {
+        digests { $0.checksum.flatMap { $0.algorithm == .sha256 ? $0 : nil } }.map { Checksum.sha256($0) }
     }
 
-    /// The object's ETag as R2 computes it.
+    /// What the parts make of the content, to be recomputed from the file.
+    var content: ContentHash? {
+        (composite ?? compositeSHA256).map { ContentHash(digest: $0, partSize: plan.partSize) }
+    }
+
+    /// The weakest word that the store gave for a part.
+    var method: Proof.Method {
+        if composite != nil { return .md5Parts }
+        return parts.values.allSatisfy { $0.md5 != nil || $0.checksum != nil } ? .checksum : .size
+    }
+
+    /// The object's ETag as S3 computes it.
     var expectedETag: String? { composite.map { "\($0.hex)-\(plan.count)" } }
-}
 
-/// A presigned URL's own account of its life (AWS Signature Version 4, query parameters).
-enum PresignedLife {
-    /// Whether the URL has expired by our clock; nil when it does not say.
-    static func hasExpired(_ url: HTTPURL, now: WallTime) -> Bool? {
-        guard let date = url.queryItem("X-Amz-Date"), let life = url.queryItem("X-Amz-Expires").flatMap(Int64.init),
-            let signed = time(date)
-        else { return nil }
-        return signed + .seconds(life) <= now
-    }
-
-    /// Parses `20261121T072000Z`.
-    static func time(_ text: String) -> WallTime? {
-        guard text.utf8.count == 16, text.hasSuffix("Z") else { return nil }
-        let digits = text.filter(\.isNumber)
-        guard digits.count == 14, let all = Int64(digits) else { return nil }
-        let (date, clock) = all.quotientAndRemainder(dividingBy: 1_000_000)
-        var components = DateComponents()
-        components.year = Int(date / 10_000)
-        components.month = Int(date / 100 % 100)
-        components.day = Int(date % 100)
-        components.hour = Int(clock / 10_000)
-        components.minute = Int(clock / 100 % 100)
-        components.second = Int(clock % 100)
-        var calendar = Calendar(identifier: .gregorian)
-        calendar.timeZone = .gmt
-        return calendar.date(from: components).map {
-            WallTime(milliseconds: Int64(($0.timeIntervalSince1970 * 1000).rounded()))
-        }
+    /// The bytes of every part's digest, in order; nil when one is missing.
+    private func digests(_ digest: (ProvedPart) -> Digest?) -> [UInt8]? {
+        let all = (1...plan.count).map { parts[$0].flatMap(digest) }
+        return all.contains(nil) ? nil : all.flatMap { $0?.bytes ?? [] }
     }
 }

@@ -1,0 +1,68 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// A delivered file whose finisher is driven step by step, as after a crash.
+struct DisposalBench {
+    let directory: TemporaryDirectory
+    let root: FilePath
+    let journal: Journal
+    let id: Int64
+    let pool = BlockingPool(name: "test", threads: 1)
+    var places: FinishPlaces
+    var file: FilePath { root.pushing("sub/a.txt") }
+    var privateFile: FilePath { root.pushing(FilePath("sub/.inlet-finishing-\(id).tmp")) }
+    var held: FilePath { root.pushing(FilePath(".inlet/held/\(id)/a.txt")) }
+    var archived: FilePath { root.pushing(".inlet/done/sub/a.txt") }
+
+    init(_ onSuccess: Route.OnSuccess) async throws {
+        directory = try TemporaryDirectory()
+        root = directory.path.appending("drop")
+        try directory.write(Array("content".utf8), to: "drop/sub/a.txt")
+        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        let identity = try #require(try FileLook.look(at: root.pushing("sub/a.txt")).identity)
+        let plan = Plan(
+            route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["here"],
+            onSuccess: onSuccess)
+        let admission = Admission(
+            Arrival(root: root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
+            uptimes: [:])
+        guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { throw Unexpected() }
+        self.id = id
+        let rooms = [ClaimRoom(destination: "here", limits: [.small: 1])]
+        _ = try await journal.withClaim(.small, rooms: rooms, owner: "test", clock: { .now }) { _ in
+            (.delivered(Proof(key: "a", size: 7, method: .size)), ())
+        }
+        places = FinishPlaces(root: root, settings: nil)
+    }
+
+    func intend(
+        _ action: FinishAction, at path: FilePath? = nil, heldUntil: WallTime? = nil, target: FilePath? = nil
+    ) async throws {
+        var intent = FinishIntent(
+            action: action, privateFile: path ?? privateFile, target: target ?? (action == .archive ? archived : nil),
+            heldUntil: heldUntil)
+        intent.isMoving = target == nil ? nil : true
+        try await journal.intend(id, intent.note)
+    }
+
+    /// What the finisher makes of it now, as at the next start.
+    func dispose() async throws -> SourceDisposal.Ending {
+        let job = try #require(try await journal.job(id))
+        return try await SourceDisposal(journal: journal, places: places, job: job, hashing: pool).dispose()
+    }
+}
+
+struct Unexpected: Error {}
+
+extension SourceDisposal.Ending {
+    var disposition: String? { if case .done(let text, _) = self { text } else { nil } }
+    var state: FileState? { if case .done(_, let state) = self { state } else { nil } }
+    var isWait: Bool { disposition == nil }
+}
