@@ -98,7 +98,7 @@ let package = Package(
         tests(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
-        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, system]),
+        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, httpTypes, nioCore, system]),
         tests(
             "InletAgentTests",
             [

@@ -1,6 +1,7 @@
 import Foundation
 import InletSandbox
 import InletTestSupport
+import SystemPackage
 import Testing
 
 @Suite struct S3FaultTests {
