@@ -8,7 +8,7 @@ internal import SystemPackage
 package final class PipelineFactory: Sendable {
     /// Every destination type this version knows, with its keys.
     package static let types: [DestinationType] = [
-        R2Settings.type, S3Settings.type, FolderSettings.type, GigHiveSettings.type,
+        R2Settings.type, S3Settings.type, GigHiveSettings.type, FolderSettings.type,
     ]
 
     /// Where hashing and copying happen.

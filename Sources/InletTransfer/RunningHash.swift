@@ -22,8 +22,8 @@ package struct RunningHash: Sendable {
         let start = self
         return try await pool.run { () throws(TransferError) in
             var result = start
-            try Checksum.readAll(source, offset: start.position, length: end - start.position) { piece in
-                result.hash.update(bufferPointer: piece)
+            try Checksum.readAll(source, offset: start.position, length: end - start.position) {
+                result.hash.update(bufferPointer: $0)
             }
             result.position = end
             return result

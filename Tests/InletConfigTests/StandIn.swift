@@ -26,6 +26,35 @@ let standInTypes = [
             FieldSpec("title", "What it is called."),
         ]),
     DestinationType(
+        name: "s3", summary: "A bucket.",
+        keys: [
+            KeySpec("bucket", .string, required: true, "The bucket."),
+            KeySpec("endpoint", .string, "Address of the store."),
+            KeySpec("region", .string, default: "auto", "Region of signatures."),
+            KeySpec("style", .choice(["auto", "path", "virtual"]), default: "auto", "Where the bucket stands."),
+            KeySpec("access_key", .secret, "Access key."),
+            KeySpec("secret_key", .secret, "Secret key."),
+            KeySpec("session_token", .secret, "Session token."),
+            KeySpec("profile", .string, "Profile."),
+            KeySpec("credentials_file", .path, "Credentials file."),
+            KeySpec("multipart_threshold", .bytes, default: "16MiB", "One request up to here."),
+            KeySpec("part_size", .bytes, default: "8MiB", "Size of a part."),
+            KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts at once."),
+            KeySpec("verify", .choice(["md5", "crc32c", "sha256", "size"]), default: "md5", "What is compared."),
+            KeySpec(
+                "if_exists", .choice(["overwrite", "skip-same", "version", "fail"]), default: "overwrite",
+                "When the key is taken."),
+            KeySpec("storage_class", .string, "Storage class."),
+            KeySpec("cache_control", .string, "Cache-Control."),
+            KeySpec("metadata", .map(.string), "User metadata."),
+            KeySpec("acl", .string, "Canned ACL."),
+            KeySpec("public_url", .string, "Where objects can be read."),
+            KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP."),
+            KeySpec("ca_file", .path, "Certificates to trust."),
+            KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
+            KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
+        ]),
+    DestinationType(
         name: "folder", summary: "A folder.",
         keys: [
             KeySpec("path", .path, required: true, "The folder."),
@@ -59,7 +88,7 @@ private let gigHiveStandIn = DestinationType(
 
 let standInEnvironment = [
     "SPIRAL_KEY": "canary-spiral", "MAIN_KEY": "canary-main", "SECOND_KEY": "canary-second", "CANARY": "canary-value",
-    "API_HOST": "storage.example", "EMPTY": "",
+    "API_HOST": "storage.example", "EMPTY": "", "S3_ACCESS_KEY": "canary-access", "S3_SECRET_KEY": "canary-s3",
     "GIGHIVE_PASSWORD": "canary-gighive",
 ]
 

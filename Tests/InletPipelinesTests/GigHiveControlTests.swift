@@ -92,7 +92,8 @@ import Testing
             task.cancel()
             let (error, end) = try await task.value
             #expect(error?.verdict == .cancelled)
-            #expect(end - start < .seconds(1), "took \(end - start)")
+            // Far below what would end it otherwise: no byte moving for a minute.
+            #expect(end - start < .seconds(20), "took \(end - start)")
             for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: notes.entries) }
             #expect(place.sandbox.assets() == [] && place.sandbox.openUploads() == [])
         }

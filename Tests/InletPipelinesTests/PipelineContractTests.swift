@@ -114,11 +114,16 @@ import Testing
     func `a source that changes under way leaves nothing`(_ implementation: Implementation, _ change: Change)
         async throws
     {
+        // The one PUT of S3 has no step before it that could wait for the change: S3DeliveryTests has that case.
+        let counts = implementation.type == "s3" ? [2 * Self.part + 1] : [4 << 20, 2 * Self.part + 1]
         try await withPlace(implementation) { place in
-            for count in [4 << 20, 2 * Self.part + 1] {
+            for count in counts {
                 let (path, order) = try place.file(count)
                 // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
-                place.misbehave(.delay(.milliseconds(300)), at: .create, .presign)
+                place.misbehave(.delay(.milliseconds(300)), at: .create)
+                // S3's one PUT has nothing before it: it is refused once, and asked to come back.
+                let isAskedFirst = place.s3 == nil
+                place.misbehave(isAskedFirst ? .delay(.milliseconds(300)) : .status(503, retryAfter: 1), at: .presign)
                 let before = place.count(.create) + place.count(.presign)
                 async let changed: Void = {
                     guard !place.isFolder else { return }

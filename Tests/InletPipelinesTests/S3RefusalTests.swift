@@ -6,7 +6,7 @@ import Testing
 
 /// The one table that makes verdicts of S3's error codes.
 @Suite struct S3RefusalTests {
-    private static let now = WallTime(milliseconds: 1_795_245_600_000)  // 2026-11-21T06:00:00Z
+    private static let now = WallTime(milliseconds: 1_795_240_800_000)  // 2026-11-21T06:00:00Z
 
     private static func error(
         _ status: Int, _ body: String = "", headers: HTTPFields = [], now: WallTime = now

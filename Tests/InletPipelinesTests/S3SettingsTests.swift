@@ -14,7 +14,7 @@ import Testing
         withKeys: Bool = true
     ) throws(SettingFault) -> S3Settings {
         var all: [String: ConfigValue] = [
-            "endpoint": .string("https://s3.eu-west-1.example"), "bucket": .string("media"),
+            "endpoint": .string("https://s3.eu-west-1.store.example"), "bucket": .string("media"),
         ]
         if withKeys {
             all["access_key"] = .secret(Secret("access-canary"))
@@ -28,7 +28,7 @@ import Testing
 
     @Test func `defaults are those of the key table`() throws {
         let settings = try Self.settings()
-        #expect(settings.base.text == "https://s3.eu-west-1.example/media")
+        #expect(settings.base.text == "https://s3.eu-west-1.store.example/media")
         #expect(settings.region == "eu-west-1")
         #expect(settings.partSize == 8 << 20)
         #expect(settings.multipartThreshold == 16 << 20)

@@ -124,7 +124,7 @@ import Testing
     @Test func `over TLS a file's bytes are not signed, over plain HTTP they are`() throws {
         let (api, client) = try Self.api()
         defer { client.shutdown() }
-        let time = WallTime(milliseconds: 1_795_245_600_000)
+        let time = WallTime(milliseconds: 1_795_240_800_000)
         let directory = try TemporaryDirectory()
         let source = try SourceFile(opening: try directory.write([1, 2, 3], to: "source"))
         let slice = HTTPBody.slice(source, offset: 0, length: 3)
@@ -149,13 +149,13 @@ import Testing
             method: "PUT", key: "a b/ü+.bin", query: [("uploadId", "x/y+="), ("partNumber", "1")],
             headers: [("Content-Type", "video/mp4")])
         let request = try api.signed(call)
-        #expect(request.url.redacted == "https://s3.eu-west-1.example/media/a%20b/%C3%BC%2B.bin")
+        #expect(request.url.redacted == "https://s3.eu-west-1.store.example/media/a%20b/%C3%BC%2B.bin")
         #expect(request.url.text.hasSuffix("?uploadId=x%2Fy%2B%3D&partNumber=1"))
         let authorization = try #require(Self.header("Authorization", request))
         #expect(
             authorization.contains(
                 "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;x-amz-security-token,"))
-        #expect(authorization.contains("/eu-west-1/s3/aws4_request"))
+        #expect(authorization.contains("/us-east-1/s3/aws4_request"))
         #expect(!authorization.contains("secret-canary"))
         #expect(Self.header("x-amz-security-token", request) == "token")
     }

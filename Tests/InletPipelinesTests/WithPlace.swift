@@ -10,12 +10,12 @@ func withPlace(
     _ implementation: Implementation, faults: Fault..., settings: [String: ConfigValue] = [:], isPublic: Bool = false,
     urlLifetime: Duration = .seconds(3600), _ body: @Sendable (Place) async throws -> Void
 ) async throws {
+    var values = implementation.values.mapValues { ConfigValue.string($0) }
+    values.merge(settings) { $1 }
+    if implementation.type == "s3" { return try await withS3Place(values, body) }
     let directory = try TemporaryDirectory()
     let factory = PipelineFactory(pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1")
     defer { factory.shutdown() }
-    var values = implementation.values.mapValues { ConfigValue.string($0) }
-    values.merge(settings) { $1 }
-    if implementation.type == "s3" { return try await withS3Place(values, directory.path, factory, body) }
     if implementation.type == "gighive" { return try await withGigHivePlace(values, directory.path, factory, body) }
     guard implementation.type == "r2" else {
         values["path"] = values["path"] ?? .string(directory.path.string)
@@ -46,24 +46,25 @@ enum S3Account {
     static let standard = S3Sandbox.Account(accessKey: accessKey, secretKey: secretKey, region: "us-east-1")
 }
 
-private func withS3Place(
-    _ given: [String: ConfigValue], _ directory: FilePath, _ factory: PipelineFactory,
+/// Runs `body` on an S3 destination of its own; pages are small, so that every listing has several.
+func withS3Place(
+    _ settings: [String: ConfigValue] = [:], rules: S3Sandbox.Rules = S3Sandbox.Rules(pageSize: 2),
     _ body: @Sendable (Place) async throws -> Void
 ) async throws {
-    let settings: [String: ConfigValue] = [
+    let directory = try TemporaryDirectory()
+    let factory = PipelineFactory(pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1")
+    defer { factory.shutdown() }
+    let usual: [String: ConfigValue] = [
         "bucket": .string("sandbox"), "access_key": .secret(Secret(S3Account.accessKey)),
         "secret_key": .secret(S3Account.secretKey), "part_size": .bytes(Int64(Place.part)),
         "multipart_threshold": .bytes(Int64(Place.part)),
     ]
-    let values = settings.merging(given) { $1 }
-    // Small pages, so that every listing has several.
-    let rules = S3Sandbox.Rules(pageSize: 2)
-    let sandbox = try S3Sandbox(directory: directory, account: S3Account.standard, rules: rules)
+    let sandbox = try S3Sandbox(directory: directory.path, account: S3Account.standard, rules: rules)
     try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await sandbox.run() }
-        let origin = "http://127.0.0.1:\(try await sandbox.port())"
-        let place = try factory.place("s3", values.merging(["endpoint": .string(origin)]) { given, _ in given })
-        try await body(Place(place, .s3(sandbox), target: directory))
+        var values = usual.merging(settings) { $1 }
+        values["endpoint"] = .string("http://127.0.0.1:\(try await sandbox.port())")
+        try await body(Place(try factory.place("s3", values), .s3(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
         group.cancelAll()

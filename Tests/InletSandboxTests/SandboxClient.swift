@@ -122,7 +122,9 @@ struct SandboxClient: Sendable {
 extension SandboxClient {
     /// curl's exit status: 28 out of time, 52 no answer, 55 and 56 connection lost. For what `URLSession` does not show
     /// at once: connections that end without an answer.
-    static func curl(_ arguments: String...) async throws -> Int32 {
+    static func curl(_ arguments: String...) async throws -> Int32 { try await curl(arguments) }
+
+    static func curl(_ arguments: [String]) async throws -> Int32 {
         let curl = Process()
         curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
         curl.arguments = ["-s", "-N"] + (arguments.contains("-o") ? [] : ["-o", "/dev/null"]) + arguments

@@ -90,7 +90,8 @@ struct S3Delivery: Sendable {
         let part: UploadRecord.ProvedPart
         do throws(DeliveryError) {
             part = try await sender.send(
-                whole, to: store.wholeTarget, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known)
+                whole, to: store.wholeTarget, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known
+            )
         } catch {
             // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
             if sender.mayHaveArrived, error.code != .destinationExists {

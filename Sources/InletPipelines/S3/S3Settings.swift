@@ -94,7 +94,8 @@ package struct S3Settings: Sendable {
             let name = name.lowercased()
             guard !name.isEmpty, name.utf8.allSatisfy({ isNameByte($0) }), isPlain(value) else {
                 throw SettingFault(
-                    key: "metadata", message: "must have names of letters, digits and '-', and values of printable ASCII")
+                    key: "metadata",
+                    message: "must have names of letters, digits and '-', and values of printable ASCII")
             }
             guard name != "mtime" else {
                 throw SettingFault(key: "metadata", message: "must not set 'mtime', which is written for every file")
@@ -124,7 +125,8 @@ extension S3Settings {
             "Address of the store, for example https://ACCOUNT.r2.cloudflarestorage.com; without it AWS in 'region'."),
         KeySpec(
             "region", .string, default: "auto",
-            "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else."),
+            "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else."
+        ),
         KeySpec(
             "style", .choice(S3Address.Style.allCases.map(\.rawValue)), default: "auto",
             "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path."),
@@ -142,7 +144,8 @@ extension S3Settings {
         KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once."),
         KeySpec(
             "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
-            "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only."),
+            "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only."
+        ),
         KeySpec(
             "if_exists", .choice(IfExists.allCases.map(\.rawValue)), default: "overwrite",
             "When the key is taken: overwrite, skip-same (not sent if equal), version (name_2.ext) or fail; "
