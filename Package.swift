@@ -94,6 +94,7 @@ let package = Package(
         tests(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
+        tests("InteropTests", ["InletPipelines", "InletTransfer", "InletLinux", "InletCore", system]),
         tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, system]),
         tests(
             "InletAgentTests",
