@@ -87,7 +87,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "InletTestSupport", dependencies: ["InletCore", "InletLinux", "InletSandbox", system],
+            name: "InletTestSupport",
+            dependencies: ["InletCore", "InletLinux", "InletSandbox", lifecycle, logging, system],
             path: "Tests/Support", swiftSettings: settings),
         tests("InletCoreTests", ["InletCore", system]),
         tests("InletLinuxTests", ["InletLinux", "InletCore", system]),
@@ -99,6 +100,7 @@ let package = Package(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
         tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, httpTypes, nioCore, system]),
+        tests("InteropTests", ["InletPipelines", "InletTransfer", "InletLinux", "InletCore", system]),
         tests(
             "InletAgentTests",
             [

@@ -20,8 +20,7 @@ import Testing
         let sandbox = try GigHiveSandbox(
             directory: place.folder.path.appending("gighive"),
             logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await sandbox.run() }
+        try await whileServing({ try await sandbox.run() }) {
             var config = ConfigText()
             config.destination =
                 "type: gighive, url: \"http://127.0.0.1:\(try await sandbox.port())\", user: uploader, "
@@ -29,8 +28,6 @@ import Testing
             config.route += route
             try place.configure(config)
             try await body(place, sandbox)
-            group.cancelAll()
-            try await group.waitForAll()
         }
     }
 

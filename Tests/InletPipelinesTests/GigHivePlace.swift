@@ -89,8 +89,7 @@ func withGigHive(
         directory: directory.path,
         logins: GigHiveLogins(admin: password, uploader: password, viewer: Secret("viewer-canary")), rules: rules,
         faults: FaultPlan(faults))
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         let values: [String: ConfigValue?] = [
             "url": .string("http://127.0.0.1:\(try await sandbox.port())"), "user": .string("uploader"),
             "password": .secret(password), "transport": .string(transport),
@@ -103,7 +102,5 @@ func withGigHive(
         try await body(try GigHivePlace(destination, sandbox))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }

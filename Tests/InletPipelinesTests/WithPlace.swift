@@ -23,8 +23,7 @@ func withPlace(
     }
     let sandbox = try SpiralSandbox(
         directory: directory.path, apiKey: Secret(Place.apiKey), faults: FaultPlan(faults), urlLifetime: urlLifetime)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         let origin = "http://127.0.0.1:\(try await sandbox.port())"
         values["api"] = values["api"] ?? .string(origin)
         values["api_key"] = values["api_key"] ?? .secret(Secret(Place.apiKey))
@@ -33,8 +32,6 @@ func withPlace(
         try await body(Place(try factory.place("r2", values), .spiral(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 
@@ -60,15 +57,12 @@ func withS3Place(
         "multipart_threshold": .bytes(Int64(Place.part)),
     ]
     let sandbox = try S3Sandbox(directory: directory.path, account: S3Account.standard, rules: rules)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         var values = usual.merging(settings) { $1 }
         values["endpoint"] = .string("http://127.0.0.1:\(try await sandbox.port())")
         try await body(Place(try factory.place("s3", values), .s3(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 
@@ -80,8 +74,7 @@ private func withGigHivePlace(
     let sandbox = try GigHiveSandbox(
         directory: directory, logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
         rules: GigHiveRules(hookWait: .zero))
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         let settings: [String: ConfigValue] = [
             "url": .string("http://127.0.0.1:\(try await sandbox.port())"), "user": .string("uploader"),
             "password": .secret(password), "chunk_size": .bytes(Int64(Place.part)),
@@ -90,8 +83,6 @@ private func withGigHivePlace(
         try await body(Place(place, .gigHive(sandbox), target: directory))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 

@@ -14,11 +14,8 @@ func withGigHive(
         admin: Secret("canary-admin"), uploader: Secret("canary-uploader"), viewer: Secret("canary-viewer"))
     let sandbox = try GigHiveSandbox(
         directory: directory ?? folder.path, logins: logins, rules: rules, faults: FaultPlan(faults))
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         try await body(sandbox, GigHiveClient(http: SandboxClient(port: try await sandbox.port())))
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 

@@ -14,11 +14,8 @@ func withS3(
     let folder = try TemporaryDirectory()
     let sandbox = try S3Sandbox(
         directory: directory ?? folder.path, account: account, rules: rules, faults: FaultPlan(faults))
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         try await body(sandbox, S3Client(port: try await sandbox.port()))
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 

@@ -15,12 +15,9 @@ func withSandbox(
     let sandbox = try SpiralSandbox(
         directory: directory ?? folder.path, apiKey: apiKey, faults: FaultPlan(faults), urlLifetime: urlLifetime,
         port: port)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         let client = SandboxClient(port: try await sandbox.port())
         try await body(sandbox, client)
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 
