@@ -52,13 +52,14 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CExif", pkgConfig: "libexif", providers: [.apt(["libexif-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLinux"),
         library("InletCore", [system, heap]),
         library("InletLinux", ["InletCore", "CLinux", system]),
         library("InletMedia", ["InletCore", "InletLinux", "CExif", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
         library("InletJournal", ["InletCore", grdb, system]),
-        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", crypto, system]),
+        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", crypto, system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", crypto, system]),
         library(
             "InletAgent",
@@ -86,7 +87,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "InletTestSupport", dependencies: ["InletCore", "InletLinux", "InletSandbox", system],
+            name: "InletTestSupport",
+            dependencies: ["InletCore", "InletLinux", "InletSandbox", lifecycle, logging, system],
             path: "Tests/Support", swiftSettings: settings),
         tests("InletCoreTests", ["InletCore", system]),
         tests("InletLinuxTests", ["InletLinux", "InletCore", system]),
@@ -97,7 +99,8 @@ let package = Package(
         tests(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
-        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, system]),
+        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, httpTypes, nioCore, system]),
+        tests("InteropTests", ["InletPipelines", "InletTransfer", "InletLinux", "InletCore", system]),
         tests(
             "InletAgentTests",
             [

@@ -40,6 +40,7 @@ DOORS = {
     "Glibc": {"InletLinux"},
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
+    "CISAL": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},
     "GRDB": {"InletJournal"},

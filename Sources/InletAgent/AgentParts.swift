@@ -22,8 +22,6 @@ struct AgentParts: Sendable {
     private let isStopping = StopFlag()
     /// Short blocking calls of the workers; long ones have their own threads.
     private let io = BlockingPool(name: "worker", threads: 4)
-    /// Hashing for keys and for files that were touched.
-    private let bulk: BlockingPool
     /// The finisher's: an archive on another file system takes as long as the copy, and must not hold up the hashing.
     private let moving = BlockingPool(name: "finisher", threads: 2)
     /// What people ask for by `send`.
@@ -41,18 +39,16 @@ struct AgentParts: Sendable {
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
         let (finisherBell, heartbeat) = (Doorbell(), Heartbeat(roots: settings.watch.map(\.path)))
-        let bulk = BlockingPool(name: "bulk", threads: 4)
         let admitter = Admitter(
             journal: journal, routes: RouteTable(settings.routes), board: board, log: log, bells: bells,
-            finisherBell: finisherBell, health: JournalHealth(log: log), pool: bulk)
+            finisherBell: finisherBell, health: JournalHealth(log: log))
         intakes = try settings.watch.map { root in
             try RootIntake(
-                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: bulk)
+                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat)
         }
         self.bells = bells
         self.finisherBell = finisherBell
         self.heartbeat = heartbeat
-        self.bulk = bulk
         self.admitter = admitter
     }
 
@@ -103,7 +99,7 @@ struct AgentParts: Sendable {
     func live(_ sendRoots: [WatchSettings]) -> AgentCommands.Live {
         let (board, bells, journal, asking) = (board, bells, journal, asking)
         let desk = SendDesk(
-            admitter: admitter, journal: journal, board: board, roots: sendRoots,
+            admitter: admitter, journal: journal, board: board, hashing: asking, roots: sendRoots,
             retry: { job in
                 defer { bells.ringAll() }
                 return try await journal.retry(job, uptimes: board.uptimes(), at: .now)

@@ -13,8 +13,9 @@ package struct Admission: Sendable {
     /// The expiry clock of each of the plan's destinations, in milliseconds.
     package var uptimes: [String: Int64]
     package var rejection: (route: Route, reason: String)?
-    /// Admitted whatever the journal knows of the path: a person asked for it.
-    package var isAnew = false
+    /// Admitted although the journal knows the path, because a person asked for it: unless a row newer than this one is of
+    /// the same file to the same destinations. nil = admitted only if new.
+    package var newerThan: Int64?
     /// The files that travel with it; in the same transaction, so that none is ever there without its main file.
     package var companions: [CompanionAdmission] = []
     /// The folder, below the root, that is delivered as one: nothing of it goes before `closeUnit`.
@@ -65,9 +66,9 @@ extension Journal {
         _ admission: Admission, _ now: WallTime, _ database: Database
     ) throws -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
         let arrival = admission.arrival
-        if admission.isAnew {
+        if let last = admission.newerThan {
             // Asked for twice at once: the first has just been admitted.
-            if let twin = try openTwin(of: admission, database) { return (.known(id: twin), []) }
+            if let twin = try twin(of: admission, newerThan: last, database) { return (.known(id: twin), []) }
         } else if let obstacle = try obstacle(to: arrival, now, database) {
             return (obstacle, [])
         }
@@ -95,13 +96,15 @@ extension Journal {
         return nil
     }
 
-    /// The same file, on its way to the same destinations.
-    private static func openTwin(of admission: Admission, _ database: Database) throws -> Int64? {
+    /// The same file to the same destinations.
+    private static func twin(
+        of admission: Admission, newerThan last: Int64, _ database: Database
+    ) throws -> Int64? {
         let arrival = admission.arrival
         let wanted = Set(admission.plan?.destinations ?? [])
         return try FileRow.all(
-            database, "WHERE root = ? AND path = ? AND state = 'pending' ORDER BY id DESC LIMIT 20",
-            [Data(arrival.root.bytes), Data(arrival.path.bytes)]
+            database, "WHERE root = ? AND path = ? AND id > ? ORDER BY id DESC LIMIT 20",
+            [Data(arrival.root.bytes), Data(arrival.path.bytes), last]
         ).first { file in
             let destinations = try job(file, database).deliveries.map(\.destination)
             return arrival.identity == file.identity && Set(destinations) == wanted

@@ -31,7 +31,12 @@ extension Journal {
                     """,
                 arguments: [now.milliseconds])
             let freed = database.changesCount
-            try database.execute(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE owner IS NOT NULL")
+            // Cancelled while they ran.
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
+                    WHERE owner IS NOT NULL
+                    """)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             let names = StatementArguments(destinations)
             try database.execute(
@@ -96,6 +101,15 @@ extension Journal {
                         AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
                     """, arguments: [batch])
             return isForgotten
+        }
+    }
+
+    /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays.
+    package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
+                arguments: [try JournalJSON.encode(proof), delivery])
         }
     }
 

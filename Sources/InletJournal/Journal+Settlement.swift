@@ -93,9 +93,10 @@ extension Journal {
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
                 SELECT id, ?, ? AND NOT \(mayBeVisible) FROM delivery
-                WHERE id = ? AND EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)
+                WHERE id = ? AND EXISTS (
+                    SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id AND checkpoint.name <> ?)
                 """,
-            arguments: [now.milliseconds, freesKey, id])
+            arguments: [now.milliseconds, freesKey, id, CheckpointNote.mayBeVisible])
         if state == .superseded {
             try database.execute(
                 sql: """

@@ -39,7 +39,7 @@ package enum DeliveryOutcome: Sendable, Equatable {
 
 /// What an attempt is given beside the file and the order.
 package struct Attempt: Sendable {
-    package let checkpoint: CheckpointLog
+    package internal(set) var checkpoint: CheckpointLog
     /// Counts the bytes that went out, for progress.
     let meter = TransferMeter()
     /// True once the agent is stopping.
@@ -76,6 +76,24 @@ package struct CheckpointLog: Sendable {
     /// Adds or replaces notes; durable when it returns.
     package func put(_ entries: [String: [UInt8]]) async throws(DeliveryError) { try await write(entries) }
 
+    /// The log as an attempt would find it after `replace(with: entries)`.
+    func replaced(with entries: [String: [UInt8]]) -> CheckpointLog {
+        CheckpointLog(entries: entries, write: write, replace: swap)
+    }
+
+    /// Adds notes of something that cannot be taken back, as soon as the journal can be written; gives up only when the task
+    /// is cancelled.
+    package func putPersistently(_ entries: [String: [UInt8]]) async {
+        while true {
+            do throws(DeliveryError) {
+                return try await write(entries)
+            } catch {
+                if Task.isCancelled { return }
+            }
+            try? await Task.sleep(for: .seconds(1))
+        }
+    }
+
     /// Forgets all notes and remembers these, at once; durable when it returns.
     package func replace(with entries: [String: [UInt8]]) async throws(DeliveryError) { try await swap(entries) }
 }
@@ -92,4 +110,12 @@ package struct Destination: Sendable {
     package var maxInFlight: Int?
     /// Whether companions of a file can be stored beside it; the type's.
     package var takesSidecars = true
+    /// Templates for the destination's own fields, for files that no route gave them to.
+    package var fields: [String: KeyTemplate] = [:]
+    /// The extension of a test object: one that the destination takes.
+    package var testExtension = "txt"
+    /// The pin of the server's public key, for destinations that can be told one; nil without TLS.
+    package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
+    /// Deletes what a proof is about, and says so, where the destination lets us.
+    package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
 }

@@ -7,7 +7,9 @@ internal import SystemPackage
 /// Makes pipelines from settings. A new destination type is one folder beside this file, and one line in `make` and `types`.
 package final class PipelineFactory: Sendable {
     /// Every destination type this version knows, with its keys.
-    package static let types: [DestinationType] = [R2Settings.type, FolderSettings.type]
+    package static let types: [DestinationType] = [
+        R2Settings.type, S3Settings.type, GigHiveSettings.type, FolderSettings.type,
+    ]
 
     /// Where hashing and copying happen.
     private let pool: BlockingPool
@@ -28,17 +30,39 @@ package final class PipelineFactory: Sendable {
             let pipeline = R2Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
-                connections: settings.connections, maxInFlight: settings.maxInFlight,
-                takesSidecars: R2Settings.type.takesSidecars)
+                connections: settings.connections, maxInFlight: settings.maxInFlight)
+        case S3Settings.type.name:
+            let settings = try S3Settings(destination.values)
+            let pipeline = S3Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
+            return Destination(
+                name: destination.name, type: destination.type, pipeline: pipeline,
+                smallLimit: settings.multipartThreshold, connections: settings.connections,
+                maxInFlight: settings.maxInFlight)
         case FolderSettings.type.name:
             let settings = FolderSettings(destination.values)
             return Destination(
                 name: destination.name, type: destination.type,
                 pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
-                maxInFlight: nil, takesSidecars: FolderSettings.type.takesSidecars)
+                maxInFlight: nil)
+        case GigHiveSettings.type.name: return try gigHive(destination)
         default:
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
         }
+    }
+
+    /// Every file takes a worker, so that `max_in_flight` bounds all of them.
+    private func gigHive(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
+        let settings = try GigHiveSettings(destination.values)
+        let pipeline = GigHivePipeline(settings: settings, client: client(settings.trust), hashing: pool)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
+            maxInFlight: settings.maxInFlight)
+        made.takesSidecars = GigHiveSettings.type.takesSidecars
+        made.fields = FieldSpec.filled([:], GigHiveSettings.type.fields)
+        made.testExtension = "mp3"
+        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
+        made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
+        return made
     }
 
     private func client(_ trust: Trust) -> HTTPClient {

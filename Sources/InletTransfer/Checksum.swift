@@ -51,19 +51,29 @@ package enum Checksum {
         _ progress: () -> Void
     ) throws(TransferError) -> Digest {
         var hash = Hash()
+        try readAll(source, offset: offset, length: length) { piece in
+            hash.update(bufferPointer: piece)
+            progress()
+        }
+        return Digest(algorithm, hash.finalize())
+    }
+
+    /// Gives `take` the slice, piece by piece; throws as `md5(of:)` does. Blocks.
+    static func readAll(
+        _ source: SourceFile, offset: Int64, length: Int64, _ take: (UnsafeRawBufferPointer) -> Void
+    ) throws(TransferError) {
         var rest = length
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
+        let size = Int(min(Int64(bufferSize), max(length, 1)))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 4096)
         defer { buffer.deallocate() }
         source.adviseSequential(offset: offset, length: min(length, 16 << 20))
         while rest > 0 {
             if Task.isCancelled { throw error(.cancelled, source, "the checksum was cancelled") }
-            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(bufferSize)))])
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(size)))])
             let count = try fill(room, from: source, at: offset + length - rest)
-            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: room[..<count]))
+            take(UnsafeRawBufferPointer(rebasing: room[..<count]))
             rest -= Int64(count)
-            progress()
         }
-        return Digest(algorithm, hash.finalize())
     }
 
     private static func fill(

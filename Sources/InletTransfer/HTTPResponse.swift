@@ -6,6 +6,8 @@ package struct HTTPResponse: Sendable {
     /// Those of the final answer, in their order; names as the server spelt them.
     package var headers: HTTPFields
     package var body: [UInt8]
+    /// The server's certificate in PEM, for requests that ask for nothing else.
+    var certificate: String?
 
     package init(status: Int, headers: HTTPFields = [], body: [UInt8] = []) {
         self.status = status
@@ -18,6 +20,9 @@ package struct HTTPResponse: Sendable {
         let wanted = name.lowercased()
         return headers.first { $0.name.lowercased() == wanted }?.value
     }
+
+    /// The server's clock when it answered (RFC 9110, section 6.6.1); nil when it does not say.
+    package var date: WallTime? { header("Date").flatMap { HTTPDate.parse($0) } }
 
     /// How long the server asks us to wait (RFC 9110, section 10.2.3), at most a day; nil when it does not ask or
     /// cannot be understood.

@@ -40,6 +40,9 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     /// Scheme, host, port and path; no query, no fragment.
     package var redacted: String { origin + path }
 
+    /// Host and port as the Host field has them: no default port, an IPv6 literal in brackets.
+    package var authority: String { String(origin.dropFirst(scheme.utf8.count + 3)) }
+
     /// Whether the host is `localhost` or a loopback address.
     package var isLoopback: Bool { HostScope(host) == .loopback }
 

@@ -22,24 +22,24 @@ extension Checksum {
         like content: ContentHash, of source: SourceFile, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> ContentHash {
-        let size = source.opened.size
-        switch (content.digest.algorithm, content.partSize) {
-        case (.sha256, _):
-            return ContentHash(digest: try await sha256(of: source, on: pool, progress: progress), partSize: nil)
-        case (.md5, nil):
-            let digest = try await md5(of: source, offset: 0, length: size, on: pool, progress: progress)
-            return ContentHash(digest: digest, partSize: nil)
-        case (.md5, let partSize?):
-            var digests: [UInt8] = []
-            var offset: Int64 = 0
-            repeat {
-                let length = min(partSize, size - offset)
-                let digest = try await md5(
-                    of: source, offset: offset, length: length, on: pool, progress: progress)
-                digests += digest.bytes
-                offset += length
-            } while offset < size
-            return ContentHash(digest: md5(digests), partSize: partSize)
+        let (size, algorithm) = (source.opened.size, content.digest.algorithm)
+        func digest(_ offset: Int64, _ length: Int64) async throws(TransferError) -> Digest {
+            let sums = try await sums(
+                SumKinds(algorithm), of: source, offset: offset, length: length, on: pool, progress: progress)
+            return sums.sum(algorithm) ?? Digest(algorithm, [])
         }
+        guard let partSize = content.partSize else {
+            return ContentHash(digest: try await digest(0, size), partSize: nil)
+        }
+        var digests: [UInt8] = []
+        var offset: Int64 = 0
+        repeat {
+            let length = min(partSize, size - offset)
+            digests += try await digest(offset, length).bytes
+            offset += length
+        } while offset < size
+        var whole = SliceHasher(SumKinds(algorithm))
+        digests.withUnsafeBytes { whole.update($0) }
+        return ContentHash(digest: whole.finish().sum(algorithm) ?? Digest(algorithm, []), partSize: partSize)
     }
 }

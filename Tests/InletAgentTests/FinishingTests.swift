@@ -154,6 +154,17 @@ import Testing
             }
             #expect(try text(file) == "first")
             #expect(!isThere(hidden))
+            // Where another file has the name by now, it waits where it is.
+            try move(file, to: hidden)
+            try scene.drop("a", "another")
+            try await whileWriting(hidden) {
+                guard case .wait = try await disposal.dispose() else {
+                    Issue.record("it did not wait")
+                    return
+                }
+            }
+            #expect(try text(file) == "another")
+            #expect(try text(hidden) == "first")
         }
     }
 

@@ -64,18 +64,19 @@ import Testing
         let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
         let admitter = Admitter(
             journal: journal, routes: RouteTable([route]), board: board, log: log,
-            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), health: JournalHealth(log: log),
-            pool: BlockingPool(name: "hash", threads: 1))
+            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), health: JournalHealth(log: log))
+        let heartbeat = Heartbeat(roots: [directory.path])
+        var files = SettledFiles(
+            root: directory.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+            hashing: BlockingPool(name: "hash", threads: 1), tolerance: 0, skipBefore: nil, settle: .zero)
         let file = try directory.write([UInt8](repeating: 7, count: 3 << 20), to: "a")
-        let identity = try #require(try FileLook.look(at: file).identity)
-        let beats = Count()
-        let outcome = await admitter.admit(
-            Candidate(
-                arrival: Arrival(root: directory.path, path: "a", identity: identity), role: .main([])),
-            progress: { beats.add() }
-        ).outcome
-        #expect(outcome == .admitted)
-        #expect(beats.value >= 3)
+        files.queue("a", try #require(try FileLook.look(at: file).identity))
+        heartbeat.beat(.journal)
+        heartbeat.beat(.workers)
+        var last: [Heartbeat.Part: Int] = [:]
+        #expect(!heartbeat.haveAllPassed(since: &last))
+        #expect(await files.admitQueued().later == [])
+        #expect(heartbeat.haveAllPassed(since: &last))
     }
 
     @Test func `an intake's inbox gives what was put, wakes, and is bounded`() throws {

@@ -80,6 +80,33 @@ import Testing
         #expect(try await bench.job(new).deliveries[0].key == "a_2")
     }
 
+    @Test func `neither a retry nor a cancel forgets that a crash interrupted an attempt`() async throws {
+        let bench = try Bench()
+        for (key, isCancelled) in [("a", false), ("b", true)] {
+            let id = try await bench.admit(key)
+            try await bench.hold { _ in
+                if isCancelled { _ = try await bench.journal.cancel(id, at: Bench.start) }
+                _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+                return .again()
+            }
+            _ = try await bench.journal.cancel(id, at: Bench.start)
+            #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+            let new = try await bench.admit(key, .test(size: 11))
+            #expect(try await bench.job(new).deliveries[0].key == key + "_2")
+            _ = try await bench.journal.cancel(new, at: Bench.start)
+        }
+    }
+
+    @Test func `a note that something may be visible is no upload to abort`() async throws {
+        let bench = try Bench()
+        _ = try await bench.admit("a")
+        try await bench.hold { claim in
+            try await bench.journal.checkpoint(claim.delivery.id, [CheckpointNote.mayBeVisible: []])
+            return .test(.failed)
+        }
+        #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
+    }
+
     @Test func `notes are replaced at once`() async throws {
         let bench = try Bench()
         _ = try await bench.admit("a")

@@ -14,7 +14,8 @@ import Testing
     @Test(arguments: Implementation.all)
     func `bytes arrive whole, whatever their number`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in
-            for count in [0, 1, Self.part, Self.part + 1, 3 * Self.part + 12_345] {
+            let counts = [1, Self.part, Self.part + 1, 3 * Self.part + 12_345]
+            for count in (implementation.takesEmptyFiles ? [0] : []) + counts {
                 let (path, order) = try place.file(count, key: "files/\(count).bin")
                 let attempt = Notes().attempt()
                 let proof = try await place.deliver(path, order, attempt).get()
@@ -23,7 +24,7 @@ import Testing
                 #expect(try place.visible()[order.key] == content(count), "\(count) bytes")
                 #expect(attempt.bytesSent == Int64(count))
             }
-            #expect(try place.visible().count == 5)
+            #expect(try place.visible().count == (implementation.takesEmptyFiles ? 5 : 4))
             #expect(try place.leftovers() == [])
         }
     }
@@ -109,19 +110,23 @@ import Testing
         }
     }
 
-    @Test(arguments: Implementation.all, Change.allCases)
+    @Test(arguments: Implementation.staged, Change.allCases)
     func `a source that changes under way leaves nothing`(_ implementation: Implementation, _ change: Change)
         async throws
     {
+        // The one PUT of S3 has no step before it that could wait for the change: S3DeliveryTests has that case.
+        let counts = implementation.type == "s3" ? [2 * Self.part + 1] : [4 << 20, 2 * Self.part + 1]
         try await withPlace(implementation) { place in
-            for count in [4 << 20, 2 * Self.part + 1] {
+            for count in counts {
                 let (path, order) = try place.file(count)
                 // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
-                place.sandbox?.faults.add(
-                    Fault(.delay(.milliseconds(300)), at: .create), Fault(.delay(.milliseconds(300)), at: .presign))
+                place.misbehave(.delay(.milliseconds(300)), at: .create)
+                // S3's one PUT has nothing before it: it is refused once, and asked to come back.
+                let isAskedFirst = place.s3 == nil
+                place.misbehave(isAskedFirst ? .delay(.milliseconds(300)) : .status(503, retryAfter: 1), at: .presign)
                 let before = place.count(.create) + place.count(.presign)
                 async let changed: Void = {
-                    guard place.sandbox != nil else { return }
+                    guard !place.isFolder else { return }
                     try await eventually("URLs are asked for") {
                         place.count(.create) + place.count(.presign) > before
                     }
@@ -134,7 +139,7 @@ import Testing
                 let error = try await place.failure(path, order, attempt)
                 try await changed
                 #expect(error?.verdict == (change == .removed ? .sourceGone : .sourceChanged), "\(count)")
-                place.sandbox?.faults.clear()
+                place.behave()
                 try await place.pipeline.abandon(order, checkpoint: notes.entries)
             }
             #expect(try place.visible() == [:])
@@ -146,7 +151,7 @@ import Testing
     func `cancelling a stalled attempt ends it at once`(_ implementation: Implementation) async throws {
         for count in [1000, 2 * Self.part] {
             try await withPlace(implementation) { place in
-                place.sandbox?.faults.add(Fault(.stall, at: .part, times: nil), Fault(.stall, at: .single, times: nil))
+                place.misbehave(.stall, at: .part, .single, times: nil)
                 let (path, order) = try place.file(count)
                 let notes = Notes()
                 let isCopying = Switch()

@@ -17,11 +17,27 @@ struct Implementation: Sendable, CustomTestStringConvertible {
     }
 
     static let all: [Implementation] = [
-        .r2("seed"), .r2("r2"), .r2("v1"), .r2("v1", verify: "size"), .folder("read-back"), .folder("size"),
+        .r2("seed"), .r2("r2"), .r2("v1"), .r2("v1", verify: "size"), .s3("md5"), .s3("crc32c"), .s3("sha256"),
+        .s3("size"), .s3("md5", ifExists: "version"), .s3("md5", ifExists: "fail"), .s3("md5", ifExists: "skip-same"),
+        .gigHive("multipart"), .gigHive("tus"), .folder("read-back"), .folder("size"),
     ]
+
+    /// Those with a step between the order and the first byte, at which a test can change the source.
+    static let staged = all.filter { $0.values["transport"] != "multipart" }
+
+    /// GigHive refuses empty files.
+    var takesEmptyFiles: Bool { type != "gighive" }
 
     static func r2(_ dialect: String, verify: String = "md5") -> Implementation {
         Implementation(type: "r2", values: ["dialect": dialect, "verify": verify])
+    }
+
+    static func s3(_ verify: String = "md5", ifExists: String = "overwrite") -> Implementation {
+        Implementation(type: "s3", values: ["verify": verify, "if_exists": ifExists])
+    }
+
+    static func gigHive(_ transport: String) -> Implementation {
+        Implementation(type: "gighive", values: ["transport": transport])
     }
 
     static func folder(_ verify: String) -> Implementation {
@@ -34,19 +50,37 @@ final class Place: Sendable {
     static let apiKey = "key-canary-71c2"
     static let part = 5 << 20
 
+    /// What a delivery talks to.
+    enum Peer: Sendable {
+        case spiral(SpiralSandbox)
+        case s3(S3Sandbox)
+        case gigHive(GigHiveSandbox)
+        case folder
+    }
+
     let pipeline: any Pipeline
-    /// nil for a folder.
-    let sandbox: SpiralSandbox?
+    private let peer: Peer
     private let sources: TemporaryDirectory
-    /// The folder that holds what is delivered; the sandbox's own for R2.
+    /// The folder that holds what is delivered; the sandbox's own for R2 and S3.
     let target: FilePath
 
-    fileprivate init(_ pipeline: any Pipeline, _ sandbox: SpiralSandbox?, target: FilePath) throws {
+    init(_ pipeline: any Pipeline, _ peer: Peer, target: FilePath) throws {
         self.pipeline = pipeline
-        self.sandbox = sandbox
+        self.peer = peer
         self.target = target
         sources = try TemporaryDirectory()
     }
+
+    /// nil for others than R2.
+    var sandbox: SpiralSandbox? { if case .spiral(let sandbox) = peer { sandbox } else { nil } }
+
+    /// nil for others than S3.
+    var s3: S3Sandbox? { if case .s3(let sandbox) = peer { sandbox } else { nil } }
+
+    /// nil for others than GigHive.
+    var gigHive: GigHiveSandbox? { if case .gigHive(let sandbox) = peer { sandbox } else { nil } }
+
+    var isFolder: Bool { if case .folder = peer { true } else { false } }
 
     // MARK: - Sources and orders
 
@@ -54,14 +88,21 @@ final class Place: Sendable {
 
     /// `count` bytes as a file, and the order to deliver it under `key`.
     func file(_ count: Int, key: String = "videos/clip.mp4") throws -> (FilePath, DeliveryOrder) {
-        let path = try write(content(count))
+        let path = try write(content(count), gigHive == nil ? "source.bin" : "source.mp4")
         return (path, try order(path, key: key))
     }
 
     func order(_ path: FilePath, key: String) throws -> DeliveryOrder {
         DeliveryOrder(
-            id: 1, destination: "here", key: key, mediaType: "video/mp4", fields: [:],
+            id: 1, destination: "here", key: key, mediaType: "video/mp4", fields: fields(key),
             source: try SourceFile(opening: path).opened)
+    }
+
+    /// GigHive has no keys: the label shows it, and an event of its own lets the same bytes be there twice.
+    private func fields(_ key: String) -> [String: String] {
+        guard gigHive != nil else { return [:] }
+        let sum = key.utf8.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) }
+        return ["label": key, "org_name": "Band \(sum)"]
     }
 
     /// One attempt, with the source opened for it.
@@ -88,11 +129,18 @@ final class Place: Sendable {
 
     /// Everything delivered, by key.
     func visible() throws -> [String: Data] {
-        if let sandbox {
-            let objects = sandbox.objects().map {
+        if let stored = sandbox?.objects() ?? s3?.objects() {
+            let objects = stored.map {
                 ($0.key, try? Data(contentsOf: URL(fileURLWithPath: $0.path.string)))
             }
             return Dictionary(uniqueKeysWithValues: objects.map { ($0.0, $0.1 ?? Data("unreadable".utf8)) })
+        }
+        if let assets = gigHive?.assets() {
+            let entries = try assets.flatMap { asset in
+                let bytes = try Data(contentsOf: URL(fileURLWithPath: asset.path.string))
+                return asset.entries.map { ($0.label, bytes) }
+            }
+            return Dictionary(uniqueKeysWithValues: entries)
         }
         let names = try files().filter { !$0.hasSuffix(".tmp") }
         return try Dictionary(
@@ -103,11 +151,30 @@ final class Place: Sendable {
 
     /// Uploads or temporary files that nobody has ended.
     func leftovers() throws -> [String] {
-        try sandbox.map { $0.openUploads() } ?? files().filter { $0.hasSuffix(".tmp") }
+        try sandbox?.openUploads() ?? s3?.openUploads() ?? gigHive?.openUploads()
+            ?? files().filter { $0.hasSuffix(".tmp") }
     }
 
     /// Requests so far.
-    func count(_ operation: SpiralOperation) -> Int { sandbox?.traffic.counts[operation] ?? 0 }
+    func count(_ operation: SpiralOperation) -> Int {
+        if let gigHive { return gigHive.traffic.counts[operation.asGigHive] ?? 0 }
+        return s3.map { $0.traffic.counts[operation.asS3] ?? 0 } ?? sandbox?.traffic.counts[operation] ?? 0
+    }
+
+    /// Lets the server misbehave; a folder has none.
+    func misbehave(_ action: FaultAction, at operations: SpiralOperation..., times: Int? = 1) {
+        for operation in operations {
+            sandbox?.faults.add(Fault(action, at: operation, times: times))
+            s3?.faults.add(S3Fault(action, at: operation.asS3, times: times))
+            gigHive?.faults.add(GigHiveFault(action, at: operation.asGigHive, times: times))
+        }
+    }
+
+    func behave() {
+        sandbox?.faults.clear()
+        s3?.faults.clear()
+        gigHive?.faults.clear()
+    }
 
     private func files() throws -> [String] {
         let all = try FileManager.default.subpathsOfDirectory(atPath: target.string)
@@ -116,44 +183,6 @@ final class Place: Sendable {
             let exists = FileManager.default.fileExists(atPath: target.string + "/" + name, isDirectory: &isFolder)
             return exists && !isFolder.boolValue
         }
-    }
-}
-
-/// Runs `body` on a destination of its own. `settings` go on top of the implementation's.
-func withPlace(
-    _ implementation: Implementation, faults: Fault..., settings: [String: ConfigValue] = [:], isPublic: Bool = false,
-    urlLifetime: Duration = .seconds(3600), _ body: @Sendable (Place) async throws -> Void
-) async throws {
-    let directory = try TemporaryDirectory()
-    let factory = PipelineFactory(pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1")
-    defer { factory.shutdown() }
-    var values = implementation.values.mapValues { ConfigValue.string($0) }
-    values.merge(settings) { $1 }
-    guard implementation.type == "r2" else {
-        values["path"] = values["path"] ?? .string(directory.path.string)
-        return try await body(Place(try factory.place(implementation.type, values), nil, target: directory.path))
-    }
-    let sandbox = try SpiralSandbox(
-        directory: directory.path, apiKey: Secret(Place.apiKey), faults: FaultPlan(faults), urlLifetime: urlLifetime)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
-        let origin = "http://127.0.0.1:\(try await sandbox.port())"
-        values["api"] = values["api"] ?? .string(origin)
-        values["api_key"] = values["api_key"] ?? .secret(Secret(Place.apiKey))
-        values["part_size"] = .bytes(Int64(Place.part))
-        if isPublic { values["public_url"] = .string(origin + "/public") }
-        try await body(Place(try factory.place("r2", values), sandbox, target: directory.path))
-        // First, so that no connection of ours outlives its server.
-        factory.shutdown()
-        group.cancelAll()
-        try await group.waitForAll()
-    }
-}
-
-extension PipelineFactory {
-    fileprivate func place(_ type: String, _ values: [String: ConfigValue]) throws -> any Pipeline {
-        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
-        return try make(DestinationSettings(name: "here", type: type, values: section)).pipeline
     }
 }
 

@@ -141,6 +141,38 @@ import Testing
         }
     }
 
+    @Test func `an upload that the store refuses to drop does not hold up the file, and is not forgotten`() async throws
+    {
+        try await withPlace(.r2("v1"), settings: ["parallel_parts": .integer(1)]) { place in
+            let (path, order) = try place.file(2 * Self.part)
+            let (notes, isStopping) = (Notes(), Switch())
+            let attempt = notes.attempt(
+                noted: { if $0 == ["part:1"] { isStopping.turnOn() } }, isStopping: { isStopping.isOn })
+            #expect(try await place.failure(path, order, attempt)?.verdict == .cancelled)
+            var aged = notes.entries
+            let opening = String(decoding: aged["upload"] ?? [], as: UTF8.self)
+            aged["upload"] = Array(opening.replacing("X-Amz-Date=2", with: "X-Amz-Date=1").utf8)
+            let (later, isStoppingAgain) = (Notes(aged), Switch())
+            place.sandbox?.faults.add(Fault(.status(500), at: .abort))
+            let second = later.attempt(
+                noted: { if $0 == ["part:1"] { isStoppingAgain.turnOn() } }, isStopping: { isStoppingAgain.isOn })
+            #expect(try await place.failure(path, order, second)?.verdict == .cancelled)
+            #expect(try place.leftovers().count == 2)
+            try await place.pipeline.abandon(order, checkpoint: later.entries)
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test func `that something may be visible is remembered over every later upload`() async throws {
+        try await withPlace(.r2("v1")) { place in
+            let (path, order) = try place.file(2 * Self.part)
+            let notes = Notes([CheckpointNote.mayBeVisible: []])
+            place.sandbox?.faults.add(Fault(.status(404), at: .part, part: 2, times: nil))
+            #expect(try await place.failure(path, order, notes.attempt())?.code == .uploadGone)
+            #expect(notes.entries.keys.sorted() == [CheckpointNote.mayBeVisible])
+        }
+    }
+
     @Test func `an upload that the store has dropped is begun anew`() async throws {
         try await withPlace(.r2("v1")) { place in
             place.sandbox?.faults.add(Fault(.status(404), at: .part, part: 2))

@@ -112,11 +112,11 @@ struct SourceDisposal: Sendable {
         }
         if let until = intent.heldUntil, until > .now { return .wait(until: until, note: Self.holdNote(until)) }
         guard try await isSame(identity, at: intent.privateFile) else {
-            return try await putBack(intent, superseded("changed"))
+            return try await putBack(intent)
         }
-        if Lease.probe(path: intent.privateFile) == .busy { return try await putBack(intent, busy) }
+        if Lease.probe(path: intent.privateFile) == .busy { return try await lend(intent) }
         switch intent.action {
-        case .keep: return try await putBack(intent, superseded("put back in the queue"))
+        case .keep: return try await putBack(intent)
         case .delete:
             try DurableFile.remove(intent.privateFile)
             try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
@@ -161,13 +161,25 @@ struct SourceDisposal: Sendable {
         return try AcrossFileSystems.isFinishedCopy(target, of: file.fullPath)
     }
 
-    /// The file gets its name back, and `ending` is what becomes of it.
-    private func putBack(_ intent: FinishIntent, _ ending: Ending) async throws -> Ending {
+    /// The writer has the file under its own name while it is waited for, unless another file has that name by now. What is
+    /// known of a copy that was begun stays known.
+    private func lend(_ intent: FinishIntent) async throws -> Ending {
+        do {
+            try DurableFile.rename(intent.privateFile, to: file.fullPath)
+        } catch {
+            if error.isTaken { return busy }
+            throw error
+        }
+        if intent.isMoving != true { try await journal.intend(file.id, nil) }
+        return busy
+    }
+
+    private func putBack(_ intent: FinishIntent) async throws -> Ending {
         // Somebody may have cleaned up a folder that looked empty.
         try DurableFile.makeDirectories(file.fullPath.removingLastComponent(), mode: 0o755)
         let path = try FinishPlaces.renameNumbered(intent.privateFile, to: file.fullPath)
         try await journal.intend(file.id, nil)
-        if path == file.fullPath { return ending }
+        if path == file.fullPath { return superseded("changed") }
         // Somebody put a new file there meanwhile: both are kept, under a name that says so.
         return .done(Disposition.untouched("kept as \(path.display)"), state: .superseded)
     }

@@ -9,7 +9,7 @@ extension Admitter {
     /// What the sidecar among `companions` says of its file; nothing when there is none, or no longer.
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood.
-    func metadata(_ companions: [SetFinder.Found]) async throws -> [String: String] {
+    func metadata(_ companions: [SetFinder.Found], _ pool: BlockingPool) async throws -> [String: String] {
         guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return [:] }
         let path = sidecar.arrival.root.pushing(sidecar.arrival.path)
         do {

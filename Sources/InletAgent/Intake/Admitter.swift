@@ -6,6 +6,13 @@ internal import InletMedia
 internal import InletPipelines
 internal import SystemPackage
 
+/// Where files are read, for their checksums and dates, and who is told that this goes on.
+struct Hashing: Sendable {
+    let pool: BlockingPool
+    /// Called at every chunk.
+    var progress: @Sendable () -> Void = {}
+}
+
 /// Takes a settled file into the journal: facts, route, key, durable point 1.
 struct Admitter: Sendable {
     enum Outcome: Sendable, Equatable {
@@ -24,8 +31,6 @@ struct Admitter: Sendable {
     let bells: WorkBells
     let finisherBell: Doorbell
     let health: JournalHealth
-    /// Where files are read: hashed, and asked for their dates.
-    let pool: BlockingPool
 
     /// What became of a file, and which of its companions are in the journal now.
     struct Result: Sendable {
@@ -33,14 +38,13 @@ struct Admitter: Sendable {
         var companions: [FilePath] = []
     }
 
-    /// - Parameter progress: called again and again while the file is read for its checksum.
-    func admit(_ candidate: Candidate, progress: @escaping @Sendable () -> Void) async -> Result {
+    func admit(_ candidate: Candidate, hashing: Hashing) async -> Result {
         let arrival = candidate.arrival
         let path = arrival.root.pushing(arrival.path)
         do {
             switch candidate.role {
             case .late(let companion, let main): return Result(outcome: await admitLate(arrival, companion, main))
-            case .main(let companions): return try await admit(arrival, companions, at: path, progress)
+            case .main(let companions): return try await admit(arrival, companions, at: path, hashing)
             }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
             return Result(outcome: .settled)
@@ -53,18 +57,17 @@ struct Admitter: Sendable {
     }
 
     private func admit(
-        _ arrival: Arrival, _ companions: [SetFinder.Found], at path: FilePath,
-        _ progress: @escaping @Sendable () -> Void
+        _ arrival: Arrival, _ companions: [SetFinder.Found], at path: FilePath, _ hashing: Hashing
     ) async throws -> Result {
         var facts = Facts()
         if let route = routes.route(for: arrival.path, size: arrival.identity.size) {
             do {
-                facts.metadata = try await metadata(companions)
+                facts.metadata = try await metadata(companions, hashing.pool)
             } catch let error as ConfigErrors {
                 return await reject(arrival, route, SidecarText.reason(error), companions)
             }
         }
-        switch try await decide(arrival, by: routes, at: path, facts: facts, progress: progress) {
+        switch try await decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
         case .plan(let plan): return await admit(arrival, plan, companions)
         case .rejected(let route, let reason): return await reject(arrival, route, reason, companions)
         case .unmatched, .needs: return Result(outcome: .unmatched)
@@ -73,34 +76,33 @@ struct Admitter: Sendable {
 
     /// What `routes` say of the file at `path`, with every fact that they ask for.
     func decide(
-        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, facts: Facts = Facts(),
-        progress: @escaping @Sendable () -> Void = {}
+        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, facts: Facts = Facts(), hashing: Hashing
     ) async throws -> RouteDecision {
         var facts = facts
         while true {
             let decision = routes.plan(arrival, facts: facts, at: .now)
             guard case .needs(let wanted) = decision else { return decision }
-            try await learn(wanted, of: path, &facts, progress)
+            try await learn(wanted, of: path, &facts, hashing)
         }
     }
 
     private func learn(
-        _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ progress: @escaping @Sendable () -> Void
+        _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ hashing: Hashing
     ) async throws {
         for fact in facts.missing(of: wanted) {
             switch fact {
             case .sequence: facts.sequence = try await journal.nextSequence()
             case .sha256:
                 let source = try SourceFile(opening: path)
-                facts.sha256 = try await Fingerprint.sha256(of: source, on: pool, progress: progress)
-            case .captured: facts.captured = try await captured(path)
+                facts.sha256 = try await Fingerprint.sha256(of: source, on: hashing.pool, progress: hashing.progress)
+            case .captured: facts.captured = try await captured(path, hashing.pool)
             }
         }
     }
 
     /// A file that cannot be read now is looked at again later: a key is made once, and must not hold the mtime because
     /// a disk was slow to wake.
-    private func captured(_ path: FilePath) async throws -> Captured {
+    private func captured(_ path: FilePath, _ pool: BlockingPool) async throws -> Captured {
         try await pool.run { () throws(SystemError) in
             Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }
@@ -116,11 +118,12 @@ struct Admitter: Sendable {
         return Result(outcome: .admitted, companions: await tell(companions, others, plan.route, plan.destinations))
     }
 
-    /// Durable point 1 for a file that a person named, whatever the journal knows of it; nil when the journal cannot be
-    /// written.
-    func commitAnew(_ arrival: Arrival, _ plan: Plan) async -> AdmissionOutcome? {
+    /// Durable point 1 for a file that a person named; nil when the journal cannot be written.
+    ///
+    /// - Parameter newerThan: see `Admission.newerThan`.
+    func commit(_ arrival: Arrival, _ plan: Plan, newerThan: Int64) async -> AdmissionOutcome? {
         var admission = admission(arrival, plan)
-        admission.isAnew = true
+        admission.newerThan = newerThan
         let outcome = await commit(admission)?.main
         if case .admitted(let id)? = outcome { tellAdmitted(arrival, plan, id) }
         return outcome

@@ -13,21 +13,20 @@ final class RootIntake: Service {
     private let log: EventLog
     private let heartbeat: Heartbeat
     private let thread: BlockingPool
-    private let hashing: BlockingPool
+    /// Of its own: the files of another root must not stand before this one's, without a sign of life.
+    private let hashing = BlockingPool(name: "hash", threads: 1)
     private let inbox: IntakeInbox
 
     private static let missingPause = Duration.seconds(2)
 
     init(
-        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool
+        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat
     ) throws(SystemError) {
         self.settings = settings
         self.admitter = admitter
         self.journal = journal
         self.log = log
         self.heartbeat = heartbeat
-        self.hashing = hashing
         thread = BlockingPool(name: "intake", threads: 1)
         inbox = try IntakeInbox()
     }

@@ -10,6 +10,7 @@ struct SendDesk: Sendable {
     let admitter: Admitter
     let journal: Journal
     let board: DestinationBoard
+    let hashing: BlockingPool
     let roots: [WatchSettings]
     let retry: @Sendable (Int64) async throws -> Bool
 
@@ -23,7 +24,9 @@ struct SendDesk: Sendable {
             }
             let place = place(of: path)
             let arrival = Arrival(root: place.root, path: place.path, identity: identity)
-            switch try await admitter.decide(arrival, by: routes(for: place.path, identity.size, destination), at: path)
+            switch try await admitter.decide(
+                arrival, by: routes(for: place.path, identity.size, destination), at: path,
+                hashing: Hashing(pool: hashing))
             {
             case .plan(let plan): return try await queue(path, identity, plan)
             case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
@@ -38,13 +41,12 @@ struct SendDesk: Sendable {
     private func queue(_ path: FilePath, _ identity: FileIdentity, _ plan: Plan) async throws -> SendAnswer {
         // Rows of sent files have an empty root, so that they and those of a watched root never meet.
         let arrival = Arrival(root: "", path: path, identity: identity)
-        if let known = try await journal.lastSent(path, to: plan.destinations),
-            identity.isKnown(as: known.file.identity)
-        {
+        let last = try await journal.lastSent(path, to: plan.destinations)
+        if let known = last, identity.isKnown(as: known.file.identity) {
             if [.failed, .expired, .cancelled, .gone].contains(known.file.state) { _ = try await retry(known.file.id) }
             return .queued(job: known.file.id)
         }
-        switch await admitter.commitAnew(arrival, plan) {
+        switch await admitter.commit(arrival, plan, newerThan: last?.file.id ?? 0) {
         case .admitted(let id), .known(let id): return .queued(job: id)
         case .rejected, .busy, nil: return .refused("\(path.display): the journal cannot be written now; try later")
         }
@@ -64,6 +66,8 @@ struct SendDesk: Sendable {
         guard let destination else { return RouteTable(admitter.routes.routes.map { Self.keeping($0) }) }
         var route = admitter.routes.route(for: path, size: size) ?? Route(name: "send", to: [destination])
         route.to = [destination]
+        // A route that leads elsewhere has not been given this destination's fields.
+        route.with.merge(board[destination]?.fields ?? [:]) { given, _ in given }
         route.match = RouteMatch()
         return RouteTable([Self.keeping(route)])
     }

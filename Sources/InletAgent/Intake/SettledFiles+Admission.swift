@@ -14,8 +14,8 @@ extension SettledFiles {
         queued = []
         let results = await withTaskGroup(of: (Arrival, Admitter.Result).self) { group in
             for candidate in candidates {
-                group.addTask { [admitter, isAlive] in
-                    (candidate.arrival, await admitter.admit(candidate, progress: isAlive))
+                group.addTask { [admitter, hashing] in
+                    (candidate.arrival, await admitter.admit(candidate, hashing: hashing))
                 }
             }
             return await group.reduce(into: []) { $0.append($1) }

@@ -16,8 +16,7 @@ struct SettledFiles: Sendable {
     let admitter: Admitter
     let journal: Journal
     let log: EventLog
-    private let heartbeat: Heartbeat
-    private let hashing: BlockingPool
+    let hashing: Hashing
     let tolerance: Int64
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
@@ -41,8 +40,8 @@ struct SettledFiles: Sendable {
         self.admitter = admitter
         self.journal = journal
         self.log = log
-        self.heartbeat = heartbeat
-        self.hashing = hashing
+        // A long hash holds up the loop, but it is not a loop that hangs.
+        self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
         finder = SetFinder(
@@ -136,11 +135,6 @@ struct SettledFiles: Sendable {
         return results
     }
 
-    /// A long hash holds up the loop, but it is not a loop that hangs.
-    var isAlive: @Sendable () -> Void {
-        { [heartbeat, root] in heartbeat.beat(.intake(root)) }
-    }
-
     /// A file that is new, among those that it belongs together with.
     private mutating func place(_ arrival: Arrival) async -> Considered {
         let path = arrival.path
@@ -202,7 +196,8 @@ struct SettledFiles: Sendable {
         do {
             if let content = file.content {
                 let source = try SourceFile(opening: root.pushing(arrival.path))
-                guard try await Fingerprint.matches(content, source, on: hashing, progress: isAlive) else {
+                guard try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+                else {
                     return false
                 }
             }

@@ -3,6 +3,8 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
     package enum Algorithm: String, Sendable, Codable {
         case md5
         case sha256
+        /// CRC-32C: tells damage, not intent.
+        case crc32c
     }
 
     package var algorithm: Algorithm

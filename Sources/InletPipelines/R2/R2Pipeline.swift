@@ -22,8 +22,10 @@ package struct R2Pipeline: Pipeline {
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
-        let sender = PartSender(api: api, source: source, order: order, attempt: attempt, hashing: hashing)
-        let upload = MultipartUpload(api: api, sender: sender, order: order, attempt: attempt)
+        let sender = PartSender(
+            client: api.client, source: source, order: order, attempt: attempt, hashing: hashing,
+            proof: settings.verify == .md5 ? .md5 : .size)
+        let upload = MultipartUpload(store: SpiralStore(api: api), sender: sender, order: order, attempt: attempt)
         do {
             try SourceGuard.check(source, order)
         } catch {
@@ -38,8 +40,10 @@ package struct R2Pipeline: Pipeline {
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        guard let upload = UploadRecord.identity(checkpoint) else { return }
-        try await api.abort(id: upload.id, key: upload.key)
+        let known = UploadRecord.identity(checkpoint).map { [$0] } ?? []
+        for upload in known + UploadRecord.refusedUploads(checkpoint) {
+            try await api.abort(id: upload.id, key: upload.key)
+        }
     }
 
     /// Opens an upload of one part and drops it again.
@@ -62,17 +66,17 @@ struct SinglePut: Sendable {
     /// the end of a later hashing would look like damage.
     func deliver(_ order: DeliveryOrder) async throws(DeliveryError) -> Proof {
         let whole = 0..<order.source.size
-        let known = try await sender.hash(whole).get()
+        let known = try await sender.sums(sender.proof.kind == .md5 ? .md5 : [], whole)
         let url = try api.checked(try await api.presign(order))
         let part: UploadRecord.ProvedPart
         do throws(DeliveryError) {
             part = try await sender.send(
-                whole, to: url, what: "\(order.key) (\(ByteText.format(order.source.size)))",
-                headers: [("Content-Type", order.mediaType)], md5: known)
+                whole, to: PresignedTarget(url: url, headers: [("Content-Type", order.mediaType)]),
+                what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known)
         } catch {
             // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
             if sender.mayHaveArrived {
-                try await sender.attempt.checkpoint.put([UploadRecord.completingName: []])
+                await sender.attempt.checkpoint.putPersistently([UploadRecord.completingName: []])
             }
             throw error
         }

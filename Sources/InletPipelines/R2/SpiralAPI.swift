@@ -7,14 +7,7 @@ struct SpiralAPI: Sendable {
     let settings: R2Settings
     let client: HTTPClient
 
-    /// An upload that the store has opened for us.
-    struct Upload: Sendable, Equatable, Codable {
-        var id: String
-        /// The key as the store knows it.
-        var key: String
-        /// The presigned URL of part n at index n-1. They are secrets until they expire.
-        var partURLs: [String]
-    }
+    typealias Upload = OpenUpload
 
     private var base: String { settings.dialect == .v1 ? "v1/multipart" : "r2/multipart" }
 

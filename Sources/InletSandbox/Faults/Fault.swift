@@ -1,8 +1,11 @@
+/// What a sandbox may be asked, as its counters and faults name it.
+package protocol SandboxOperation: RawRepresentable, CaseIterable, Hashable, Sendable where RawValue == String {}
+
 /// One thing that shall go wrong: what, at which operation, how often.
-package struct Fault: Sendable {
+package struct OperationFault<Operation: SandboxOperation>: Sendable {
     package var action: FaultAction
     /// nil = at any.
-    package var operation: SpiralOperation?
+    package var operation: Operation?
     /// Only at the part of this number; nil = at any part.
     package var part: Int?
     /// How many times it happens; nil = until cleared.
@@ -11,7 +14,7 @@ package struct Fault: Sendable {
     package var probability: Double
 
     package init(
-        _ action: FaultAction, at operation: SpiralOperation? = nil, part: Int? = nil, times: Int? = 1,
+        _ action: FaultAction, at operation: Operation? = nil, part: Int? = nil, times: Int? = 1,
         probability: Double = 1
     ) {
         self.action = action
@@ -22,7 +25,23 @@ package struct Fault: Sendable {
     }
 }
 
-/// How it goes wrong.
+package typealias Fault = OperationFault<SpiralOperation>
+
+/// An answer of a fault's own.
+package struct FaultReply: Sendable, Hashable {
+    package var status: Int
+    /// Besides Content-Length; names in any case.
+    package var fields: [String: String]
+    package var body: String
+
+    package init(_ status: Int, type: String = "text/plain", fields: [String: String] = [:], body: String) {
+        self.status = status
+        self.fields = fields.merging(["Content-Type": type]) { given, _ in given }
+        self.body = body
+    }
+}
+
+/// How it goes wrong. Each sandbox knows those that have a meaning in its protocol, and passes over the others.
 package enum FaultAction: Sendable, Hashable {
     package enum WrongETag: Sendable, Hashable {
         /// Another value each time: what a corrupted body looks like.
@@ -44,6 +63,12 @@ package enum FaultAction: Sendable, Hashable {
 
     /// The body is read and thrown away, then this status is answered, with `Retry-After: retryAfter` (seconds).
     case status(Int, retryAfter: Int? = nil)
+    /// The body is read and thrown away, then this is answered.
+    case reply(FaultReply)
+    /// This is answered before a byte of the body is read, and the connection is closed: what a proxy's limit does.
+    case earlyReply(FaultReply)
+    /// The work is done, then this is answered.
+    case replyAfterWork(FaultReply)
     /// The socket is closed once this many bytes of the request body were read, or at its end.
     case reset(afterBytes: Int)
     /// The request is read and never answered.
@@ -75,15 +100,15 @@ package enum FaultAction: Sendable, Hashable {
 }
 
 /// What goes wrong from the start on.
-package struct FaultPlan: Sendable {
-    package var faults: [Fault]
+package struct FaultPlan<Operation: SandboxOperation>: Sendable {
+    package var faults: [OperationFault<Operation>]
     /// Decides everything that is random: two runs with one seed and the same order of requests are the same.
     package var seed: UInt64
 
-    package init(_ faults: [Fault] = [], seed: UInt64 = 1) {
+    package init(_ faults: [OperationFault<Operation>] = [], seed: UInt64 = 1) {
         self.faults = faults
         self.seed = seed
     }
 
-    package static let none = FaultPlan()
+    package static var none: FaultPlan { FaultPlan() }
 }

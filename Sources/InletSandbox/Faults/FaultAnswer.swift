@@ -3,8 +3,8 @@ import Hummingbird
 import NIOCore
 
 /// Answers that a fault gives in the place of the sandbox's own.
-struct FaultAnswer: Sendable {
-    let faults: Faults
+struct FaultAnswer<Operation: SandboxOperation>: Sendable {
+    let faults: Faults<Operation>
 
     /// The answer of an `action` that replaces the handling; nil for those that only alter it.
     func response(
@@ -14,6 +14,13 @@ struct FaultAnswer: Sendable {
         case .status(let code, let retryAfter):
             try await body.discard()
             return Self.status(code, retryAfter: retryAfter)
+        case .reply(let reply):
+            try await body.discard()
+            return Response(reply)
+        case .earlyReply(let reply):
+            var response = Response(reply)
+            response.headers[.connection] = "close"
+            return response
         case .stall:
             try await body.discard()
             try await HeldConnections.waitForClose(of: channel)
@@ -33,7 +40,7 @@ struct FaultAnswer: Sendable {
         case .delay(let duration):
             try await Task.sleep(for: duration)
             return nil
-        case .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer:
+        case .replyAfterWork, .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer:
             return nil
         }
     }
@@ -63,5 +70,17 @@ struct FaultAnswer: Sendable {
             throw ConnectionDropped()
         }
         return Response(status: .ok, headers: [.contentType: "application/json"], body: body)
+    }
+}
+
+extension Response {
+    init(_ reply: FaultReply) {
+        var fields = HTTPFields()
+        for (name, value) in reply.fields {
+            if let name = HTTPField.Name(name) { fields[name] = value }
+        }
+        self.init(
+            status: HTTPResponse.Status(code: reply.status), headers: fields,
+            body: ResponseBody(byteBuffer: ByteBuffer(string: reply.body)))
     }
 }

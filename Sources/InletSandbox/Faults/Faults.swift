@@ -2,22 +2,22 @@ import NIOCore
 import Synchronization
 
 /// The switchboard of faults: tests add and clear while the sandbox runs.
-package final class Faults: Sendable {
+package final class Faults<Operation: SandboxOperation>: Sendable {
     private struct State {
-        var waiting: [Fault]
-        var injected: [Fault] = []
+        var waiting: [OperationFault<Operation>]
+        var injected: [OperationFault<Operation>] = []
         var random: SplitMix64
     }
 
     private let state: Mutex<State>
     let held = HeldConnections()
 
-    init(_ plan: FaultPlan) {
+    init(_ plan: FaultPlan<Operation>) {
         state = Mutex(State(waiting: plan.faults, random: SplitMix64(state: plan.seed)))
     }
 
     /// Faults are tried in the order in which they were added; one request meets one of them.
-    package func add(_ faults: Fault...) {
+    package func add(_ faults: OperationFault<Operation>...) {
         state.withLock { $0.waiting += faults }
     }
 
@@ -31,12 +31,12 @@ package final class Faults: Sendable {
     package var injected: Int { state.withLock { $0.injected.count } }
 
     /// How many requests met a fault at `operation`, whatever it was registered for.
-    package func injected(at operation: SpiralOperation) -> Int {
+    package func injected(at operation: Operation) -> Int {
         state.withLock { $0.injected.count { $0.operation == operation } }
     }
 
     /// Takes the fault that a request on `channel` meets, and counts it; `held.remove` when the request has ended.
-    func next(at operation: SpiralOperation, part: Int?, on channel: any Channel) -> FaultAction? {
+    func next(at operation: Operation, part: Int?, on channel: any Channel) -> FaultAction? {
         state.withLock { state in
             for index in state.waiting.indices {
                 let fault = state.waiting[index]
@@ -48,7 +48,7 @@ package final class Faults: Sendable {
                     state.waiting[index].times = times - 1
                     if times <= 1 { state.waiting.remove(at: index) }
                 }
-                state.injected.append(Fault(fault.action, at: operation, part: part))
+                state.injected.append(OperationFault(fault.action, at: operation, part: part))
                 held.add(channel)
                 return fault.action
             }

@@ -80,8 +80,3 @@ struct ControlCalls: Sendable {
         return origin + URIText.encodePath(request.path) + "?" + query
     }
 }
-
-extension WallTime {
-    /// The civil clock.
-    static var now: WallTime { WallTime(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }
-}

@@ -31,7 +31,8 @@ extension Response {
 }
 
 extension String {
-    fileprivate var escapedForXML: String {
+    var escapedForXML: String {
         replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;")
     }
 }

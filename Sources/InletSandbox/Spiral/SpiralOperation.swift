@@ -1,5 +1,5 @@
 /// What a client may ask of the sandbox; counters and faults go by these.
-package enum SpiralOperation: String, Sendable, CaseIterable {
+package enum SpiralOperation: String, SandboxOperation {
     /// POST …/multipart/create
     case create
     /// PUT to a part's presigned URL

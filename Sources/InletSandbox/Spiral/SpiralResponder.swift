@@ -5,20 +5,12 @@ import NIOCore
 
 /// Leads each request through its fault, its authorisation and its call.
 struct SpiralResponder: HTTPResponder {
-    /// What the responder needs of the connection: faults close it.
-    struct Context: InitializableFromSource {
-        let channel: any Channel
-
-        init(source: ApplicationRequestContextSource) { channel = source.channel }
-    }
-
     let control: ControlCalls
     let store: StoreCalls
-    let faults: Faults
-    let traffic: TrafficLog
+    let gate: FaultGate<SpiralOperation>
     let apiKey: Secret?
 
-    func respond(to request: Request, context: Context) async throws -> Response {
+    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
         guard let signable = SignableRequest(request) else {
             return .xml(.badRequest("The address is not percent-encoded UTF-8."))
         }
@@ -32,24 +24,11 @@ struct SpiralResponder: HTTPResponder {
     private func respond(
         to request: Request, _ signable: SignableRequest, on channel: any Channel, _ route: SpiralRoute
     ) async throws -> Response {
-        traffic.began(route.operation, part: route.part)
-        defer { traffic.ended(part: route.part) }
-        let fault = faults.next(at: route.operation, part: route.part, on: channel)
-        defer { if fault != nil { faults.held.remove(channel) } }
-        var body = IncomingBody(request, channel: channel, fault: fault, traffic: traffic)
         do {
-            if let fault,
-                let replacement = try await FaultAnswer(faults: faults).response(for: fault, body: &body, on: channel)
-            {
-                return replacement
+            return try await gate.pass(request, route.operation, part: route.part, on: channel) { body, fault in
+                try authorize(route, request, signable)
+                return try await answer(route, request, signable, &body, fault)
             }
-            try authorize(route, request, signable)
-            let response = try await answer(route, request, signable, &body, fault)
-            guard fault != .loseAnswer else {
-                try? await channel.close()
-                throw ConnectionDropped()
-            }
-            return response
         } catch let error as StoreError {
             return try .failure(error, asXML: route.speaksXML)
         }

@@ -1,7 +1,4 @@
-import Hummingbird
 package import InletCore
-import Logging
-import NIOCore
 import ServiceLifecycle
 package import SystemPackage
 
@@ -12,13 +9,12 @@ package import SystemPackage
 /// Public reads are at `/public/<key>`.
 package final class SpiralSandbox: Sendable, Service {
     /// What goes wrong; may be changed at any time.
-    package let faults: Faults
+    package let faults: Faults<SpiralOperation>
 
     private let store: ObjectStore
-    private let log = TrafficLog()
-    private let boundPort = BoundPort()
+    private let log = TrafficLog<SpiralOperation>()
+    private let server: LoopbackServer
     private let responder: SpiralResponder
-    private let wantedPort: Int
 
     /// - Parameters:
     ///   - directory: Where objects, open uploads and the signing key are kept; made when missing.
@@ -27,52 +23,29 @@ package final class SpiralSandbox: Sendable, Service {
     ///   - port: 0 = one that the system chooses.
     /// - Throws: When the directory cannot be made, read or written.
     package init(
-        directory: FilePath, apiKey: Secret?, faults plan: FaultPlan = .none, urlLifetime: Duration = .seconds(3600),
-        port: Int = 0
+        directory: FilePath, apiKey: Secret?, faults plan: FaultPlan<SpiralOperation> = .none,
+        urlLifetime: Duration = .seconds(3600), port: Int = 0
     ) throws {
         let faults = Faults(plan)
         let store = try ObjectStore(directory: directory)
         let signer = URLSigner(secret: try SigningSecret.load(from: directory))
         self.faults = faults
         self.store = store
-        wantedPort = port
+        server = LoopbackServer(port: port, held: faults.held)
         responder = SpiralResponder(
             control: ControlCalls(store: store, signer: signer, urlLifetime: urlLifetime.milliseconds / 1000),
-            store: StoreCalls(store: store, faults: faults), faults: faults, traffic: log, apiKey: apiKey)
+            store: StoreCalls(store: store, faults: faults),
+            gate: FaultGate(faults: faults, traffic: log), apiKey: apiKey)
     }
 
     /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
     /// that a fault holds. Call it once.
-    package func run() async throws {
-        defer { boundPort.stop() }
-        do {
-            try await serve()
-        } catch {
-            if !Task.isCancelled { throw error }
-        }
-    }
-
-    private func serve() async throws {
-        let boundPort = boundPort
-        let application = Application(
-            responder: responder,
-            configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: wantedPort)),
-            onServerRunning: { channel in
-                if let port = channel.localAddress?.port { boundPort.bind(port) }
-            },
-            eventLoopGroupProvider: .singleton,
-            logger: Logger(label: "inlet.sandbox", factory: { _ in SwiftLogNoOpLogHandler() }))
-        try await withGracefulShutdownHandler {
-            try await application.run()
-        } onGracefulShutdown: {
-            self.faults.held.closeForGood()
-        }
-    }
+    package func run() async throws { try await server.run(responder) }
 
     /// The port on 127.0.0.1, once it is bound.
     ///
     /// - Throws: `SandboxStopped` when `run()` ended before, `CancellationError` when the waiting task is cancelled.
-    package func port() async throws -> Int { try await boundPort.value() }
+    package func port() async throws -> Int { try await server.port() }
 
     /// What is stored, by key.
     package func objects() -> [StoredObject] { store.objects() }
@@ -81,11 +54,8 @@ package final class SpiralSandbox: Sendable, Service {
     package func openUploads() -> [String] { store.openUploads() }
 
     /// Requests, bytes and parts so far.
-    package var traffic: Traffic { log.traffic }
+    package var traffic: Traffic<SpiralOperation> { log.traffic }
 
     /// Requests so far, by `SpiralOperation.rawValue`; 0 where none came.
-    package func counts() -> [String: Int] {
-        let counts = log.traffic.counts
-        return Dictionary(uniqueKeysWithValues: SpiralOperation.allCases.map { ($0.rawValue, counts[$0] ?? 0) })
-    }
+    package func counts() -> [String: Int] { log.counts() }
 }

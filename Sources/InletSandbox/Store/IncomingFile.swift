@@ -7,10 +7,11 @@ import struct NIOCore.ByteBuffer
 struct IncomingFile: ~Copyable {
     private let descriptor: FileDescriptor
     private let path: FilePath
-    private(set) var hash = ContentHash()
+    private(set) var hash: ContentHash
 
     /// Makes a new file in `folder`, which must be on the file system of the final place.
-    init(in folder: FilePath) throws {
+    init(in folder: FilePath, withCRC32C: Bool = false) throws {
+        hash = ContentHash(withCRC32C: withCRC32C)
         path = folder.appending(UUID().uuidString)
         descriptor = try FileDescriptor.open(
             path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])

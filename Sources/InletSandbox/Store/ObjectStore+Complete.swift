@@ -10,13 +10,17 @@ extension ObjectStore {
     /// Checks the list of parts, puts the object together and makes it visible; the upload id is gone afterwards.
     ///
     /// A killed process leaves either the open upload or the whole object: `commit.json` is the point between them.
-    func complete(upload id: String, key: ObjectKey, listed: [ListedPart]) throws -> StoredObject {
+    ///
+    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`).
+    func complete(
+        upload id: String, key: ObjectKey, listed: [ListedPart], isNew: Bool = false
+    ) throws -> StoredObject {
         let upload = try beginCompleting(id, key: key)
         do {
             let parts = try Self.check(listed, against: upload.parts)
             var file = try IncomingFile(in: folders.incoming)
             let etag = try Self.compose(parts, into: &file)
-            return try commit(upload.record, key, etag: etag, file)
+            return try commit(upload.record, key, etag: etag, isNew: isNew, file)
         } catch {
             state.withLock { $0.uploads[id]?.isCompleting = false }
             throw error
@@ -81,14 +85,15 @@ extension ObjectStore {
     }
 
     private func commit(
-        _ upload: UploadRecord, _ key: ObjectKey, etag: String, _ file: borrowing IncomingFile
+        _ upload: UploadRecord, _ key: ObjectKey, etag: String, isNew: Bool, _ file: borrowing IncomingFile
     ) throws -> StoredObject {
         let (md5, sha256) = file.hash.finish()
         let size = file.hash.size
         return try state.withLock { state in
+            let versions = try Self.nextVersion(of: key, in: state, isNew: isNew)
             let record = ObjectRecord(
                 key: key.text, size: size, md5: Digest(.md5, md5), sha256: Digest(.sha256, sha256), etag: etag,
-                contentType: upload.contentType, versions: (state.objects[key.text]?.versions ?? 0) + 1)
+                contentType: upload.contentType, versions: versions, attributes: upload.attributes, modified: .now)
             _ = try folders.makePlace(for: key)
             try file.move(to: folders.upload(upload.id).appending("object"))
             try FileMove.write(JSONEncoder().encode(record), to: folders.upload(upload.id).appending("commit.json"))

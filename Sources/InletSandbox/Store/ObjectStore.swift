@@ -49,15 +49,21 @@ final class ObjectStore: Sendable {
     func stored(_ record: ObjectRecord) throws(StoreError) -> StoredObject {
         StoredObject(
             key: record.key, size: record.size, md5: record.md5, sha256: record.sha256, etag: record.etag,
-            contentType: record.contentType, path: folders.object(try ObjectKey(record.key)), versions: record.versions)
+            contentType: record.contentType, attributes: record.attributes ?? [:],
+            modified: record.modified ?? WallTime(milliseconds: 0),
+            path: folders.object(try ObjectKey(record.key)), versions: record.versions)
     }
 
-    func createUpload(key: ObjectKey, contentType: String, partCount: Int) throws -> UploadRecord {
+    func createUpload(
+        key: ObjectKey, contentType: String, partCount: Int, attributes: [String: String]? = nil
+    ) throws -> UploadRecord {
         guard (1...10_000).contains(partCount) else {
             throw StoreError.badRequest("An upload has 1 to 10,000 parts, not \(partCount).")
         }
         let id = UUID().uuidString.lowercased()
-        let record = UploadRecord(id: id, key: key.text, contentType: contentType, partCount: partCount)
+        let record = UploadRecord(
+            id: id, key: key.text, contentType: contentType, partCount: partCount, attributes: attributes, created: .now
+        )
         let draft = folders.incoming.appending(id)
         try FileManager.default.createDirectory(atPath: draft.string, withIntermediateDirectories: false)
         try FileMove.write(JSONEncoder().encode(record), to: draft.appending("upload.json"))
@@ -78,7 +84,7 @@ final class ObjectStore: Sendable {
     /// Takes a whole part; a part of the same number that was there before is replaced.
     func keepPart(_ number: Int, upload id: String, etag: String, _ file: borrowing IncomingFile) throws {
         let place = folders.upload(id).appending("part-\(number)-\(etag)")
-        let part = StoredPart(number: number, etag: etag, size: file.hash.size, file: place)
+        let part = StoredPart(number: number, etag: etag, size: file.hash.size, modified: .now, file: place)
         let replaced = try state.withLock { state -> StoredPart? in
             guard let upload = state.uploads[id], !upload.isCompleting else { throw StoreError.noSuchUpload(id) }
             try file.move(to: place)
@@ -98,19 +104,31 @@ final class ObjectStore: Sendable {
     }
 
     /// Keeps a body that came in one piece.
-    func keepSingle(_ key: ObjectKey, contentType: String, _ file: borrowing IncomingFile) throws -> StoredObject {
+    ///
+    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`); judged in the same step as it is kept.
+    func keepSingle(
+        _ key: ObjectKey, contentType: String, attributes: [String: String]? = nil, isNew: Bool = false,
+        _ file: borrowing IncomingFile
+    ) throws -> StoredObject {
         let (md5, sha256) = file.hash.finish()
         let size = file.hash.size
         return try state.withLock { state in
+            let versions = try Self.nextVersion(of: key, in: state, isNew: isNew)
             let record = ObjectRecord(
                 key: key.text, size: size, md5: Digest(.md5, md5), sha256: Digest(.sha256, sha256),
-                etag: "\"\(md5.hex)\"", contentType: contentType, versions: (state.objects[key.text]?.versions ?? 0) + 1
-            )
+                etag: "\"\(md5.hex)\"", contentType: contentType, versions: versions,
+                attributes: attributes, modified: .now)
             let place = try folders.makePlace(for: key)
             try file.move(to: place)
             try folders.save(record, key)
             state.objects[key.text] = record
             return try stored(record)
         }
+    }
+
+    static func nextVersion(of key: ObjectKey, in state: State, isNew: Bool) throws(StoreError) -> Int {
+        let present = state.objects[key.text]
+        guard present == nil || !isNew else { throw .preconditionFailed("If-None-Match") }
+        return (present?.versions ?? 0) + 1
     }
 }

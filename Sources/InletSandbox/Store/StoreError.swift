@@ -34,6 +34,17 @@ struct StoreError: Error, Equatable {
     static func accessDenied(_ message: String, details: [Detail] = []) -> Self {
         Self(status: 403, code: "AccessDenied", message: message, details: details)
     }
+    static func preconditionFailed(_ condition: String) -> Self {
+        Self(
+            status: 412, code: "PreconditionFailed", message: "At least one of the preconditions does not hold.",
+            details: [Detail(name: "Condition", text: condition)])
+    }
+    static func badDigest(_ field: String) -> Self {
+        Self(status: 400, code: "BadDigest", message: "The body is not the one that \(field) was computed for.")
+    }
+    static func notImplemented(_ what: String) -> Self {
+        Self(status: 501, code: "NotImplemented", message: "\(what) is not implemented.")
+    }
     static let signatureDoesNotMatch = Self(
         status: 403, code: "SignatureDoesNotMatch",
         message: "The signature is not the one that belongs to this method, path, query and signed headers.")

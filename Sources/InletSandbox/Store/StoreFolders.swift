@@ -93,7 +93,9 @@ extension ObjectStore {
             let attributes = try FileManager.default.attributesOfItem(atPath: file.string)
             let size = (attributes[.size] as? NSNumber)?.int64Value ?? 0
             let modified = attributes[.modificationDate] as? Date ?? .distantPast
-            found.append((StoredPart(number: number, etag: String(fields[2]), size: size, file: file), modified))
+            let part = StoredPart(
+                number: number, etag: String(fields[2]), size: size, modified: WallTime(modified), file: file)
+            found.append((part, modified))
         }
         found.sort { $0.modified < $1.modified }
         return Dictionary(found.map { ($0.part.number, $0.part) }, uniquingKeysWith: { $1 })

@@ -12,6 +12,10 @@ package struct StoredObject: Sendable, Hashable {
     /// As S3 gives it, with its quotes: the MD5, or for N parts the MD5 of the parts' MD5s and `-N`.
     package var etag: String
     package var contentType: String
+    /// Further fields that the client gave with it, by their lower-case names: `cache-control`, `x-amz-meta-mtime` …
+    package var attributes: [String: String]
+    /// When it became visible.
+    package var modified: WallTime
     /// The file that holds the bytes.
     package var path: FilePath
     /// How many times this key was completed or put; more than 1 means that somebody sent it again.
@@ -27,6 +31,9 @@ struct ObjectRecord: Codable, Sendable {
     var etag: String
     var contentType: String
     var versions: Int
+    /// Of S3 objects only, like the moment below.
+    var attributes: [String: String]?
+    var modified: WallTime?
 }
 
 /// An upload that was created and is not yet completed or aborted: `upload.json` in its folder.
@@ -35,6 +42,9 @@ struct UploadRecord: Codable, Sendable {
     var key: String
     var contentType: String
     var partCount: Int
+    /// Of S3 uploads only, like the moment below.
+    var attributes: [String: String]?
+    var created: WallTime?
 }
 
 /// One stored part of an open upload.
@@ -43,6 +53,7 @@ struct StoredPart: Sendable {
     /// As told to the client, without quotes; a fault may have made it something else than the MD5.
     var etag: String
     var size: Int64
+    var modified: WallTime
     var file: FilePath
 }
 

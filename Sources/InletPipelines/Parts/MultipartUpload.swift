@@ -1,0 +1,203 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// One attempt at a multipart upload: open or go on, send what is missing in parallel, compose, prove.
+struct MultipartUpload: Sendable {
+    let store: any PartStore
+    let sender: PartSender
+    let order: DeliveryOrder
+    let attempt: Attempt
+
+    private var completion: UploadCompletion { UploadCompletion(store: store, sender: sender, attempt: attempt) }
+
+    func deliver() async throws(DeliveryError) -> Proof {
+        var record = try await open()
+        if !record.isCompleting {
+            do throws(DeliveryError) {
+                try await sendMissing(&record)
+                try SourceGuard.check(sender.source, order)
+                if attempt.isStopping() { throw .stopping }
+            } catch {
+                throw try await concluding(error, record)
+            }
+            try await attempt.checkpoint.put([UploadRecord.completingName: []])
+        }
+        let proof: Proof
+        do throws(DeliveryError) {
+            proof = try await completion.complete(record)
+        } catch {
+            // Another object has the key, and these parts will never be one.
+            if error.code == .destinationExists { try await drop(record, keeping: [:]) }
+            throw error
+        }
+        for (id, key) in UploadRecord.refusedUploads(attempt.checkpoint.entries) {
+            // The last time: what the store keeps now, it keeps until its own expiry of uploads.
+            try? await store.abort(id: id, key: key)
+        }
+        return proof
+    }
+
+    /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
+    /// store does not have it.
+    func composedEarlier() async throws(DeliveryError) -> Proof? {
+        guard let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size), record.isCompleting
+        else { return nil }
+        return try await completion.lookUp(record)
+    }
+
+    /// The journaled upload if it can go on, or a new one.
+    private func open() async throws(DeliveryError) -> UploadRecord {
+        var refused = UploadRecord.refused(attempt.checkpoint.entries)
+        if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
+            let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
+            if let going {
+                try await noteFound(going, since: old)
+                attempt.meter.add(going.provedBytes)
+                return going
+            }
+            // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
+            refused.merge(try await dropExpired(old)) { $1 }
+        }
+        let limits = store.limits
+        let plan = PartPlan(
+            fileSize: order.source.size, configured: limits.partSize, mostParts: limits.mostParts)
+        let upload = try await store.open(order, plan)
+        let record = UploadRecord(upload: upload, plan: plan)
+        do throws(DeliveryError) {
+            // At once, so that no crash forgets both.
+            try await attempt.checkpoint.replace(
+                with: refused.merging(kept(UploadRecord.openingName, note { try record.openingNote })) { $1 })
+        } catch {
+            // Nobody would know of it any more.
+            try? await store.abort(id: upload.id, key: upload.key)
+            throw error
+        }
+        return record
+    }
+
+    /// Parts that only the store knew of: with all parts noted, an attempt that dies while it completes is known as such.
+    private func noteFound(_ record: UploadRecord, since old: UploadRecord) async throws(DeliveryError) {
+        var notes: [String: [UInt8]] = [:]
+        for (number, part) in record.parts where old.parts[number] == nil {
+            notes[UploadRecord.partName(number)] = try note { try UploadRecord.note(part) }
+        }
+        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
+    }
+
+    /// Its id must not be forgotten before the store has dropped it. A store that answers but does not drop it gets the new
+    /// upload all the same, and it is asked once more at the end.
+    /// - Returns: the notes that keep it known.
+    private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) -> [String: [UInt8]] {
+        do throws(DeliveryError) {
+            try await store.abort(id: record.upload.id, key: record.upload.key)
+            return [:]
+        } catch {
+            switch error.verdict {
+            case .outage, .cancelled: throw error
+            default: return [UploadRecord.refusedName + record.upload.id: Array(record.upload.key.utf8)]
+            }
+        }
+    }
+
+    /// A note for the new upload, with what outlives uploads: the count of expiries, and that something may be visible.
+    private func kept(_ name: String, _ note: [UInt8]) -> [String: [UInt8]] {
+        var notes = store.lastingNotes
+        notes[name] = note
+        for name in [UploadRecord.expiryName, UploadRecord.completingName] {
+            notes[name] = attempt.checkpoint.entries[name]
+        }
+        return notes
+    }
+
+    private func note(_ encode: () throws -> [UInt8]) throws(DeliveryError) -> [UInt8] {
+        do {
+            return try encode()
+        } catch {
+            throw DeliveryError(.giveUp, .internalFault, "the checkpoint cannot be encoded: \(error)")
+        }
+    }
+
+    private typealias PartResult = Result<(Int, UploadRecord.ProvedPart), DeliveryError>
+
+    /// Sends the missing parts, `parallel_parts` at a time. The first failure lets no new part begin and ends the others.
+    private func sendMissing(_ record: inout UploadRecord) async throws(DeliveryError) {
+        if attempt.isStopping() { throw .stopping }
+        var waiting = record.missing[...]
+        let opened = record
+        var failure: DeliveryError?
+        let proved = await withTaskGroup(of: PartResult.self) { group in
+            var proved: [Int: UploadRecord.ProvedPart] = [:]
+            for _ in 0..<store.limits.parallel {
+                if let number = waiting.popFirst() { group.addTask { await send(number, of: opened) } }
+            }
+            for await result in group {
+                switch result {
+                case .success(let (number, part)):
+                    proved[number] = part
+                    if failure == nil, attempt.isStopping() { failure = .stopping }
+                    if failure == nil, let next = waiting.popFirst() {
+                        group.addTask { await send(next, of: opened) }
+                    }
+                case .failure(let error):
+                    if failure == nil || failure?.verdict == .cancelled { failure = error }
+                    if error.verdict != .cancelled { group.cancelAll() }
+                }
+            }
+            return proved
+        }
+        record.parts.merge(proved) { _, new in new }
+        if let failure, !record.missing.isEmpty { throw failure }
+    }
+
+    private func send(_ number: Int, of record: UploadRecord) async -> PartResult {
+        do throws(DeliveryError) {
+            let part = try await sender.send(
+                record.plan.range(number), to: try store.target(number, of: record.upload),
+                what: "part \(number) of \(record.plan.count)")
+            try SourceGuard.check(sender.source, order)
+            try await attempt.checkpoint.put([
+                UploadRecord.partName(number): try note { try UploadRecord.note(part) }
+            ])
+            return .success((number, part))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// What a failed attempt means for the upload: it stays for the next attempt, unless its URLs or itself are gone.
+    private func concluding(_ error: DeliveryError, _ record: UploadRecord) async throws(DeliveryError) -> DeliveryError
+    {
+        switch error.code {
+        case .urlExpired:
+            let before = attempt.checkpoint.entries[UploadRecord.expiryName]?.first ?? 0
+            let count = before == .max ? before : before + 1
+            try await drop(record, keeping: [UploadRecord.expiryName: [count]])
+            guard count >= 2 else { return error }
+            return DeliveryError(
+                .retry(after: nil), .uplinkTooSlow,
+                "\(error.reason), \(count) times in a row: the uplink is too slow for the life of these URLs; "
+                    + "lower parallel_parts, or have the API sign them for longer")
+        case .uploadGone, .corrupted, .sourceChanged, .sourceGone:
+            try await drop(record, keeping: [:])
+            return error
+        default:
+            return error
+        }
+    }
+
+    /// Drops the upload at the store. When that cannot be done now (the task may be cancelled already), the notes stay,
+    /// marked, so that the next attempt or `abandon` does it.
+    private func drop(_ record: UploadRecord, keeping notes: [String: [UInt8]]) async throws(DeliveryError) {
+        try await attempt.checkpoint.put(notes.merging([UploadRecord.staleName: []]) { note, _ in note })
+        do {
+            try await store.abort(id: record.upload.id, key: record.upload.key)
+        } catch {
+            return
+        }
+        var kept = notes.merging(UploadRecord.refused(attempt.checkpoint.entries)) { $1 }
+        kept[UploadRecord.completingName] = attempt.checkpoint.entries[UploadRecord.completingName]
+        try await attempt.checkpoint.replace(with: kept.merging(store.lastingNotes) { $1 })
+    }
+}

@@ -1,0 +1,161 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Sends one slice of a file until the store has proved it, with five tries.
+struct PartSender: Sendable {
+    let client: HTTPClient
+    let source: SourceFile
+    let order: DeliveryOrder
+    let attempt: Attempt
+    /// Where checksums are computed, beside the socket's thread.
+    let hashing: BlockingPool
+    let proof: SliceProof
+
+    static let tries = 5
+    /// Waits between tries; a Retry-After beyond `longestWait` ends the attempt instead of holding a worker.
+    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
+    private static let longestWait = Duration.seconds(10)
+
+    /// - Parameters:
+    ///   - what: names the slice in errors, e.g. `part 3 of 12`.
+    ///   - known: checksums of the slice that are known already; the MD5 is otherwise computed while sending.
+    func send(
+        _ range: Range<Int64>, to target: any SliceTarget, what: String, known: SliceSums? = nil
+    ) async throws(DeliveryError) -> UploadRecord.ProvedPart {
+        let sums = if let known { known } else { try await sumsAhead(range) }
+        var judge = ETagJudge()
+        var failed = 0
+        while true {
+            do throws(DeliveryError) {
+                let claim = try await put(range, target, what, sums)
+                let judgement = judge.judge(claim.said, against: claim.wanted)
+                if judgement == .proved { return claim.part }
+                attempt.meter.add(range.lowerBound - range.upperBound)
+                // A file that is being written to explains other bytes better than damage does.
+                try SourceGuard.check(source, order)
+                if judgement == .notMD5, claim.wanted?.algorithm == .md5 { throw Self.notMD5(what, target) }
+                if judgement != .sendAgain { throw Self.corrupted(what, target) }
+            } catch {
+                failed += 1
+                try await pause(after: failed, error)
+            }
+        }
+    }
+
+    /// The checksums of a slice that its request must state, and the MD5 with them, where it costs no pass of its own.
+    func sumsAhead(_ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
+        if proof.ahead.isEmpty { return SliceSums() }
+        return try await sums(proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead, range)
+    }
+
+    /// The file is read only where something is asked for.
+    func sums(_ kinds: SumKinds, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
+        if kinds.isEmpty { return SliceSums() }
+        do {
+            return try await Checksum.sums(
+                kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing)
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+
+    /// Whether the store may hold what a failed PUT of the whole file sent. An empty body leaves no trace in the meter.
+    var mayHaveArrived: Bool { attempt.meter.hasStarted || order.source.size == 0 }
+
+    /// What an answer says of the slice, and what it should say.
+    private struct Claim {
+        var said: String
+        /// nil where any word will do.
+        var wanted: Digest?
+        var part: UploadRecord.ProvedPart
+    }
+
+    /// Sends the slice and hashes it at the same time: the two readers share the page cache.
+    private func put(
+        _ range: Range<Int64>, _ target: any SliceTarget, _ what: String, _ sums: SliceSums
+    ) async throws(DeliveryError) -> Claim {
+        let length = range.upperBound - range.lowerBound
+        source.adviseSequential(offset: range.lowerBound, length: length)
+        let request = try target.request(.slice(source, offset: range.lowerBound, length: length), sums)
+        // A send that fails ends the scope, and with it the hashing.
+        async let hashed = md5(range, sums.md5, isWanted: proof.kind == .md5)
+        let answer = try await send(request)
+        guard (200..<300).contains(answer.status) else { throw target.refusal(answer, what) }
+        guard let etag = answer.header("ETag"), !ETagJudge.bare(etag).isEmpty else {
+            attempt.meter.add(-length)
+            throw DeliveryError(
+                .retry(after: nil), .missingETag,
+                "\(what): \(target.address) answered \(answer.status) without an ETag")
+        }
+        if let said = target.confirmed(answer), let wanted = sums.sum(said.algorithm) {
+            let part = UploadRecord.ProvedPart(etag: etag, checksum: wanted)
+            return Claim(said: said.hex, wanted: wanted, part: part)
+        }
+        var md5 = try await hashed.get()
+        if proof.kind == .checksum { md5 = try await self.md5(range, sums.md5, isWanted: true).get() }
+        return Claim(said: etag, wanted: md5, part: UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
+    }
+
+    private func send(_ request: HTTPRequest) async throws(DeliveryError) -> HTTPResponse {
+        do {
+            return try await client.send(request, meter: attempt.meter)
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+
+    /// The MD5 of a slice, unless it is known; nil where nobody asks for it.
+    private func md5(
+        _ range: Range<Int64>, _ known: Digest?, isWanted: Bool
+    ) async -> Result<Digest?, DeliveryError> {
+        guard known == nil, isWanted else { return .success(known) }
+        do {
+            return .success(try await sums(.md5, range).md5)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Waits before the next try, or throws what ends the attempt.
+    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
+        let asked: Duration?
+        switch error.verdict {
+        case .retry(let after), .outage(let after): asked = after
+        case .sourceChanged:
+            // To the reader of an open file a removal looks like a change; the guard knows better.
+            try SourceGuard.check(source, order)
+            throw error
+        default: throw error
+        }
+        if attempt.isStopping() { throw .stopping }
+        guard failed < Self.tries, !Self.isFinal.contains(error.code), asked ?? .zero <= Self.longestWait else {
+            throw error
+        }
+        var random = SystemRandomNumberGenerator()
+        do {
+            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
+        } catch {
+            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send again")
+        }
+        try SourceGuard.check(source, order)
+    }
+
+    /// What the same request again cannot get over.
+    private static let isFinal: Set<ErrorCode> = [
+        .urlExpired, .uploadGone, .corrupted, .clockSkewed, .redirected, .destinationFull, .notFound,
+    ]
+
+    private static func corrupted(_ what: String, _ target: any SliceTarget) -> DeliveryError {
+        DeliveryError(
+            .retry(after: nil), .corrupted,
+            "\(what): \(target.address) holds other bytes than were sent, twice; the network or the store is damaging "
+                + "data")
+    }
+
+    private static func notMD5(_ what: String, _ target: any SliceTarget) -> DeliveryError {
+        DeliveryError(
+            .giveUp, .foreignETag,
+            "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination")
+    }
+}

@@ -1,0 +1,100 @@
+internal import InletCore
+internal import InletTransfer
+
+/// A store that takes an object in parts: what `MultipartUpload` needs of it. `r2` gets presigned URLs from an API, `s3`
+/// signs every request itself; the rest is one piece of code.
+protocol PartStore: Sendable {
+    var limits: PartLimits { get }
+
+    /// What must stay in the checkpoint whatever becomes of an upload.
+    var lastingNotes: [String: [UInt8]] { get }
+
+    /// Opens an upload. One that cannot be used is dropped again before this throws.
+    func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload
+
+    /// Holds a journaled upload against the store.
+    /// - Returns: the parts that are there and proved; nil when the upload cannot go on.
+    func resume(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord?
+
+    /// Where part `number`, which counts from 1, goes.
+    func target(_ number: Int, of upload: OpenUpload) throws(DeliveryError) -> any SliceTarget
+
+    /// Composes the object; every part of `record` is proved. Not retried here.
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed
+
+    /// Whether the store has the object that `record` makes, as far as it can tell.
+    func hasComposed(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Bool
+
+    /// Drops an upload and its parts. An upload that is not there counts as dropped.
+    func abort(id: String, key: String) async throws(DeliveryError)
+
+    /// Where people find the object; never a signed URL.
+    func location(_ key: String, answered: String?) -> String?
+}
+
+extension PartStore {
+    var lastingNotes: [String: [UInt8]] { [:] }
+}
+
+/// How a file is cut for a store.
+struct PartLimits: Sendable {
+    /// Configured; larger where a file would have more than `mostParts`.
+    var partSize: Int64
+    var mostParts: Int64
+    /// Parts of one file sent at once.
+    var parallel: Int
+}
+
+/// An upload that a store has opened for us.
+struct OpenUpload: Sendable, Equatable, Codable {
+    var id: String
+    /// The key as the store knows it.
+    var key: String
+    /// The presigned URL of part n at index n-1; empty where requests are signed here. They are secrets until they expire.
+    var partURLs: [String] = []
+}
+
+/// What the store said of the object that it composed.
+struct Composed: Sendable, Equatable {
+    var url: String?
+    /// Without quotes.
+    var etag: String?
+}
+
+/// Where one slice of a file goes.
+protocol SliceTarget: Sendable {
+    /// For error texts; without any signature.
+    var address: String { get }
+
+    /// The request that carries `body`, made anew for each try, because signatures have a time.
+    func request(_ body: HTTPBody, _ sums: SliceSums) throws(DeliveryError) -> HTTPRequest
+
+    /// An answer that is not a success, in the agent's terms.
+    func refusal(_ answer: HTTPResponse, _ what: String) -> DeliveryError
+
+    /// The checksum that the store says it has compared; nil where it says nothing.
+    func confirmed(_ answer: HTTPResponse) -> Digest?
+}
+
+extension SliceTarget {
+    func confirmed(_ answer: HTTPResponse) -> Digest? { nil }
+}
+
+/// How slices are proved to have arrived.
+struct SliceProof: Sendable, Equatable {
+    enum Kind: Sendable, Equatable {
+        /// The ETag is the MD5 of what was read.
+        case md5
+        /// The store confirms the checksum that came with the bytes; where it is silent, its ETag counts.
+        case checksum
+        /// There is an ETag.
+        case size
+    }
+
+    var kind: Kind
+    /// What the request must state before its body.
+    var ahead: SumKinds
+
+    static let md5 = SliceProof(kind: .md5, ahead: [])
+    static let size = SliceProof(kind: .size, ahead: [])
+}

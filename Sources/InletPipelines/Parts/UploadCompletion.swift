@@ -1,0 +1,75 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Asks the store to compose the object, and finds out what happened when the answer is lost.
+struct UploadCompletion: Sendable {
+    let store: any PartStore
+    let sender: PartSender
+    let attempt: Attempt
+
+    private static let tries = 3
+    private static let waits = RetryPolicy(backoff: .milliseconds(300), maxBackoff: .seconds(5))
+
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Proof {
+        var tried = 0
+        while true {
+            do throws(DeliveryError) {
+                return proof(record, try await store.complete(record))
+            } catch {
+                tried += 1
+                switch error.code {
+                case .badRequest, .notFound, .uploadGone: return try await resolve(record, error)
+                case .cancelled, .destinationExists: throw error
+                // Our own earlier request, whose answer was lost, may still be at work.
+                case .conflict: break
+                default: if error.verdict == .giveUp || error.verdict == .credentials { throw error }
+                }
+                if tried >= Self.tries { return try await resolve(record, Self.passing(error)) }
+                try await pause(tried)
+            }
+        }
+    }
+
+    /// A conflict with ourselves passes.
+    private static func passing(_ error: DeliveryError) -> DeliveryError {
+        error.code == .conflict ? DeliveryError(.retry(after: nil), .conflict, error.reason) : error
+    }
+
+    /// The proof, if the store has the object.
+    func lookUp(_ record: UploadRecord) async throws(DeliveryError) -> Proof? {
+        try await store.hasComposed(record, sender) ? proof(record, Composed()) : nil
+    }
+
+    /// The store may have composed the object although we were not told: it is looked up before anything is sent again.
+    private func resolve(_ record: UploadRecord, _ error: DeliveryError) async throws(DeliveryError) -> Proof {
+        if let proof = try await lookUp(record) { return proof }
+        guard error.code == .notFound || error.code == .uploadGone else { throw error }
+        if error.code == .uploadGone {
+            // One that only misses a part is still there.
+            try? await store.abort(id: record.upload.id, key: record.upload.key)
+        }
+        try await attempt.checkpoint.replace(
+            with: store.lastingNotes.merging([UploadRecord.completingName: []]) { note, _ in note })
+        throw DeliveryError(
+            .retry(after: nil), .uploadGone,
+            "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")
+    }
+
+    private func pause(_ tried: Int) async throws(DeliveryError) {
+        if attempt.isStopping() { throw .stopping }
+        var random = SystemRandomNumberGenerator()
+        do {
+            try await Task.sleep(for: Self.waits.delay(afterAttempt: tried, asked: nil, using: &random))
+        } catch {
+            throw DeliveryError(.cancelled, .cancelled, "cancelled while completing the upload")
+        }
+    }
+
+    private func proof(_ record: UploadRecord, _ composed: Composed) -> Proof {
+        Proof(
+            key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
+            etag: record.expectedETag ?? composed.etag,
+            url: store.location(record.upload.key, answered: composed.url))
+    }
+}

@@ -1,0 +1,116 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletTransfer
+
+/// A multipart upload as the checkpoint remembers it: one note when it is opened, one for each part that is proved.
+struct UploadRecord: Sendable {
+    var upload: OpenUpload
+    let plan: PartPlan
+    /// ETags of the proved parts, by number.
+    var parts: [Int: ProvedPart] = [:]
+    /// Set before the store is asked to compose: from then on the object may exist.
+    var isCompleting = false
+    /// Set when the upload must not go on, and dropping it has not succeeded yet.
+    var isStale = false
+
+    struct ProvedPart: Sendable, Equatable, Codable {
+        /// As received, quotes and all.
+        var etag: String
+        /// Hexadecimal; nil where the MD5 was not compared.
+        var md5: String?
+        /// What the store confirmed instead of the MD5.
+        var checksum: Digest?
+    }
+
+    private struct Opening: Codable {
+        var upload: OpenUpload
+        var plan: PartPlan
+    }
+
+    static let openingName = "upload"
+    static let completingName = CheckpointNote.mayBeVisible
+    static let staleName = "stale"
+    /// How many times in a row this delivery's URLs expired while they were in use.
+    static let expiryName = "expired"
+
+    /// Before the id of an upload that the store would not drop; the note is its key.
+    static let refusedName = "refused:"
+
+    init(upload: OpenUpload, plan: PartPlan) {
+        self.upload = upload
+        self.plan = plan
+    }
+
+    /// The upload that `entries` speak of; nil when there is none, or it was for a file of another size.
+    init?(_ entries: [String: [UInt8]], fileSize: Int64) {
+        guard let note = entries[Self.openingName],
+            let opening = try? JSONDecoder().decode(Opening.self, from: Data(note)), opening.plan.fileSize == fileSize,
+            opening.upload.partURLs.isEmpty || opening.upload.partURLs.count == opening.plan.count
+        else { return nil }
+        self.init(upload: opening.upload, plan: opening.plan)
+        for number in 1...plan.count {
+            guard let note = entries[Self.partName(number)] else { continue }
+            parts[number] = try? JSONDecoder().decode(ProvedPart.self, from: Data(note))
+        }
+        isCompleting = entries[Self.completingName] != nil && missing.isEmpty
+        isStale = entries[Self.staleName] != nil
+    }
+
+    /// The upload id and key that `entries` speak of, whatever else is in them.
+    static func identity(_ entries: [String: [UInt8]]) -> (id: String, key: String)? {
+        guard let note = entries[openingName], let opening = try? JSONDecoder().decode(Opening.self, from: Data(note))
+        else { return nil }
+        return (opening.upload.id, opening.upload.key)
+    }
+
+    /// The notes of uploads that the store would not drop.
+    static func refused(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
+        entries.filter { $0.key.hasPrefix(refusedName) }
+    }
+
+    static func refusedUploads(_ entries: [String: [UInt8]]) -> [(id: String, key: String)] {
+        refused(entries).map {
+            (String($0.key.dropFirst(refusedName.count)), String(decoding: $0.value, as: UTF8.self))
+        }
+    }
+
+    var openingNote: [UInt8] {
+        get throws { Array(try JSONEncoder().encode(Opening(upload: upload, plan: plan))) }
+    }
+
+    static func partName(_ number: Int) -> String { "part:\(number)" }
+
+    static func note(_ part: ProvedPart) throws -> [UInt8] { Array(try JSONEncoder().encode(part)) }
+
+    var missing: [Int] { (1...plan.count).filter { parts[$0] == nil } }
+
+    var provedBytes: Int64 { parts.keys.reduce(0) { $0 + Int64(plan.range($1).count) } }
+
+    /// The MD5 over the parts' MD5s: what S3 makes the object's ETag of. nil unless every part's MD5 is known.
+    var composite: Digest? { digests { $0.md5.flatMap { Digest(.md5, hex: $0) } }.map { Checksum.md5($0) } }
+
+    /// The SHA-256 over the parts' SHA-256s; nil unless every part's is confirmed.
+    private var compositeSHA256: Digest? {
+        digests { $0.checksum.flatMap { $0.algorithm == .sha256 ? $0 : nil } }.map { Checksum.sha256($0) }
+    }
+
+    /// What the parts make of the content, to be recomputed from the file.
+    var content: ContentHash? {
+        (composite ?? compositeSHA256).map { ContentHash(digest: $0, partSize: plan.partSize) }
+    }
+
+    /// The weakest word that the store gave for a part.
+    var method: Proof.Method {
+        if composite != nil { return .md5Parts }
+        return parts.values.allSatisfy { $0.md5 != nil || $0.checksum != nil } ? .checksum : .size
+    }
+
+    /// The object's ETag as S3 computes it.
+    var expectedETag: String? { composite.map { "\($0.hex)-\(plan.count)" } }
+
+    /// The bytes of every part's digest, in order; nil when one is missing.
+    private func digests(_ digest: (ProvedPart) -> Digest?) -> [UInt8]? {
+        let all = (1...plan.count).map { parts[$0].flatMap(digest) }
+        return all.contains(nil) ? nil : all.flatMap { $0?.bytes ?? [] }
+    }
+}

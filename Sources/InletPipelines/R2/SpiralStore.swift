@@ -1,0 +1,84 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Multipart uploads through the Spiral Storage API: every part has a presigned URL.
+struct SpiralStore: PartStore {
+    let api: SpiralAPI
+
+    var limits: PartLimits {
+        PartLimits(
+            partSize: api.settings.partSize, mostParts: PartPlan.mostParts, parallel: api.settings.parallelParts)
+    }
+
+    func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
+        let upload = try await api.create(order, count: plan.count)
+        do throws(DeliveryError) {
+            for url in upload.partURLs { _ = try api.checked(url) }
+        } catch {
+            try? await api.abort(id: upload.id, key: upload.key)
+            throw error
+        }
+        return upload
+    }
+
+    /// What is noted as proved is there as long as the upload is; only URLs that are still needed can have expired.
+    func resume(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
+        guard record.upload.partURLs.count == record.plan.count else { return nil }
+        let hasExpired = record.missing.contains { number in
+            guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
+            return PresignedLife.hasExpired(url, now: .now) ?? false
+        }
+        return hasExpired ? nil : record
+    }
+
+    func target(_ number: Int, of upload: OpenUpload) throws(DeliveryError) -> any SliceTarget {
+        PresignedTarget(url: try api.checked(upload.partURLs[number - 1]), headers: [])
+    }
+
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed {
+        let raw = (1...record.plan.count).map { record.parts[$0]?.etag ?? "" }
+        do throws(DeliveryError) {
+            return Composed(url: try await api.complete(record.upload, etags: raw.map { ETagJudge.bare($0) }))
+        } catch {
+            // Some stores want the tags exactly as they sent them.
+            guard error.code == .badRequest, raw.contains(where: { $0.contains("\"") }) else { throw error }
+            return Composed(url: try await api.complete(record.upload, etags: raw))
+        }
+    }
+
+    func hasComposed(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Bool {
+        let finding = try await ObjectLookup(api: api).find(record.upload.key)
+        return ObjectLookup.matches(finding, size: record.plan.fileSize, expectedETag: record.expectedETag)
+    }
+
+    func abort(id: String, key: String) async throws(DeliveryError) { try await api.abort(id: id, key: key) }
+
+    func location(_ key: String, answered: String?) -> String? { api.publicLocation(key, answered: answered) }
+}
+
+/// One presigned URL.
+struct PresignedTarget: SliceTarget {
+    let url: HTTPURL
+    /// Those that the URL was signed for.
+    let headers: HTTPFields
+
+    var address: String { url.redacted }
+
+    func request(_ body: HTTPBody, _ sums: SliceSums) throws(DeliveryError) -> HTTPRequest {
+        HTTPRequest("PUT", url, headers: headers, body: body, answerDeadline: .seconds(120))
+    }
+
+    /// A 403 of a presigned URL is about the URL: expired by its answer or by its own account, which is taken as a yes when
+    /// it gives none, or refused.
+    func refusal(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
+        let said = String(decoding: answer.body.prefix(2000), as: UTF8.self).lowercased()
+        if answer.status == 403, PresignedLife.hasExpired(url, now: .now) ?? true || said.contains("expired") {
+            return DeliveryError(.retry(after: nil), .urlExpired, "\(what): its upload URL has expired")
+        }
+        if answer.status == 404 || said.contains("nosuchupload") {
+            return DeliveryError(.retry(after: nil), .uploadGone, "\(what): the store no longer knows this upload")
+        }
+        return DeliveryError(answer, "\(what) to \(url.redacted)", secretsMatter: false, now: .now)
+    }
+}

@@ -1,0 +1,110 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Signed requests to one bucket. Every call is one request, never retried here.
+struct S3API: Sendable {
+    let settings: S3Settings
+    let client: HTTPClient
+    let keyring: Keyring
+
+    typealias Query = [(name: String, value: String)]
+
+    /// One call as a caller sees it, before it is signed.
+    struct Call {
+        var method: String
+        /// nil is the bucket itself.
+        var key: String?
+        var query: Query = []
+        var headers: HTTPFields = []
+        var body: HTTPBody = .none
+        /// Of a body that is a slice of a file; needed over plain HTTP.
+        var sha256: Digest?
+        var answerLimit = 1 << 20
+        var answerDeadline = Duration.seconds(60)
+    }
+
+    init(settings: S3Settings, client: HTTPClient) {
+        self.settings = settings
+        self.client = client
+        keyring = Keyring(settings.credentials)
+    }
+
+    /// The address of an object or of the bucket, without query.
+    func url(_ key: String?) -> HTTPURL { key.map { settings.base.appending(path: $0) } ?? settings.base }
+
+    /// The request, signed for this moment.
+    func signed(_ call: Call, at time: WallTime = .now) throws(DeliveryError) -> HTTPRequest {
+        var url = url(call.key)
+        let scope = SigV4.Scope(time: time.signingTime, region: settings.region)
+        let (credentials, key) = try keyring.keys(for: scope)
+        let payload = payload(call)
+        var headers = call.headers
+        headers.append(("x-amz-date", scope.time))
+        headers.append(("x-amz-content-sha256", payload))
+        if let token = credentials.sessionToken { headers.append(("x-amz-security-token", token.reveal())) }
+        let request = SigV4.Request(
+            method: call.method, path: url.path, query: call.query, headers: headers + [("host", url.authority)],
+            payload: payload)
+        let signature = SigV4(request: request, scope: scope)
+        let access = credentials.accessKey.reveal()
+        headers.append(("Authorization", signature.authorization(accessKey: access, key)))
+        for item in call.query { url = url.appending(queryItem: item.name, item.value) }
+        return HTTPRequest(
+            call.method, url, headers: headers, body: call.body, answerLimit: call.answerLimit,
+            answerDeadline: call.answerDeadline)
+    }
+
+    /// TLS covers the bytes of a file; without it the signature does.
+    private func payload(_ call: Call) -> String {
+        switch call.body {
+        case .none: Self.emptyPayload
+        case .bytes(let bytes): Checksum.sha256(bytes).hex
+        case .slice, .form: call.sha256?.hex ?? SigV4.unsignedPayload
+        }
+    }
+
+    private static let emptyPayload = Checksum.sha256([]).hex
+
+    /// Sends a call and returns its success.
+    /// - Parameter what: the step, e.g. `creating the upload at https://s3.example/media/key`.
+    func send(_ call: Call, _ what: String) async throws(DeliveryError) -> HTTPResponse {
+        let request = try signed(call)
+        let response: HTTPResponse
+        do {
+            response = try await client.send(request)
+        } catch {
+            throw DeliveryError(error)
+        }
+        guard (200..<300).contains(response.status) else { throw refusal(response, what) }
+        return response
+    }
+
+    /// What is not a success. Keys that are refused may have been renewed in their file.
+    func refusal(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        let error = DeliveryError(S3Refusal(response, now: .now), what, now: .now)
+        if error.verdict == .credentials { keyring.forget() }
+        return error
+    }
+
+    /// The XML of an answer, whose root must begin so; stores end it with `Result`, `Response` or nothing.
+    func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLAnswer {
+        let answer: XMLAnswer
+        do {
+            answer = try XMLReader.read(response.body)
+        } catch {
+            throw Self.badAnswer(response, what)
+        }
+        // CompleteMultipartUpload begins to answer before it knows.
+        if answer.name == "Error" { throw refusal(response, what) }
+        guard answer.name.hasPrefix(root) else { throw Self.badAnswer(response, what) }
+        return answer
+    }
+
+    static func badAnswer(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        DeliveryError(
+            .retry(after: nil), .badAnswer,
+            "\(what): the answer is not the XML it should be: \(DeliveryError.excerpt(response.body))")
+    }
+}

@@ -1,0 +1,113 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletTransfer
+
+/// The calls of the S3 API that a delivery needs ("Actions", Amazon S3 API Reference).
+extension S3API {
+    /// CreateMultipartUpload. - Returns: the upload's id.
+    func create(_ key: String, headers: HTTPFields) async throws(DeliveryError) -> String {
+        let what = "creating the upload at \(url(key).redacted)"
+        let call = Call(method: "POST", key: key, query: [("uploads", "")], headers: headers)
+        let response = try await send(call, what)
+        let answer = try parse(response, root: "InitiateMultipartUpload", what)
+        guard let id = answer.text(of: "UploadId"), !id.isEmpty else { throw Self.badAnswer(response, what) }
+        return id
+    }
+
+    /// A part as the store lists it.
+    struct ListedPart: Sendable, Equatable {
+        var size: Int64
+        var etag: String
+    }
+
+    /// ListParts, all pages of it.
+    ///
+    /// The next page begins after the last part that was seen; stores differ in what they name as the next marker, and in
+    /// whether it is listed again.
+    func parts(_ upload: OpenUpload) async throws(DeliveryError) -> [Int: ListedPart] {
+        let what = "listing the parts at \(url(upload.key).redacted)"
+        var parts: [Int: ListedPart] = [:]
+        while true {
+            let last = parts.keys.max() ?? 0
+            let marker: Query = last > 0 ? [("part-number-marker", "\(last)")] : []
+            let call = Call(
+                method: "GET", key: upload.key, query: [("uploadId", upload.id)] + marker, answerLimit: 4 << 20)
+            let answer = try parse(try await send(call, what), root: "ListParts", what)
+            let before = parts.count
+            for part in answer.all("Part") {
+                guard let number = part.integer("PartNumber"), (1...S3Settings.mostParts).contains(number),
+                    let size = part.integer("Size"), let etag = part.text(of: "ETag")
+                else { continue }
+                parts[Int(number)] = ListedPart(size: size, etag: etag)
+            }
+            guard answer.text(of: "IsTruncated") == "true", parts.count > before else { return parts }
+        }
+    }
+
+    /// CompleteMultipartUpload. An error can come behind status 200.
+    func complete(_ record: UploadRecord, headers: HTTPFields) async throws(DeliveryError) -> Composed {
+        let what = "completing the upload at \(url(record.upload.key).redacted)"
+        let call = Call(
+            method: "POST", key: record.upload.key, query: [("uploadId", record.upload.id)],
+            headers: headers + [("Content-Type", "application/xml")], body: .bytes(Array(Self.partList(record).utf8)),
+            answerDeadline: .seconds(300))
+        let answer = try parse(try await send(call, what), root: "CompleteMultipartUpload", what)
+        return Composed(url: nil, etag: answer.text(of: "ETag").map { ETagJudge.bare($0) })
+    }
+
+    static func partList(_ record: UploadRecord) -> String {
+        var text = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+        for number in 1...record.plan.count {
+            guard let part = record.parts[number] else { continue }
+            text += "<Part><PartNumber>\(number)</PartNumber><ETag>\(escaped(part.etag))</ETag>"
+            if let checksum = part.checksum {
+                let name = checksum.algorithm == .sha256 ? "ChecksumSHA256" : "ChecksumCRC32C"
+                text += "<\(name)>\(Data(checksum.bytes).base64EncodedString())</\(name)>"
+            }
+            text += "</Part>"
+        }
+        return text + "</CompleteMultipartUpload>"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;")
+    }
+
+    /// AbortMultipartUpload. An upload that is not there counts as dropped.
+    func abort(id: String, key: String) async throws(DeliveryError) {
+        do throws(DeliveryError) {
+            let call = Call(method: "DELETE", key: key, query: [("uploadId", id)])
+            _ = try await send(call, "aborting an upload at \(url(key).redacted)")
+        } catch {
+            guard error.code == .uploadGone || error.code == .notFound else { throw error }
+        }
+    }
+
+    /// What HeadObject says of an object.
+    struct Found: Sendable, Equatable {
+        var size: Int64
+        /// Without quotes.
+        var etag: String
+        /// `x-amz-meta-mtime`
+        var modified: String?
+    }
+
+    /// HeadObject; nil when no object has the key.
+    func head(_ key: String) async throws(DeliveryError) -> Found? {
+        let what = "looking up \(url(key).redacted)"
+        do throws(DeliveryError) {
+            let response = try await send(Call(method: "HEAD", key: key), what)
+            guard let size = response.header("Content-Length").flatMap({ Int64($0) }) else {
+                throw Self.badAnswer(response, what)
+            }
+            return Found(
+                size: size, etag: ETagJudge.bare(response.header("ETag") ?? ""),
+                modified: response.header("x-amz-meta-mtime"))
+        } catch {
+            // Without a body nothing tells a missing bucket from a missing object.
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,120 @@
+internal import InletCore
+internal import InletLinux
+internal import Synchronization
+internal import SystemPackage
+
+/// The keys that requests are signed with.
+struct S3Credentials: Sendable, Hashable {
+    var accessKey: Secret
+    var secretKey: Secret
+    /// Of temporary keys (AWS STS); sent as `x-amz-security-token`.
+    var sessionToken: Secret?
+}
+
+/// Where keys come from: the configuration, or else the environment, or else a profile of a credentials file.
+enum CredentialsSource: Sendable, Hashable {
+    case fixed(S3Credentials)
+    case file(FilePath, profile: String)
+
+    /// What the choice may look at beside the configuration.
+    struct Surroundings: Sendable {
+        var environment: @Sendable (String) -> String?
+        var home: FilePath?
+
+        /// This process's own.
+        static let current = Surroundings(
+            environment: { ProcessSetup.environment($0) }, home: ProcessSetup.homeDirectory)
+    }
+
+    /// - Throws: `SettingFault` when only a part of the keys is configured, or nothing is found.
+    init(_ values: ConfigSection, _ surroundings: Surroundings) throws(SettingFault) {
+        func variable(_ name: String) -> String? { surroundings.environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+        func configured(_ name: String) -> Secret? { values.secret(name).flatMap { $0.isEmpty ? nil : $0 } }
+        let file =
+            values.string("credentials_file").map { FilePath($0) }
+            ?? variable("AWS_SHARED_CREDENTIALS_FILE").map { FilePath($0) }
+            ?? surroundings.home?.appending(".aws").appending("credentials")
+        switch (configured("access_key"), configured("secret_key")) {
+        case (let access?, let secret?):
+            let token = configured("session_token")
+            self = .fixed(S3Credentials(accessKey: access, secretKey: secret, sessionToken: token))
+            return
+        case (.some, nil): throw SettingFault(key: "secret_key", message: "is needed beside access_key")
+        case (nil, .some): throw SettingFault(key: "access_key", message: "is needed beside secret_key")
+        case (nil, nil): break
+        }
+        if let profile = values.string("profile"), let file {
+            self = .file(file, profile: profile)
+        } else if let access = variable("AWS_ACCESS_KEY_ID"), let secret = variable("AWS_SECRET_ACCESS_KEY") {
+            let token = variable("AWS_SESSION_TOKEN").map { Secret($0) }
+            self = .fixed(S3Credentials(accessKey: Secret(access), secretKey: Secret(secret), sessionToken: token))
+        } else if let file, values.string("credentials_file") != nil || Self.isReadable(file) {
+            self = .file(file, profile: variable("AWS_PROFILE") ?? "default")
+        } else {
+            throw SettingFault(
+                key: "access_key",
+                message: "is missing; set access_key and secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "
+                    + "the environment, or profile: of a credentials file")
+        }
+    }
+
+    private static func isReadable(_ file: FilePath) -> Bool {
+        (try? DurableFile.read(file, limit: CredentialsFile.sizeLimit)) != nil
+    }
+
+    /// The keys as they are now. Blocks for the reading of a small file.
+    /// - Throws: `.credentials`, naming the file and the profile.
+    func read() throws(DeliveryError) -> S3Credentials {
+        guard case .file(let path, let profile) = self else {
+            if case .fixed(let credentials) = self { return credentials }
+            throw DeliveryError(.giveUp, .internalFault, "no credentials")
+        }
+        let bytes: [UInt8]
+        do {
+            bytes = try DurableFile.read(path, limit: CredentialsFile.sizeLimit)
+        } catch {
+            throw DeliveryError(.credentials, .unauthorized, "the credentials file cannot be read: \(error)")
+        }
+        let file = CredentialsFile(String(decoding: bytes, as: UTF8.self))
+        guard let credentials = file.credentials(profile) else {
+            let names = file.names.isEmpty ? "none" : file.names.joined(separator: ", ")
+            throw DeliveryError(
+                .credentials, .unauthorized,
+                "\(path.display) has no profile '\(profile)' with aws_access_key_id and aws_secret_access_key "
+                    + "(profiles there: \(names))")
+        }
+        return credentials
+    }
+}
+
+/// The keys in use, and what is made of them for a day. Safe from any thread.
+final class Keyring: Sendable {
+    private struct State {
+        var credentials: S3Credentials?
+        var scope: String?
+        var key: SigningKey?
+    }
+
+    private let source: CredentialsSource
+    private let state = Mutex(State())
+
+    init(_ source: CredentialsSource) { self.source = source }
+
+    /// The keys, and the signing key for `scope`. A file is read once, and again after `forget`.
+    func keys(for scope: SigV4.Scope) throws(DeliveryError) -> (S3Credentials, SigningKey) {
+        if let known = state.withLock({ known(scope, $0) }) { return known }
+        let read = state.withLock { $0.credentials }
+        let credentials = if let read { read } else { try source.read() }
+        let key = SigningKey(secret: credentials.secretKey, scope)
+        state.withLock { $0 = State(credentials: credentials, scope: scope.text, key: key) }
+        return (credentials, key)
+    }
+
+    /// Has the file read again at the next request: its keys were refused, and may have been renewed.
+    func forget() { state.withLock { $0 = State() } }
+
+    private func known(_ scope: SigV4.Scope, _ state: State) -> (S3Credentials, SigningKey)? {
+        guard let credentials = state.credentials, let key = state.key, state.scope == scope.text else { return nil }
+        return (credentials, key)
+    }
+}

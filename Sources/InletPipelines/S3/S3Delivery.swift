@@ -1,0 +1,109 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// One attempt to deliver under one key.
+struct S3Delivery: Sendable {
+    private let settings: S3Settings
+    private let chosen: ChosenKey
+    private let order: DeliveryOrder
+    private let attempt: Attempt
+    private let store: S3Store
+    private let sender: PartSender
+
+    init(
+        _ pipeline: S3Pipeline, _ source: SourceFile, _ chosen: ChosenKey, _ order: DeliveryOrder, _ attempt: Attempt
+    ) {
+        settings = pipeline.settings
+        self.chosen = chosen
+        self.attempt = attempt
+        var order = order
+        order.key = chosen.key
+        self.order = order
+        store = S3Store(api: pipeline.api, order: order, lastingNotes: chosen.notes)
+        sender = PartSender(
+            client: pipeline.api.client, source: source, order: order, attempt: attempt, hashing: pipeline.hashing,
+            proof: settings.sliceProof)
+    }
+
+    private var isSingle: Bool { order.source.size <= settings.multipartThreshold }
+
+    private var plan: PartPlan {
+        PartPlan(
+            fileSize: order.source.size, configured: isSingle ? max(order.source.size, 1) : settings.partSize,
+            mostParts: S3Settings.mostParts)
+    }
+
+    /// - Throws: `.destinationExists` when another object has the key, or this one has from a request whose answer was lost.
+    func run() async throws(DeliveryError) -> Proof {
+        let upload = MultipartUpload(store: store, sender: sender, order: order, attempt: attempt)
+        do {
+            try SourceGuard.check(sender.source, order)
+        } catch {
+            // The answer to the last complete may have been lost: then what was admitted has arrived, whole.
+            if let proof = try await upload.composedEarlier() { return proof }
+            throw error
+        }
+        if settings.ifExists == .skipSame, let proof = try await existing(),
+            proof.content != nil || settings.verify == .size
+        {
+            return proof
+        }
+        if isSingle { return try await putWhole() }
+        // The condition counts when the parts are composed; a key that is taken now need not be learnt after hours.
+        if settings.ifExists.keepsOthers, UploadRecord.identity(attempt.checkpoint.entries) == nil,
+            try await store.api.head(order.key) != nil
+        {
+            throw DeliveryError(.giveUp, .destinationExists, "an object has the key '\(order.key)'")
+        }
+        return try await upload.deliver()
+    }
+
+    /// A proof when the object under the key is this very file; nil when there is none, or another.
+    func existing() async throws(DeliveryError) -> Proof? {
+        guard let found = try await store.api.head(order.key) else { return nil }
+        let comparison = S3Comparison(order: order, plan: plan, verify: settings.verify)
+        guard let match = try await comparison.isSame(found, expectedETag: nil, sender) else { return nil }
+        return Proof(
+            key: order.key, size: found.size, method: match.content == nil ? .size : .md5Parts, content: match.content,
+            etag: found.etag, url: store.location(order.key, answered: nil))
+    }
+
+    /// The next key that no object has.
+    func nextFree() async throws(DeliveryError) -> ChosenKey {
+        var candidate = chosen
+        while let next = candidate.next {
+            if try await store.api.head(next.key) == nil { return next }
+            candidate = next
+        }
+        throw DeliveryError(
+            .giveUp, .destinationExists,
+            "'\(DisplayText.escape(chosen.original))' has \(ChosenKey.mostVersions) versions already")
+    }
+
+    /// Hashes before it sends: the object is visible once the store has the last byte, and with Content-MD5 the store
+    /// refuses damage before that.
+    private func putWhole() async throws(DeliveryError) -> Proof {
+        let whole = 0..<order.source.size
+        let kinds = sender.proof.kind == .md5 ? sender.proof.ahead.union(.md5) : sender.proof.ahead
+        let known = try await sender.sums(kinds, whole)
+        let part: UploadRecord.ProvedPart
+        do throws(DeliveryError) {
+            part = try await sender.send(
+                whole, to: store.wholeTarget, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known
+            )
+        } catch {
+            // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
+            if sender.mayHaveArrived, error.code != .destinationExists {
+                await attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
+            }
+            throw error
+        }
+        let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
+        let content = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
+        let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
+        return Proof(
+            key: order.key, size: order.source.size, method: method, content: content, etag: ETagJudge.bare(part.etag),
+            url: store.location(order.key, answered: nil))
+    }
+}

@@ -1,0 +1,165 @@
+internal import InletCore
+internal import InletTransfer
+
+/// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference).
+struct S3Refusal: Sendable {
+    var status: Int
+    /// `NoSuchBucket`…; made from the status where the answer has no XML (HEAD, proxies).
+    var code: String
+    var message: String
+    /// The region that the bucket is in, where the store tells.
+    var region: String?
+    /// The host to use instead, where the store tells.
+    var endpoint: String?
+    /// The store's clock, from its Date field.
+    var date: WallTime?
+    var retryAfter: Duration?
+
+    init(_ response: HTTPResponse, now: WallTime) {
+        status = response.status
+        let error = (try? XMLReader.read(response.body)).flatMap { $0.name == "Error" ? $0 : nil }
+        code = error?.text(of: "Code") ?? Self.code(of: response.status)
+        message = error?.text(of: "Message") ?? ""
+        region = error?.text(of: "Region") ?? response.header("x-amz-bucket-region")
+        endpoint = error?.text(of: "Endpoint")
+        date = response.date
+        retryAfter = response.retryAfter(now: now)
+    }
+
+    private static func code(of status: Int) -> String {
+        switch status {
+        case 300..<400: "PermanentRedirect"
+        case 401: "Unauthorized"
+        case 403: "AccessDenied"
+        case 404: "NotFound"
+        case 405, 501: "NotImplemented"
+        case 408: "RequestTimeout"
+        case 409: "OperationAborted"
+        case 411: "MissingContentLength"
+        case 412: "PreconditionFailed"
+        case 413: "EntityTooLarge"
+        case 429: "TooManyRequests"
+        case 502...504: "ServiceUnavailable"
+        case 507: "QuotaExceeded"
+        case 500...: "InternalError"
+        default: "InvalidRequest"
+        }
+    }
+}
+
+/// What becomes of a code: the one table of the `s3` destination.
+struct S3Rule: Sendable {
+    enum Verdict: Sendable {
+        case retry
+        case outage
+        case giveUp
+        case credentials
+    }
+
+    var verdict: Verdict
+    var code: ErrorCode
+    /// What to do about it; empty where nothing can be done.
+    var advice: String
+
+    private init(_ verdict: Verdict, _ code: ErrorCode, _ advice: String = "") {
+        self.verdict = verdict
+        self.code = code
+        self.advice = advice
+    }
+
+    /// Codes of AWS S3, and those that R2, MinIO and Ceph add. What concerns every file alike is an outage: it pauses the
+    /// destination and costs no attempts.
+    static let table: [String: S3Rule] = {
+        var table: [String: S3Rule] = [:]
+        func add(_ rule: S3Rule, _ codes: String...) { for code in codes { table[code] = rule } }
+        let keys = "check access_key and secret_key of this destination"
+        add(S3Rule(.credentials, .unauthorized, keys), "InvalidAccessKeyId", "SignatureDoesNotMatch", "Unauthorized")
+        add(S3Rule(.credentials, .unauthorized, keys), "InvalidSecurity", "NotSignedUp", "AccountProblem")
+        add(
+            S3Rule(.credentials, .unauthorized, "these keys may not do this; check the policy of the bucket"),
+            "AccessDenied", "AllAccessDisabled", "Forbidden")
+        add(
+            S3Rule(.credentials, .unauthorized, "the session token is no longer valid; renew it"), "ExpiredToken",
+            "InvalidToken", "TokenRefreshRequired")
+        add(
+            S3Rule(.outage, .clockSkewed, "set the clock of this machine (NTP)"), "RequestTimeTooSkewed",
+            "RequestExpired")
+        add(S3Rule(.outage, .notFound, "make the bucket, or correct 'bucket'"), "NoSuchBucket")
+        add(
+            S3Rule(.outage, .redirected, "correct 'endpoint' and 'region'"), "PermanentRedirect", "TemporaryRedirect",
+            "Redirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+        add(
+            S3Rule(.outage, .throttled), "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling",
+            "ThrottlingException", "TooManyRequests", "RequestLimitExceeded", "BandwidthLimitExceeded",
+            "ServiceUnavailable.SlowDown")
+        add(S3Rule(.outage, .serverError), "ServiceUnavailable", "XMinioServerNotInitialized", "Busy")
+        add(
+            S3Rule(.outage, .destinationFull, "make room, or raise the quota"), "QuotaExceeded", "XMinioStorageFull",
+            "XMinioAdminBucketQuotaExceeded", "InsufficientStorage", "InsufficientCapacity")
+        add(S3Rule(.retry, .serverError), "InternalError")
+        add(S3Rule(.retry, .timedOut), "RequestTimeout")
+        add(S3Rule(.retry, .connectionLost), "IncompleteBody")
+        add(S3Rule(.retry, .conflict), "OperationAborted", "ConditionalRequestConflict", "BucketAlreadyExists")
+        add(S3Rule(.retry, .uploadGone), "NoSuchUpload", "InvalidPart", "InvalidPartOrder")
+        add(S3Rule(.retry, .notFound), "NoSuchKey", "NotFound", "NoSuchVersion")
+        add(
+            S3Rule(.retry, .digestMismatch), "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch",
+            "ContentSHA256Mismatch", "InvalidDigest")
+        add(S3Rule(.giveUp, .destinationExists), "PreconditionFailed", "InvalidObjectState", "ObjectAlreadyExists")
+        add(S3Rule(.giveUp, .tooLarge), "EntityTooLarge", "MaxMessageLengthExceeded")
+        add(S3Rule(.giveUp, .badRequest), "EntityTooSmall", "KeyTooLongError", "InvalidArgument", "InvalidRequest")
+        add(S3Rule(.giveUp, .badRequest), "MalformedXML", "InvalidStorageClass", "MissingContentLength", "InvalidURI")
+        add(S3Rule(.giveUp, .badRequest, "correct 'bucket'"), "InvalidBucketName")
+        add(
+            S3Rule(.giveUp, .badRequest, "this store does not know what one of this destination's settings asks for"),
+            "NotImplemented", "MethodNotAllowed")
+        return table
+    }()
+
+    /// The rule for a code that is not in the table, by the answer's status.
+    static func unknown(status: Int) -> S3Rule {
+        switch status {
+        case 401, 403: S3Rule(.credentials, .unauthorized)
+        case 404: S3Rule(.retry, .notFound)
+        case 502...504: S3Rule(.outage, .serverError)
+        case 200..<300, 500...: S3Rule(.retry, .serverError)
+        default: S3Rule(.giveUp, .badRequest)
+        }
+    }
+}
+
+extension DeliveryError {
+    /// Beyond this the stores refuse signatures; AWS and rclone draw the line at 15 minutes.
+    private static let mostSkew = Duration.seconds(600)
+
+    /// A refusal in the agent's terms.
+    /// - Parameter what: the step, e.g. `part 3 of 12 to https://s3.example/media/key`.
+    init(_ refusal: S3Refusal, _ what: String, now: WallTime) {
+        var rule = S3Rule.table[refusal.code] ?? S3Rule.unknown(status: refusal.status)
+        let skew = refusal.date.map { now - $0 }
+        let isSkewed = skew.map { $0 > Self.mostSkew || $0 < .zero - Self.mostSkew } ?? false
+        // Some stores refuse old signatures in the words they have for wrong ones.
+        if isSkewed, rule.verdict == .credentials, let clock = S3Rule.table["RequestTimeTooSkewed"] { rule = clock }
+        var text = "\(what) was answered with \(refusal.status) \(DisplayText.escape(refusal.code))"
+        if !refusal.message.isEmpty { text += ": \(DisplayText.escape(String(refusal.message.prefix(200))))" }
+        if rule.code == .clockSkewed, let skew { text += "; \(Self.clocks(skew))" }
+        if rule.code == .redirected {
+            if let region = refusal.region { text += "; the bucket is in region '\(DisplayText.escape(region))'" }
+            if let endpoint = refusal.endpoint { text += "; its endpoint is \(DisplayText.escape(endpoint))" }
+        }
+        if !rule.advice.isEmpty { text += "; \(rule.advice)" }
+        let verdict: Verdict =
+            switch rule.verdict {
+            case .retry: .retry(after: refusal.retryAfter)
+            case .outage: .outage(after: refusal.retryAfter)
+            case .giveUp: .giveUp
+            case .credentials: .credentials
+            }
+        self.init(verdict, rule.code, text)
+    }
+
+    private static func clocks(_ skew: Duration) -> String {
+        let amount = DurationText.format(.seconds(abs(skew.milliseconds / 1000)))
+        return "the clock of this machine is \(amount) \(skew > .zero ? "ahead of" : "behind") the store's"
+    }
+}

@@ -1,0 +1,163 @@
+package import InletCore
+package import InletTransfer
+package import SystemPackage
+
+/// What a `type: s3` destination is told: a bucket of AWS S3, Cloudflare R2, MinIO, Ceph, or another store that speaks S3.
+package struct S3Settings: Sendable {
+    /// How the destination's word is checked.
+    package enum Verify: String, Sendable, CaseIterable {
+        /// ETags must be the MD5 of what was read.
+        case md5
+        /// Sent before the body; the store compares.
+        case crc32c
+        case sha256
+        /// An ETag must be there; only lengths are compared.
+        case size
+    }
+
+    /// What to do when another object has the key.
+    package enum IfExists: String, Sendable, CaseIterable {
+        case overwrite
+        /// Not sent when the object there has the same content.
+        case skipSame = "skip-same"
+        /// Stored beside it, as `name_2.ext`.
+        case version
+        case fail
+    }
+
+    /// Address of the bucket: what keys are appended to.
+    package var base: HTTPURL
+    package var bucket: String
+    package var region: String
+    package var partSize: Int64
+    package var multipartThreshold: Int64
+    package var parallelParts: Int
+    package var verify: Verify
+    package var ifExists: IfExists
+    /// Sent with every new object: cache-control, storage class, ACL, metadata.
+    package var objectHeaders: [(name: String, value: String)]
+    package var publicURL: HTTPURL?
+    package var caFile: FilePath?
+    package var connections: Int
+    package var maxInFlight: Int?
+    let credentials: CredentialsSource
+
+    /// Limits of the store (AWS, "Amazon S3 multipart upload limits"): one PUT takes up to 5 GiB.
+    static let largestPut: Int64 = 5 << 30
+    static let mostParts: Int64 = 10_000
+
+    package init(_ values: ConfigSection) throws(SettingFault) { try self.init(values, .current) }
+
+    /// - Throws: `SettingFault` naming the key whose value cannot be used.
+    init(_ values: ConfigSection, _ surroundings: CredentialsSource.Surroundings) throws(SettingFault) {
+        let rules = URLRules.configured(allowHTTP: values.boolean("allow_http") ?? false)
+        bucket = values.string("bucket") ?? ""
+        guard S3Address.isBucket(bucket) else {
+            throw SettingFault(key: "bucket", message: "must be the name of a bucket, without slashes")
+        }
+        let endpoint = try S3Address.endpoint(values.string("endpoint"), region: values.string("region"), rules)
+        let style = values.string("style").flatMap(S3Address.Style.init) ?? .auto
+        base = try S3Address.base(endpoint, bucket: bucket, style, rules)
+        let named = values.string("region") ?? "auto"
+        region = named == "auto" ? S3Address.region(of: endpoint) : named
+        publicURL = try values.string("public_url").map { text throws(SettingFault) in
+            try S3Address.url(text, "public_url", rules)
+        }
+        partSize = values.bytes("part_size") ?? PartPlan.defaultSize
+        guard (PartPlan.smallestSize...PartPlan.largestSize).contains(partSize) else {
+            throw SettingFault(key: "part_size", message: "must be between 5MiB and 4GiB (limits of the store)")
+        }
+        multipartThreshold = values.bytes("multipart_threshold") ?? 16 << 20
+        guard (0...Self.largestPut).contains(multipartThreshold) else {
+            throw SettingFault(key: "multipart_threshold", message: "must be at most 5GiB (limit of the store)")
+        }
+        parallelParts = values.integer("parallel_parts") ?? 4
+        verify = values.string("verify").flatMap(Verify.init) ?? .md5
+        ifExists = values.string("if_exists").flatMap(IfExists.init) ?? .overwrite
+        objectHeaders = try Self.objectHeaders(values)
+        caFile = values.string("ca_file").map { FilePath($0) }
+        connections = values.integer("connections") ?? 32
+        maxInFlight = values.integer("max_in_flight")
+        credentials = try CredentialsSource(values, surroundings)
+    }
+
+    private static func objectHeaders(_ values: ConfigSection) throws(SettingFault) -> HTTPFields {
+        var headers: HTTPFields = []
+        for (key, name) in [
+            ("cache_control", "cache-control"), ("storage_class", "x-amz-storage-class"), ("acl", "x-amz-acl"),
+        ] {
+            guard let value = values.string(key), !value.isEmpty else { continue }
+            guard isPlain(value) else { throw SettingFault(key: key, message: "must be printable ASCII") }
+            headers.append((name, value))
+        }
+        for (name, value) in values.map("metadata").sorted(by: { $0.key < $1.key }) {
+            let name = name.lowercased()
+            guard !name.isEmpty, name.utf8.allSatisfy({ isNameByte($0) }), isPlain(value) else {
+                throw SettingFault(
+                    key: "metadata",
+                    message: "must have names of letters, digits and '-', and values of printable ASCII")
+            }
+            guard name != "mtime" else {
+                throw SettingFault(key: "metadata", message: "must not set 'mtime', which is written for every file")
+            }
+            headers.append(("x-amz-meta-\(name)", value))
+        }
+        return headers
+    }
+
+    private static func isPlain(_ text: String) -> Bool { text.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") || (0x30...0x39).contains(byte)
+            || (0x61...0x7A).contains(byte)
+    }
+}
+
+extension S3Settings {
+    /// The keys of `type: s3`.
+    package static let type = DestinationType(
+        name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3", keys: keys)
+
+    private static let keys: [KeySpec] = [
+        KeySpec("bucket", .string, required: true, "The bucket; it must exist."),
+        KeySpec(
+            "endpoint", .string,
+            "Address of the store, for example https://ACCOUNT.r2.cloudflarestorage.com; without it AWS in 'region'."),
+        KeySpec(
+            "region", .string, default: "auto",
+            "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else."
+        ),
+        KeySpec(
+            "style", .choice(S3Address.Style.allCases.map(\.rawValue)), default: "auto",
+            "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path."),
+        KeySpec("access_key", .secret, "Access key; without it the environment, then a credentials file."),
+        KeySpec("secret_key", .secret, "Secret key that belongs to access_key."),
+        KeySpec("session_token", .secret, "Session token of temporary keys."),
+        KeySpec("profile", .string, "Profile of the credentials file; read again when its keys are refused."),
+        KeySpec(
+            "credentials_file", .path,
+            "Credentials file of the AWS tools; AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials without it."),
+        KeySpec(
+            "multipart_threshold", .bytes, default: "16MiB", "Files up to this size go in one request, at most 5GiB."),
+        KeySpec(
+            "part_size", .bytes, default: "8MiB", "Size of a part, from 5MiB; larger for files over 10,000 parts."),
+        KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once."),
+        KeySpec(
+            "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
+            "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only."
+        ),
+        KeySpec(
+            "if_exists", .choice(IfExists.allCases.map(\.rawValue)), default: "overwrite",
+            "When the key is taken: overwrite, skip-same (not sent if equal), version (name_2.ext) or fail; "
+                + "version and fail need a store that honours If-None-Match."),
+        KeySpec("storage_class", .string, "Storage class of new objects, for example STANDARD_IA."),
+        KeySpec("cache_control", .string, "Cache-Control of new objects."),
+        KeySpec("metadata", .map(.string), "User metadata of new objects; mtime is always written."),
+        KeySpec("acl", .string, "Canned ACL of new objects; without it none is sent."),
+        KeySpec("public_url", .string, "Where objects can be read; used in receipts."),
+        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
+        KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
+        KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
+    ]
+}

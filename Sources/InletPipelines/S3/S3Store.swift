@@ -1,0 +1,174 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletTransfer
+
+/// Objects of one delivery in an S3 bucket: how they are described, sent and looked up.
+struct S3Store: PartStore {
+    let api: S3API
+    /// The delivery, under the key that was chosen for it.
+    let order: DeliveryOrder
+    let lastingNotes: [String: [UInt8]]
+
+    private var settings: S3Settings { api.settings }
+
+    var limits: PartLimits {
+        PartLimits(
+            partSize: settings.partSize, mostParts: S3Settings.mostParts, parallel: settings.parallelParts)
+    }
+
+    /// What a new object is given besides its bytes.
+    var objectHeaders: HTTPFields {
+        [("Content-Type", order.mediaType)] + settings.objectHeaders
+            + [("x-amz-meta-mtime", ModifiedTime.text(order.source.modified))]
+    }
+
+    /// Only a new key is taken, where the settings want it so; the store decides, at the moment it makes the object.
+    var condition: HTTPFields { settings.ifExists.keepsOthers ? [("If-None-Match", "*")] : [] }
+
+    func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
+        var headers = objectHeaders
+        if let algorithm = settings.verify.algorithm {
+            headers.append(("x-amz-checksum-algorithm", ChecksumField.name(algorithm)))
+        }
+        return OpenUpload(id: try await api.create(order.key, headers: headers), key: order.key)
+    }
+
+    /// The store's list of parts decides: what is noted but gone is sent again, and what arrived before it could be noted
+    /// is not, if the file has the same bytes there.
+    func resume(_ old: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
+        guard old.upload.key == order.key else { return nil }
+        let listed: [Int: S3API.ListedPart]
+        do throws(DeliveryError) {
+            listed = try await api.parts(old.upload)
+        } catch {
+            if error.code == .uploadGone || error.code == .notFound { return nil }
+            // A store without ListParts.
+            if error.verdict == .giveUp { return old }
+            throw error
+        }
+        var record = old
+        for number in 1...record.plan.count {
+            let range = record.plan.range(number)
+            guard let there = listed[number], there.size == range.upperBound - range.lowerBound else {
+                record.parts[number] = nil
+                continue
+            }
+            if let noted = record.parts[number] {
+                if ETagJudge.bare(noted.etag) != ETagJudge.bare(there.etag) { record.parts[number] = nil }
+            } else {
+                record.parts[number] = try await proved(there, range, sender)
+            }
+        }
+        return record
+    }
+
+    /// A part that nobody noted counts if its ETag is the MD5 of these bytes; other tags prove nothing.
+    private func proved(
+        _ part: S3API.ListedPart, _ range: Range<Int64>, _ sender: PartSender
+    ) async throws(DeliveryError) -> UploadRecord.ProvedPart? {
+        guard settings.verify != .size else { return UploadRecord.ProvedPart(etag: part.etag) }
+        guard let md5 = try await sender.sums(.md5, range).md5, ETagJudge.bare(part.etag) == md5.hex else { return nil }
+        return UploadRecord.ProvedPart(etag: part.etag, md5: md5.hex)
+    }
+
+    func target(_ number: Int, of upload: OpenUpload) throws(DeliveryError) -> any SliceTarget {
+        S3Target(
+            api: api, key: upload.key, query: [("partNumber", "\(number)"), ("uploadId", upload.id)], headers: [])
+    }
+
+    /// The whole object in one request.
+    var wholeTarget: S3Target { S3Target(api: api, key: order.key, query: [], headers: objectHeaders + condition) }
+
+    func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed {
+        try await api.complete(record, headers: condition)
+    }
+
+    func hasComposed(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Bool {
+        guard let found = try await api.head(record.upload.key) else { return false }
+        let comparison = S3Comparison(order: order, plan: record.plan, verify: settings.verify)
+        return try await comparison.isSame(found, expectedETag: record.expectedETag, sender) != nil
+    }
+
+    func abort(id: String, key: String) async throws(DeliveryError) { try await api.abort(id: id, key: key) }
+
+    func location(_ key: String, answered: String?) -> String? {
+        (settings.publicURL?.appending(path: key) ?? api.url(key)).redacted
+    }
+}
+
+/// A signed PUT of an object or of a part.
+struct S3Target: SliceTarget {
+    let api: S3API
+    let key: String
+    let query: S3API.Query
+    let headers: HTTPFields
+
+    var address: String { api.url(key).redacted }
+
+    func request(_ body: HTTPBody, _ sums: SliceSums) throws(DeliveryError) -> HTTPRequest {
+        var headers = headers
+        if query.isEmpty, let md5 = sums.md5 {
+            headers.append(("Content-MD5", Data(md5.bytes).base64EncodedString()))
+        }
+        if let algorithm = api.settings.verify.algorithm, let sum = sums.sum(algorithm) {
+            headers.append((ChecksumField.header(algorithm), Data(sum.bytes).base64EncodedString()))
+        }
+        return try api.signed(
+            S3API.Call(
+                method: "PUT", key: key, query: query, headers: headers, body: body, sha256: sums.sha256,
+                answerDeadline: .seconds(120)))
+    }
+
+    func refusal(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
+        api.refusal(answer, "\(what) to \(address)")
+    }
+
+    func confirmed(_ answer: HTTPResponse) -> Digest? {
+        guard let algorithm = api.settings.verify.algorithm,
+            let said = answer.header(ChecksumField.header(algorithm)), let bytes = Data(base64Encoded: said)
+        else { return nil }
+        return Digest(algorithm, bytes)
+    }
+}
+
+/// How S3 calls its additional checksums ("Checking object integrity", Amazon S3 User Guide).
+enum ChecksumField {
+    static func name(_ algorithm: Digest.Algorithm) -> String {
+        switch algorithm {
+        case .crc32c: "CRC32C"
+        case .sha256: "SHA256"
+        case .md5: "MD5"
+        }
+    }
+
+    static func header(_ algorithm: Digest.Algorithm) -> String { "x-amz-checksum-\(name(algorithm).lowercased())" }
+}
+
+extension S3Settings.Verify {
+    /// The checksum that goes before the body.
+    var algorithm: Digest.Algorithm? {
+        switch self {
+        case .crc32c: .crc32c
+        case .sha256: .sha256
+        case .md5, .size: nil
+        }
+    }
+}
+
+extension S3Settings.IfExists {
+    /// Whether another object under the key must stay.
+    var keepsOthers: Bool { self == .version || self == .fail }
+}
+
+extension S3Settings {
+    /// How slices are proved: by what `verify` wants, and over plain HTTP with the SHA-256 that the signature covers.
+    var sliceProof: SliceProof {
+        let signed: SumKinds = base.scheme == "http" ? .sha256 : []
+        switch verify {
+        case .md5: return SliceProof(kind: .md5, ahead: signed)
+        case .crc32c: return SliceProof(kind: .checksum, ahead: signed.union(.crc32c))
+        case .sha256: return SliceProof(kind: .checksum, ahead: .sha256)
+        case .size: return SliceProof(kind: .size, ahead: signed)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+internal import Crypto
+internal import InletCore
+internal import InletTransfer
+
+/// AWS Signature Version 4 with an Authorization header, as pure values ("Authenticating Requests: Using the Authorization
+/// Header", Amazon S3 API Reference). Paths are not normalised: an S3 key may hold `..` and `//`.
+struct SigV4: Sendable {
+    /// `x-amz-content-sha256` of a body that the signature does not cover, for use over TLS.
+    static let unsignedPayload = "UNSIGNED-PAYLOAD"
+    static let algorithm = "AWS4-HMAC-SHA256"
+
+    /// What is signed of a request.
+    struct Request: Sendable {
+        var method: String
+        /// As on the wire, percent-encoded.
+        var path: String
+        /// Not encoded, in any order.
+        var query: [(name: String, value: String)]
+        /// Every field that is signed, `host` among them.
+        var headers: HTTPFields
+        /// Hexadecimal SHA-256 of the body, or `unsignedPayload`.
+        var payload: String
+    }
+
+    /// When and where a signature is valid.
+    struct Scope: Sendable, Hashable {
+        /// `20130524T000000Z`
+        var time: String
+        var region: String
+        var service = "s3"
+
+        var day: String { String(time.prefix(8)) }
+        var text: String { "\(day)/\(region)/\(service)/aws4_request" }
+    }
+
+    let request: Request
+    let scope: Scope
+
+    /// Names and values of the signed fields, in the order of their names; those of one name are one field.
+    private var fields: [(name: String, value: String)] {
+        var merged: [String: String] = [:]
+        for (name, value) in request.headers {
+            let name = name.lowercased()
+            let value = Self.collapsed(value)
+            merged[name] = merged[name].map { $0 + "," + value } ?? value
+        }
+        return merged.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map { ($0.key, $0.value) }
+    }
+
+    var signedHeaders: String { fields.map(\.name).joined(separator: ";") }
+
+    var canonicalRequest: String {
+        let fields = fields
+        var text = "\(request.method)\n\(request.path)\n\(Self.canonicalQuery(request.query))\n"
+        for (name, value) in fields { text += "\(name):\(value)\n" }
+        return text + "\n" + fields.map(\.name).joined(separator: ";") + "\n" + request.payload
+    }
+
+    var stringToSign: String {
+        "\(Self.algorithm)\n\(scope.time)\n\(scope.text)\n\(Checksum.sha256(canonicalRequest.utf8).hex)"
+    }
+
+    /// The signature, in hexadecimal.
+    func signature(_ key: SigningKey) -> String { Self.hmac(key.key, stringToSign).map(\.self).hex }
+
+    /// The value of the Authorization field.
+    func authorization(accessKey: String, _ key: SigningKey) -> String {
+        "\(Self.algorithm) Credential=\(accessKey)/\(scope.text), SignedHeaders=\(signedHeaders), "
+            + "Signature=\(signature(key))"
+    }
+
+    /// Sorted by encoded name, then value; also the form in which the query goes on the wire.
+    static func canonicalQuery(_ query: [(name: String, value: String)]) -> String {
+        let encoded = query.map { (Percent.encode($0.name[...]), Percent.encode($0.value[...])) }
+        let sorted = encoded.sorted { left, right in
+            left.0 == right.0
+                ? left.1.utf8.lexicographicallyPrecedes(right.1.utf8)
+                : left.0.utf8.lexicographicallyPrecedes(right.0.utf8)
+        }
+        return sorted.map { "\($0.0)=\($0.1)" }.joined(separator: "&")
+    }
+
+    /// Without spaces at the ends, and with one instead of many within.
+    private static func collapsed(_ value: String) -> String {
+        value.split(separator: " ").joined(separator: " ")
+    }
+
+    fileprivate static func hmac(_ key: SymmetricKey, _ text: String) -> HMAC<SHA256>.MAC {
+        var code = HMAC<SHA256>(key: key)
+        var text = text
+        text.withUTF8 { code.update(data: UnsafeRawBufferPointer($0)) }
+        return code.finalize()
+    }
+}
+
+/// What a secret key becomes for one day, region and service; worth keeping, because it costs four hashes.
+struct SigningKey: Sendable {
+    fileprivate let key: SymmetricKey
+
+    init(secret: Secret, _ scope: SigV4.Scope) {
+        var key = SymmetricKey(data: Array(("AWS4" + secret.reveal()).utf8))
+        for step in [scope.day, scope.region, scope.service, "aws4_request"] {
+            key = SymmetricKey(data: SigV4.hmac(key, step))
+        }
+        self.key = key
+    }
+}
+
+extension WallTime {
+    /// `20261121T072000Z` (ISO 8601, basic form), as signatures have it.
+    var signingTime: String {
+        String(rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
+    }
+}

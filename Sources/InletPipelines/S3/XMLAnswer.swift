@@ -1,0 +1,208 @@
+/// An element of an S3 answer, with its text and children.
+struct XMLAnswer: Sendable, Equatable {
+    /// Without namespace prefix.
+    var name: String
+    /// All text directly inside, entities decoded.
+    var text = ""
+    var children: [XMLAnswer] = []
+
+    /// The text of the first child called `name`.
+    func text(of name: String) -> String? { children.first { $0.name == name }?.text }
+
+    /// All children called `name`.
+    func all(_ name: String) -> [XMLAnswer] { children.filter { $0.name == name } }
+
+    func integer(_ name: String) -> Int64? { text(of: name).flatMap { Int64($0) } }
+}
+
+/// Reads the XML that S3 stores answer with: elements, text, the five entities and character references.
+///
+/// Document types are refused, so nothing can expand; attributes are skipped; depth and number of elements are bounded.
+struct XMLReader {
+    static let depthLimit = 16
+    /// A page of 1,000 objects has about 10,000.
+    static let elementLimit = 50_000
+
+    /// Why an answer cannot be read.
+    enum Fault: Error, Equatable {
+        case malformed
+        case doctype
+        case tooDeep
+        case tooMany
+    }
+
+    private let bytes: [UInt8]
+    private var position = 0
+    private var elements = 0
+
+    private init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The root element of `bytes`.
+    static func read(_ bytes: [UInt8]) throws(Fault) -> XMLAnswer {
+        var reader = XMLReader(bytes)
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if bytes.starts(with: mark) { reader.position = mark.count }
+        return try reader.document()
+    }
+
+    /// Elements that are open, outermost first; the root ends the loop.
+    private mutating func document() throws(Fault) -> XMLAnswer {
+        var open: [(element: XMLAnswer, text: [UInt8])] = []
+        while position < bytes.count {
+            if bytes[position] != UInt8(ascii: "<") {
+                try characters(&open)
+            } else if skips("<?", to: "?>") || skips("<!--", to: "-->") {
+                continue
+            } else if follows("<![CDATA[") {
+                guard !open.isEmpty else { throw .malformed }
+                open[open.count - 1].text += try rest(after: 9, to: "]]>")
+            } else if follows("<!") {
+                throw .doctype
+            } else if follows("</") {
+                guard let ended = open.popLast() else { throw .malformed }
+                let element = try end(ended)
+                if open.isEmpty { return try alone(element) }
+                open[open.count - 1].element.children.append(element)
+            } else {
+                let (name, isEmpty) = try start(depth: open.count)
+                let element = XMLAnswer(name: name)
+                if !isEmpty {
+                    open.append((element, []))
+                } else if open.isEmpty {
+                    return try alone(element)
+                } else {
+                    open[open.count - 1].element.children.append(element)
+                }
+            }
+        }
+        throw .malformed
+    }
+
+    /// Text between tags. Outside the root only white space may stand.
+    private mutating func characters(_ open: inout [(element: XMLAnswer, text: [UInt8])]) throws(Fault) {
+        while position < bytes.count, bytes[position] != UInt8(ascii: "<") {
+            let byte = bytes[position]
+            guard !open.isEmpty else {
+                guard Self.isSpace(byte) else { throw .malformed }
+                position += 1
+                continue
+            }
+            if byte == UInt8(ascii: "&") {
+                open[open.count - 1].text += try reference()
+            } else {
+                open[open.count - 1].text.append(byte)
+                position += 1
+            }
+        }
+    }
+
+    /// `&amp;`, `&#38;` or `&#x26;` as UTF-8.
+    private mutating func reference() throws(Fault) -> [UInt8] {
+        guard let end = bytes[position...].prefix(12).firstIndex(of: UInt8(ascii: ";")) else { throw .malformed }
+        let name = String(decoding: bytes[(position + 1)..<end], as: UTF8.self)
+        position = end + 1
+        switch name {
+        case "amp": return [UInt8(ascii: "&")]
+        case "lt": return [UInt8(ascii: "<")]
+        case "gt": return [UInt8(ascii: ">")]
+        case "quot": return [UInt8(ascii: "\"")]
+        case "apos": return [UInt8(ascii: "'")]
+        default: break
+        }
+        guard name.hasPrefix("#") else { throw .malformed }
+        let isHex = name.dropFirst().first == "x"
+        let digits = name.dropFirst(isHex ? 2 : 1)
+        guard digits.first != "+", digits.first != "-", let value = UInt32(digits, radix: isHex ? 16 : 10),
+            let scalar = UnicodeScalar(value)
+        else { throw .malformed }
+        return Array(String(Character(scalar)).utf8)
+    }
+
+    /// A start tag: its name without prefix, and whether it ends itself. Attributes are skipped.
+    private mutating func start(depth: Int) throws(Fault) -> (name: String, isEmpty: Bool) {
+        elements += 1
+        guard elements <= Self.elementLimit else { throw .tooMany }
+        guard depth < Self.depthLimit else { throw .tooDeep }
+        position += 1
+        let name = try self.name()
+        var quote: UInt8?
+        while position < bytes.count {
+            let byte = bytes[position]
+            position += 1
+            if let open = quote {
+                if byte == open { quote = nil }
+            } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+                quote = byte
+            } else if byte == UInt8(ascii: "<") {
+                throw .malformed
+            } else if byte == UInt8(ascii: ">") {
+                return (name, bytes[position - 2] == UInt8(ascii: "/"))
+            }
+        }
+        throw .malformed
+    }
+
+    /// An end tag, which must be that of the innermost open element.
+    private mutating func end(_ open: (element: XMLAnswer, text: [UInt8])) throws(Fault) -> XMLAnswer {
+        position += 2
+        let name = try self.name()
+        while position < bytes.count, Self.isSpace(bytes[position]) { position += 1 }
+        guard name == open.element.name, position < bytes.count, bytes[position] == UInt8(ascii: ">") else {
+            throw .malformed
+        }
+        position += 1
+        var element = open.element
+        element.text = String(decoding: open.text, as: UTF8.self)
+        return element
+    }
+
+    private mutating func name() throws(Fault) -> String {
+        let start = position
+        while position < bytes.count, Self.isName(bytes[position]) { position += 1 }
+        guard position > start, position - start <= 256, position < bytes.count else { throw .malformed }
+        guard let name = bytes[start..<position].split(separator: UInt8(ascii: ":")).last else { throw .malformed }
+        return String(decoding: name, as: UTF8.self)
+    }
+
+    /// `element`, if nothing but space and comments follows it.
+    private mutating func alone(_ element: XMLAnswer) throws(Fault) -> XMLAnswer {
+        while position < bytes.count {
+            if Self.isSpace(bytes[position]) {
+                position += 1
+            } else if !skips("<!--", to: "-->"), !skips("<?", to: "?>") {
+                throw .malformed
+            }
+        }
+        return element
+    }
+
+    // MARK: - Bytes
+
+    private func follows(_ text: String) -> Bool { bytes[position...].starts(with: text.utf8) }
+
+    /// Steps over `start … end`, if it is there whole.
+    private mutating func skips(_ start: String, to end: String) -> Bool {
+        guard follows(start) else { return false }
+        return (try? rest(after: start.utf8.count, to: end)) != nil
+    }
+
+    /// What stands between here and `end`, stepping over both.
+    private mutating func rest(after count: Int, to end: String) throws(Fault) -> ArraySlice<UInt8> {
+        let body = bytes[(position + count)...]
+        guard let range = body.firstRange(of: Array(end.utf8)) else { throw .malformed }
+        position = range.upperBound
+        return body[..<range.lowerBound]
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0A, 0x0D].contains(byte) }
+
+    private static func isName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: ":"), 0x80...:
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,96 @@
+internal import CISAL
+package import InletCore
+package import InletLinux
+
+internal import enum Crypto.Insecure
+internal import struct Crypto.SHA256
+
+/// Which checksums of a slice are wanted.
+package struct SumKinds: OptionSet, Sendable {
+    package let rawValue: Int
+
+    package init(rawValue: Int) { self.rawValue = rawValue }
+
+    package static let md5 = SumKinds(rawValue: 1)
+    package static let sha256 = SumKinds(rawValue: 2)
+    package static let crc32c = SumKinds(rawValue: 4)
+}
+
+/// Checksums of one slice of a file; nil where nobody asked.
+package struct SliceSums: Sendable, Equatable {
+    package var md5: Digest?
+    package var sha256: Digest?
+    /// CRC-32C (Castagnoli), 4 bytes, most significant first, as S3 sends it.
+    package var crc32c: Digest?
+
+    package init(md5: Digest? = nil, sha256: Digest? = nil, crc32c: Digest? = nil) {
+        self.md5 = md5
+        self.sha256 = sha256
+        self.crc32c = crc32c
+    }
+}
+
+/// Computes several checksums in one pass.
+package struct SliceHasher {
+    private var md5: Insecure.MD5?
+    private var sha256: SHA256?
+    private var crc32c: UInt32?
+
+    package init(_ kinds: SumKinds) {
+        md5 = kinds.contains(.md5) ? Insecure.MD5() : nil
+        sha256 = kinds.contains(.sha256) ? SHA256() : nil
+        crc32c = kinds.contains(.crc32c) ? 0 : nil
+    }
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        md5?.update(bufferPointer: bytes)
+        sha256?.update(bufferPointer: bytes)
+        if let crc = crc32c, let start = bytes.baseAddress { crc32c = inlet_crc32c(crc, start, bytes.count) }
+    }
+
+    package func finish() -> SliceSums {
+        SliceSums(
+            md5: md5.map { Digest(.md5, $0.finalize()) }, sha256: sha256.map { Digest(.sha256, $0.finalize()) },
+            crc32c: crc32c.map { sum in
+                Digest(.crc32c, [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> UInt32($0)) })
+            })
+    }
+}
+
+extension SumKinds {
+    init(_ algorithm: Digest.Algorithm) {
+        switch algorithm {
+        case .md5: self = .md5
+        case .sha256: self = .sha256
+        case .crc32c: self = .crc32c
+        }
+    }
+}
+
+extension SliceSums {
+    /// The checksum of this kind; nil where nobody asked for it.
+    package func sum(_ algorithm: Digest.Algorithm) -> Digest? {
+        switch algorithm {
+        case .md5: md5
+        case .sha256: sha256
+        case .crc32c: crc32c
+        }
+    }
+}
+
+extension Checksum {
+    /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file; throws as `md5(of:)` does.
+    package static func sums(
+        _ kinds: SumKinds, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
+    ) async throws(TransferError) -> SliceSums {
+        try await pool.run { () throws(TransferError) in
+            var hasher = SliceHasher(kinds)
+            try readAll(source, offset: offset, length: length) { piece in
+                hasher.update(piece)
+                progress()
+            }
+            return hasher.finish()
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import InletCore
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Uploads that an earlier attempt began, and answers that were lost.
+@Suite(.timeLimit(.minutes(2))) struct S3ResumeTests {
+    private static let part = Place.part
+    private static let oneByOne: [String: ConfigValue] = ["parallel_parts": .integer(1)]
+
+    /// The notes of an attempt that was stopped once `part` was noted.
+    private static func stopped(
+        _ place: Place, _ path: FilePath, _ order: DeliveryOrder, after part: String = "part:3"
+    ) async throws -> Notes {
+        let (notes, isStopping) = (Notes(), Switch())
+        let attempt = notes.attempt(
+            noted: { if $0.contains(part) { isStopping.turnOn() } }, isStopping: { isStopping.isOn })
+        #expect(try await place.failure(path, order, attempt)?.verdict == .cancelled)
+        return notes
+    }
+
+    @Test(arguments: ["md5", "crc32c", "sha256", "size"])
+    func `a restart goes on from the store's list of parts`(_ verify: String) async throws {
+        try await withS3Place(Self.oneByOne.merging(["verify": .string(verify)]) { $1 }) { place in
+            let (path, order) = try place.file(5 * Self.part + 9)
+            let notes = try await Self.stopped(place, path, order)
+            let attempt = notes.attempt()
+            _ = try await place.deliver(path, order, attempt).get()
+            #expect(place.s3?.traffic.partOrder == [1, 2, 3, 4, 5, 6])
+            #expect(place.count(.create) == 1)
+            // Two to a page.
+            #expect(place.s3?.traffic.counts[.listParts] == 2)
+            #expect(attempt.bytesSent == Int64(5 * Self.part + 9))
+            #expect(try place.visible() == [order.key: content(5 * Self.part + 9)])
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test func `a part that arrived before it was noted is not sent again, and then noted`() async throws {
+        try await withS3Place(Self.oneByOne) { place in
+            let (path, order) = try place.file(3 * Self.part)
+            var entries = try await Self.stopped(place, path, order, after: "part:2").entries
+            // Killed between the store's answer and the journal.
+            entries["part:2"] = nil
+            let notes = Notes(entries)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(place.s3?.traffic.partOrder == [1, 2, 3])
+            #expect(notes.provedParts == 3)
+        }
+    }
+
+    @Test func `a part that the store has lost, or has otherwise, is sent again`() async throws {
+        try await withS3Place(Self.oneByOne) { place in
+            let (path, order) = try place.file(3 * Self.part)
+            var entries = try await Self.stopped(place, path, order, after: "part:2").entries
+            // The journal says more than the store does.
+            entries["part:3"] = entries["part:2"]
+            entries["part:1"] = Array("{\"etag\":\"other\",\"md5\":\"00\"}".utf8)
+            _ = try await place.deliver(path, order, Notes(entries).attempt()).get()
+            #expect(place.s3?.traffic.partOrder == [1, 2, 1, 3])
+            #expect(try place.visible() == [order.key: content(3 * Self.part)])
+        }
+    }
+
+    @Test func `an upload that the store no longer knows is begun anew, in the same attempt`() async throws {
+        try await withS3Place(Self.oneByOne) { place in
+            let (path, order) = try place.file(3 * Self.part)
+            let notes = try await Self.stopped(place, path, order, after: "part:2")
+            try await place.pipeline.abandon(order, checkpoint: notes.entries)
+            #expect(try place.leftovers() == [])
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(place.count(.create) == 2)
+            #expect(place.s3?.traffic.partOrder == [1, 2, 1, 2, 3])
+        }
+    }
+
+    @Test func `a store that cannot list parts is trusted with what was noted`() async throws {
+        try await withS3Place(Self.oneByOne) { place in
+            let (path, order) = try place.file(3 * Self.part)
+            let notes = try await Self.stopped(place, path, order, after: "part:2")
+            place.s3?.faults.add(S3Fault(.reply(.s3(501, "NotImplemented")), at: .listParts))
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(place.s3?.traffic.partOrder == [1, 2, 3])
+        }
+    }
+
+    @Test func `an upload that is gone under way is dropped, and sent anew`() async throws {
+        try await withS3Place(Self.oneByOne) { place in
+            place.s3?.faults.add(S3Fault(.reply(.s3(404, "NoSuchUpload")), at: .uploadPart, part: 2))
+            let (path, order) = try place.file(2 * Self.part)
+            let notes = Notes()
+            let error = try await place.failure(path, order, notes.attempt())
+            #expect(error?.code == .uploadGone)
+            #expect(error?.verdict == .retry(after: nil))
+            #expect(try place.leftovers() == [])
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(place.count(.create) == 2)
+        }
+    }
+
+    @Test(arguments: [FaultAction.loseAnswer, .replyAfterWork(.errorIn200), .replyAfterWork(.s3(500, "InternalError"))])
+    func `a completion whose answer is lost is found by looking`(_ action: FaultAction) async throws {
+        try await withS3Place { place in
+            place.misbehave(action, at: .complete)
+            let (path, order) = try place.file(Self.part + 1)
+            let proof = try await place.deliver(path, order).get()
+            #expect(proof.method == .md5Parts)
+            #expect(place.count(.part) == 2)
+            #expect(place.count(.read) == 1)
+            #expect(place.s3?.objects().map(\.versions) == [1])
+        }
+    }
+
+    @Test(arguments: [FaultAction.reply(.errorIn200), .html, .garbage, .reply(.s3(409, "OperationAborted"))])
+    func `a completion that failed is asked for again`(_ action: FaultAction) async throws {
+        try await withS3Place { place in
+            place.misbehave(action, at: .complete)
+            let (path, order) = try place.file(Self.part + 1)
+            _ = try await place.deliver(path, order).get()
+            #expect(place.count(.complete) == 2)
+            #expect(place.count(.part) == 2)
+        }
+    }
+
+    @Test func `an upload that misses a part is dropped, not left behind`() async throws {
+        try await withS3Place { place in
+            place.misbehave(.reply(.s3(400, "InvalidPart")), at: .complete)
+            let (path, order) = try place.file(Self.part + 1)
+            let notes = Notes()
+            #expect(try await place.failure(path, order, notes.attempt())?.code == .uploadGone)
+            #expect(try place.leftovers() == [])
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(try place.visible() == [order.key: content(Self.part + 1)])
+        }
+    }
+
+    @Test func `another object under the key is not taken for ours`() async throws {
+        try await withS3Place { place in
+            let old = try place.write(content(Self.part + 1, seed: 2), "old.bin")
+            _ = try await place.deliver(old, try place.order(old, key: "same")).get()
+            place.misbehave(.reply(.s3(404, "NoSuchUpload")), at: .complete)
+            let (path, order) = try place.file(Self.part + 1, key: "same")
+            let notes = Notes()
+            #expect(try await place.failure(path, order, notes.attempt())?.code == .uploadGone)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(try place.visible() == ["same": content(Self.part + 1)])
+        }
+    }
+
+    @Test func `what was composed counts, although the source has changed since`() async throws {
+        try await withS3Place { place in
+            let (path, order) = try place.file(Self.part + 1)
+            let notes = Notes()
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            try touch(path, at: 3)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(try place.visible() == [order.key: content(Self.part + 1)])
+        }
+    }
+}
