@@ -24,7 +24,7 @@ extension SettingsReader {
 
     /// What the types of `targets` understand, each name once; nil when one of them has an error of its own, so that
     /// nobody knows.
-    private func knownFields(of targets: [String], _ destinations: ConfigSection?) -> [FieldSpec]? {
+    func knownFields(of targets: [String], _ destinations: ConfigSection?) -> [FieldSpec]? {
         var known: [FieldSpec] = []
         for target in targets {
             guard let name = destinations?.section(target)?.string("type"),

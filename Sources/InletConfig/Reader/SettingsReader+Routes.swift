@@ -34,6 +34,7 @@ extension SettingsReader {
         if let choice = section.string("on_failure").flatMap(Route.OnFailure.init) { route.onFailure = choice }
         if let section = section.section("retry") { route.retry = retry(section) }
         route.settle = section.duration("settle")
+        route.sidecarFields = knownFields(of: route.to, destinations).map { Set($0.map(\.name)) }
         readSets(section, node, into: &route)
         return route
     }

@@ -72,9 +72,27 @@ struct RouteExplanation {
                     ? Console.tint("  route \(trace.route) takes it", .good)
                     : "  route \(trace.route): \(trace.mismatch ?? "")")
         }
+        lines += Self.sets(table, arrival)
         let (more, isTaken) = try await Self.decision(table, arrival, path)
         self.isTaken = isTaken
         text = (lines + more).joined(separator: "\n")
+    }
+
+    /// What the file belongs together with.
+    private static func sets(_ table: RouteTable, _ arrival: Arrival) -> [String] {
+        var lines = table.belongings(of: arrival.path).filter { belonging in
+            (try? FileLook.look(at: arrival.root.pushing(belonging.main)))?.identity != nil
+        }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
+        guard let route = table.route(for: arrival.path, size: arrival.identity.size) else { return lines }
+        if let unit = route.unit(of: arrival.path) {
+            let marker = unit.appending(Completion.folderMarker).display
+            let when = route.completion == .marker ? "there is a \(marker)" : "the folder is quiet"
+            lines.append("  unit     \(unit.display): all of it is sent when \(when)")
+        }
+        for companion in route.companions(of: arrival.path) where companion.kind == .marker {
+            lines.append("  waits for its marker \(companion.path.display)")
+        }
+        return lines
     }
 
     private static func decision(
