@@ -84,11 +84,15 @@ struct Queue: AsyncParsableCommand {
         func run() async throws {
             guard allFailed || !jobs.isEmpty else { throw ValidationError("name a job, or --all-failed") }
             try await ControlAccess.use(try options.load()) { control in
+                // Oldest first: what ended with the file it belongs to is queued again with that.
                 let failed =
                     allFailed
-                    ? try await control.jobs(states: [.failed, .expired], destination: nil, limit: 10_000).map(\.job)
-                    : []
-                try await JobText.act(.retry, on: jobs + failed, control)
+                    ? try await control.jobs(states: [.failed, .expired], destination: nil, limit: 10_000).reversed()
+                        .map(\.job) : []
+                try await JobText.act(.retry, on: jobs + failed, control) { job in
+                    guard failed.contains(job), let state = try await control.job(job)?.state else { return true }
+                    return state == FileState.failed.rawValue || state == FileState.expired.rawValue
+                }
             }
         }
     }
@@ -185,9 +189,12 @@ enum JobText {
     }
 
     /// Does `action` to each; exits with 1 when one of them could not be done.
-    static func act(_ action: JobAction, on jobs: [Int64], _ control: any ControlAPI) async throws {
+    static func act(
+        _ action: JobAction, on jobs: [Int64], _ control: any ControlAPI,
+        where isWanted: (Int64) async throws -> Bool = { _ in true }
+    ) async throws {
         var isDone = true
-        for job in jobs {
+        for job in jobs where try await isWanted(job) {
             let report = try await control.act(action, on: job)
             report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
             isDone = isDone && report.done
