@@ -98,6 +98,21 @@ struct SettingsTests {
         #expect(!complaints(head + "    to: [bucket, nowhere]\n    with: { lable: x }\n").contains("unknown field"))
     }
 
+    @Test func `a sidecar may set what the destinations of its route understand, and nothing else`() throws {
+        let text = """
+            destinations:
+              stage: { type: gighive, url: "https://gighive.example", user: u, password: p }
+              lib: { type: folder, path: /lib }
+            routes:
+              - { name: both, to: [lib, stage], sidecars: { metadata: true } }
+              - { name: none, to: lib }
+            """
+        let routes = try parse(text).settings.routes
+        #expect(routes[0].sidecarFields == ["label", "org_name", "event_date", "event_type", "keywords"])
+        #expect(routes[1].sidecarFields == [])
+        #expect(routes[0].sidecars == SidecarRule(metadata: true) && routes[1].sidecars.isEmpty)
+    }
+
     @Test func `a file without watch, routes and destinations still loads`() throws {
         let settings = try parse("workers: 3\ndestinations:\nwatch:\nroutes:\n").settings
         #expect(settings.workers == 3)
