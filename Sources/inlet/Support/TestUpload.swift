@@ -39,11 +39,19 @@ struct TestUpload {
                 .fine,
                 "stored a test object, verified by \(proof.method.rawValue)" + (proof.etag.map { ", ETag \($0)" } ?? "")
             ),
-            remove(proof),
+            await remove(proof),
         ]
     }
 
-    private func remove(_ proof: Proof) -> (Findings.Grade, String) {
+    private func remove(_ proof: Proof) async -> (Findings.Grade, String) {
+        if let storage = destination.pipeline as? any ObjectListing {
+            do {
+                try await storage.remove(proof.key)
+                return (.fine, "the test object was removed")
+            } catch {
+                return (.warning, "the test object \(proof.key) was not removed: \(error)")
+            }
+        }
         guard destination.type == "folder", let path = proof.url.map({ FilePath($0) }) else {
             return (.fine, "the test object \(proof.key) stays: this API has no call that deletes objects")
         }
