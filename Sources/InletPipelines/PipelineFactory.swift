@@ -14,8 +14,13 @@ package final class PipelineFactory: Sendable {
     /// Where hashing and copying happen.
     private let pool: BlockingPool
     private let userAgent: String
-    /// One client, and so one set of connections, for each set of trusted certificates.
-    private let clients = Mutex<[Trust: HTTPClient]>([:])
+    /// One client, and so one set of connections, for each set of trusted certificates and each number of connections.
+    private let clients = Mutex<[Needs: HTTPClient]>([:])
+
+    private struct Needs: Hashable {
+        var trust: Trust
+        var connections: Int
+    }
 
     package init(pool: BlockingPool, userAgent: String) {
         self.pool = pool
@@ -27,13 +32,15 @@ package final class PipelineFactory: Sendable {
         switch destination.type {
         case R2Settings.type.name:
             let settings = try R2Settings(destination.values)
-            let pipeline = R2Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
+            let pipeline = R2Pipeline(
+                settings: settings, client: client(Trust(caFile: settings.caFile), settings.connections), hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
                 connections: settings.connections, maxInFlight: settings.maxInFlight)
         case S3Settings.type.name:
             let settings = try S3Settings(destination.values)
-            let pipeline = S3Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
+            let pipeline = S3Pipeline(
+                settings: settings, client: client(Trust(caFile: settings.caFile), settings.connections), hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline,
                 smallLimit: settings.multipartThreshold, connections: settings.connections,
@@ -53,7 +60,7 @@ package final class PipelineFactory: Sendable {
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.
     private func gigHive(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
         let settings = try GigHiveSettings(destination.values)
-        let pipeline = GigHivePipeline(settings: settings, client: client(settings.trust), hashing: pool)
+        let pipeline = GigHivePipeline(settings: settings, client: client(settings.trust, 32), hashing: pool)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
@@ -64,11 +71,13 @@ package final class PipelineFactory: Sendable {
         return made
     }
 
-    private func client(_ trust: Trust) -> HTTPClient {
-        clients.withLock { clients in
-            if let known = clients[trust] { return known }
-            let client = HTTPClient(trust: trust, userAgent: userAgent)
-            clients[trust] = client
+    private func client(_ trust: Trust, _ connections: Int) -> HTTPClient {
+        let needs = Needs(trust: trust, connections: max(connections, 32))
+        return clients.withLock { clients in
+            if let known = clients[needs] { return known }
+            let client = HTTPClient(
+                trust: needs.trust, connectionsPerHost: needs.connections, userAgent: userAgent)
+            clients[needs] = client
             return client
         }
     }
