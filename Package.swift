@@ -50,11 +50,13 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CExif", pkgConfig: "libexif", providers: [.apt(["libexif-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLinux"),
         library("InletCore", [system, heap]),
         library("InletLinux", ["InletCore", "CLinux", system]),
+        library("InletMedia", ["InletCore", "InletLinux", "CExif", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
         library("InletJournal", ["InletCore", grdb, system]),
         library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", crypto, system]),
@@ -62,7 +64,8 @@ let package = Package(
         library(
             "InletAgent",
             [
-                "InletCore", "InletLinux", "InletConfig", "InletJournal", "InletPipelines", lifecycle, logging, system,
+                "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines", lifecycle,
+                logging, system,
             ]),
         library(
             "InletDashboard",
@@ -79,23 +82,25 @@ let package = Package(
         .executableTarget(
             name: "inlet",
             dependencies: [
-                "InletCore", "InletLinux", "InletConfig", "InletJournal", "InletPipelines", "InletAgent",
-                "InletDashboard", "InletSandbox", arguments, lifecycle, signals, logging, system,
+                "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines",
+                "InletAgent", "InletDashboard", "InletSandbox", arguments, lifecycle, signals, logging, system,
             ],
             swiftSettings: settings),
         .target(
-            name: "InletTestSupport", dependencies: ["InletCore", "InletLinux", "InletSandbox", system],
+            name: "InletTestSupport",
+            dependencies: ["InletCore", "InletLinux", "InletSandbox", lifecycle, logging, system],
             path: "Tests/Support", swiftSettings: settings),
         tests("InletCoreTests", ["InletCore", system]),
         tests("InletLinuxTests", ["InletLinux", "InletCore", system]),
+        tests("InletMediaTests", ["InletMedia", "InletLinux", "InletCore", system]),
         tests("InletConfigTests", ["InletConfig", "InletCore", system], resources: [.copy("Fixtures")]),
         tests("InletJournalTests", ["InletJournal", "InletCore", system]),
         tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", system]),
         tests(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
+        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, httpTypes, nioCore, system]),
         tests("InteropTests", ["InletPipelines", "InletTransfer", "InletLinux", "InletCore", system]),
-        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, system]),
         tests(
             "InletAgentTests",
             [

@@ -20,16 +20,18 @@ FUNCTION_LINES = 40
 MODULES = {
     "InletCore": set(),
     "InletLinux": set(),
+    "InletMedia": {"InletLinux"},
     "InletConfig": set(),
     "InletJournal": set(),
     "InletTransfer": {"InletLinux"},
     "InletPipelines": {"InletTransfer", "InletLinux"},
-    "InletAgent": {"InletJournal", "InletConfig", "InletPipelines", "InletLinux"},
+    "InletAgent": {"InletJournal", "InletConfig", "InletPipelines", "InletMedia", "InletLinux"},
     # InletTransfer: its control client speaks HTTP over the agent's socket.
     "InletDashboard": {"InletAgent", "InletJournal", "InletTransfer", "InletLinux"},
     "InletSandbox": {"InletLinux"},
     "inlet": {
-        "InletDashboard", "InletSandbox", "InletAgent", "InletConfig", "InletJournal", "InletPipelines", "InletLinux",
+        "InletDashboard", "InletSandbox", "InletAgent", "InletConfig", "InletJournal", "InletPipelines", "InletMedia",
+        "InletLinux",
     },
 }
 
@@ -40,6 +42,7 @@ DOORS = {
     "CCurl": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
     "CYAML": {"InletConfig"},
+    "CExif": {"InletMedia"},
     "GRDB": {"InletJournal"},
     "ArgumentParser": {"inlet"},
     "Hummingbird": {"InletDashboard", "InletSandbox"},

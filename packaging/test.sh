@@ -16,7 +16,7 @@ if (($# > 0)); then
 fi
 # In groups: those that start servers, agents and processes would starve each other's time bounds on two cores. Whatever
 # no group names runs with the last one, so that no test can be left out by its name.
-groups=('Inlet(Core|Config|Linux|Journal|Transfer)Tests' 'Inlet(Sandbox|Pipelines)Tests' InletAgentTests)
+groups=('Inlet(Core|Config|Linux|Media|Journal|Transfer)Tests' 'Inlet(Sandbox|Pipelines)Tests' InletAgentTests)
 failed=0
 for group in "${groups[@]}"; do
   printf '\n== %s\n' "$group"

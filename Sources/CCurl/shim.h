@@ -95,6 +95,16 @@ static inline int inlet_curl_unacknowledged(CURL *_Nonnull easy) {
     return ioctl(socket, SIOCOUTQ, &count) ? -1 : count;
 }
 
+/* The peer's own certificate in PEM, after CURLOPT_CERTINFO; owned by the handle. */
+static inline const char *_Nullable inlet_curl_certificate(CURL *_Nonnull easy) {
+    struct curl_certinfo *chain = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_CERTINFO, &chain) || !chain || chain->num_of_certs < 1) return NULL;
+    for (struct curl_slist *line = chain->certinfo[0]; line; line = line->next) {
+        if (!strncmp(line->data, "Cert:", 5)) return line->data + 5;
+    }
+    return NULL;
+}
+
 static inline CURLMcode inlet_curl_multi_set_long(CURLM *_Nonnull multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }

@@ -1,6 +1,7 @@
 internal import InletCore
 package import InletJournal
 internal import InletLinux
+package import InletPipelines
 package import SystemPackage
 
 /// What can be asked of an agent: through its control socket, or on its journal while it is not running.
@@ -8,6 +9,7 @@ package struct AgentCommands: Sendable {
     private let journal: Journal
     /// nil when no agent runs.
     private let live: Live?
+    private let destination: @Sendable (String) -> Destination?
 
     /// What a running agent is told beside its journal.
     struct Live: Sendable {
@@ -20,15 +22,17 @@ package struct AgentCommands: Sendable {
         var send: @Sendable (FilePath, String?) async -> SendAnswer
     }
 
-    /// For a journal whose lock the caller holds.
-    package init(journal: Journal) {
+    /// For a journal whose lock the caller holds; `destination` makes one by its name.
+    package init(journal: Journal, destination: @escaping @Sendable (String) -> Destination? = { _ in nil }) {
         self.journal = journal
         live = nil
+        self.destination = destination
     }
 
     init(journal: Journal, live: Live) {
         self.journal = journal
         self.live = live
+        destination = { live.board[$0] }
     }
 
     /// Sends an ended, undelivered file again. False when there is nothing to send again.
@@ -60,6 +64,25 @@ package struct AgentCommands: Sendable {
         for delivery in running { live?.inFlight.cancel(delivery) }
         live?.sweeperBell.ring()
         live?.finisherBell.ring()
+    }
+
+    /// Deletes at its destination what a file's deliveries of `type` left there, as `InletPipelines.Destination.undo`
+    /// does it. The journal remembers that, and forgets what can be used once only.
+    ///
+    /// - Returns: what was done, a sentence a delivery; empty when the file has none that was delivered there.
+    package func undo(_ file: Int64, type: String) async throws -> [String] {
+        var said: [String] = []
+        for delivery in try await journal.job(file)?.deliveries ?? [] {
+            guard var proof = delivery.proof,
+                let destination = destination(delivery.destination), destination.type == type,
+                let undo = destination.undo
+            else { continue }
+            said.append(try await undo(proof))
+            proof.keepsakes = nil
+            proof.details = (proof.details ?? [:]).merging(["deleted": WallTime.now.rfc3339]) { $1 }
+            try await journal.replaceProof(of: delivery.id, by: proof)
+        }
+        return said
     }
 
     /// Pauses or resumes a destination, or all of them. - Returns: the names that were meant, empty for an unknown one.

@@ -130,6 +130,15 @@ extension Journal {
         }
     }
 
+    /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays.
+    package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
+                arguments: [try JournalJSON.encode(proof), delivery])
+        }
+    }
+
     /// Of a delivery without proof: whether something may be under its key all the same. An attempt that a crash ended
     /// had no time for a note.
     static let mayBeVisible = """

@@ -108,4 +108,12 @@ package struct Destination: Sendable {
     package var connections: Int
     /// Big transfers to this destination at once; nil = as many as there are workers.
     package var maxInFlight: Int?
+    /// Templates for the destination's own fields, for files that no route gave them to.
+    package var fields: [String: KeyTemplate] = [:]
+    /// The extension of a test object: one that the destination takes.
+    package var testExtension = "txt"
+    /// The pin of the server's public key, for destinations that can be told one; nil without TLS.
+    package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
+    /// Deletes what a proof is about, and says so, where the destination lets us.
+    package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
 }

@@ -7,7 +7,9 @@ internal import SystemPackage
 /// Makes pipelines from settings. A new destination type is one folder beside this file, and one line in `make` and `types`.
 package final class PipelineFactory: Sendable {
     /// Every destination type this version knows, with its keys.
-    package static let types: [DestinationType] = [R2Settings.type, S3Settings.type, FolderSettings.type]
+    package static let types: [DestinationType] = [
+        R2Settings.type, S3Settings.type, GigHiveSettings.type, FolderSettings.type,
+    ]
 
     /// Where hashing and copying happen.
     private let pool: BlockingPool
@@ -31,14 +33,16 @@ package final class PipelineFactory: Sendable {
         case R2Settings.type.name:
             let settings = try R2Settings(destination.values)
             let pipeline = R2Pipeline(
-                settings: settings, client: client(settings.caFile, settings.connections), hashing: pool)
+                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
                 connections: settings.connections, maxInFlight: settings.maxInFlight)
         case S3Settings.type.name:
             let settings = try S3Settings(destination.values)
             let pipeline = S3Pipeline(
-                settings: settings, client: client(settings.caFile, settings.connections), hashing: pool)
+                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline,
                 smallLimit: settings.multipartThreshold, connections: settings.connections,
@@ -49,17 +53,32 @@ package final class PipelineFactory: Sendable {
                 name: destination.name, type: destination.type,
                 pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
                 maxInFlight: nil)
+        case GigHiveSettings.type.name: return try gigHive(destination)
         default:
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
         }
     }
 
-    private func client(_ caFile: FilePath?, _ connections: Int) -> HTTPClient {
-        let needs = Needs(trust: Trust(caFile: caFile), connections: max(connections, 32))
+    /// Every file takes a worker, so that `max_in_flight` bounds all of them.
+    private func gigHive(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
+        let settings = try GigHiveSettings(destination.values)
+        let pipeline = GigHivePipeline(settings: settings, client: client(settings.trust), hashing: pool)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
+            maxInFlight: settings.maxInFlight)
+        made.fields = FieldSpec.filled([:], GigHiveSettings.type.fields)
+        made.testExtension = "mp3"
+        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
+        made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
+        return made
+    }
+
+    private func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
+        let needs = Needs(trust: trust, connections: max(connections, 32))
         return clients.withLock { clients in
             if let known = clients[needs] { return known }
             let client = HTTPClient(
-                trust: needs.trust, connectionsPerHost: needs.connections, userAgent: userAgent)
+                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent)
             clients[needs] = client
             return client
         }

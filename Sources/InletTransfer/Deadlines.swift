@@ -10,13 +10,17 @@ struct Deadlines {
     }
 
     private let stall: Duration
+    private let silence: Duration
     private let answer: Duration
+    private var hasAnswer = false
     private var lastMove: Instant
     /// Since when only the answer is waited for; nil while the body is being sent.
     private var bodyEnd: Instant?
 
-    init(stall: Duration, answer: Duration, sendsBody: Bool, now: Instant) {
+    /// `silence` takes the place of `stall` between the end of the body and the beginning of the answer.
+    init(stall: Duration, silence: Duration? = nil, answer: Duration, sendsBody: Bool, now: Instant) {
         self.stall = stall
+        self.silence = silence ?? stall
         self.answer = answer
         lastMove = now
         bodyEnd = sendsBody ? nil : now
@@ -45,7 +49,11 @@ struct Deadlines {
     }
 
     /// Answer bytes came. While the body is being sent they do not count: a dripping answer would hide a stalled upload.
-    mutating func answerMoved(at now: Instant) { if !isSending { lastMove = now } }
+    mutating func answerMoved(at now: Instant) {
+        guard !isSending else { return }
+        hasAnswer = true
+        lastMove = now
+    }
 
     /// There is no connection yet; connecting has a limit of its own.
     mutating func notConnected(at now: Instant) {
@@ -53,14 +61,16 @@ struct Deadlines {
         if bodyEnd != nil { bodyEnd = now }
     }
 
+    private var patience: Duration { isSending || hasAnswer ? stall : silence }
+
     /// The next moment at which there can be a verdict.
     var next: Instant {
-        let stalled = lastMove.advanced(by: stall)
+        let stalled = lastMove.advanced(by: patience)
         return bodyEnd.map { min(stalled, $0.advanced(by: answer)) } ?? stalled
     }
 
     func verdict(at now: Instant) -> Verdict? {
         if let bodyEnd, now >= bodyEnd.advanced(by: answer) { return .timedOut }
-        return now >= lastMove.advanced(by: stall) ? .stalled : nil
+        return now >= lastMove.advanced(by: patience) ? .stalled : nil
     }
 }

@@ -59,6 +59,21 @@ package final class HTTPClient: Sendable {
         return try result.get()
     }
 
+    /// The pin of the public key that the server at `url` has now, whatever its certificate is worth; nil without TLS.
+    /// Nothing is asked of the server, and nothing told to it.
+    ///
+    /// - Throws: as `send`; `.tlsFailed` for a certificate that cannot be read.
+    package func pin(of url: HTTPURL) async throws(TransferError) -> PublicKeyPin? {
+        guard url.scheme == "https" else { return nil }
+        var request = HTTPRequest("GET", url)
+        request.readsCertificate = true
+        let certificate = try await send(request).certificate
+        guard let pin = certificate.flatMap(PublicKeyPin.init(certificatePEM:)) else {
+            throw TransferError(.tlsFailed, "\(request.label): its certificate cannot be read", isOutage: false)
+        }
+        return pin
+    }
+
     /// Fails what runs with `.cancelled` and waits for the threads to end. Further requests fail. Blocks for
     /// milliseconds.
     package func shutdown() {

@@ -11,12 +11,30 @@ package enum HTTPBody: Sendable {
     case bytes([UInt8])
     /// `length` bytes of the open file from `offset`, read while they are sent.
     case slice(SourceFile, offset: Int64, length: Int64)
+    /// `length` bytes of the open file from `offset`, between two texts: the one file of a form (RFC 7578).
+    case form(header: [UInt8], SourceFile, offset: Int64, length: Int64, footer: [UInt8])
 
     package var length: Int64 {
         switch self {
         case .none: 0
         case .bytes(let bytes): Int64(bytes.count)
         case .slice(_, _, let length): length
+        case .form(let header, _, _, let length, let footer): Int64(header.count + footer.count) + length
+        }
+    }
+
+    /// How many of the first `sent` bytes count as progress: of a form those of its file.
+    func payload(in sent: Int64) -> Int64 {
+        guard case .form(let header, _, _, let length, _) = self else { return sent }
+        return min(max(sent - Int64(header.count), 0), length)
+    }
+
+    /// The file that is read while it is sent, and which part of it.
+    var file: (source: SourceFile, offset: Int64, length: Int64)? {
+        switch self {
+        case .none, .bytes: nil
+        case .slice(let source, let offset, let length): (source, offset, length)
+        case .form(_, let source, let offset, let length, _): (source, offset, length)
         }
     }
 }
@@ -34,10 +52,14 @@ package struct HTTPRequest: Sendable {
     package var answerDeadline: Duration
     /// How long no byte may move in either direction once connected.
     package var stallTimeout: Duration
+    /// How long the server may work in silence between the end of the body and its answer; nil = `stallTimeout`.
+    package var silenceTimeout: Duration?
     /// Name look-up, TCP and TLS together.
     package var connectTimeout: Duration
     /// Connects to this socket instead of the URL's host and port.
     package var unixSocket: FilePath?
+    /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
+    var readsCertificate = false
 
     package init(
         _ method: String, _ url: HTTPURL, headers: HTTPFields = [], body: HTTPBody = .none,
@@ -78,7 +100,7 @@ package struct HTTPRequest: Sendable {
                 throw refusal("the header \(shown) is set by the client itself")
             }
         }
-        if case .slice(_, let offset, let length) = body, offset < 0 || length < 0 {
+        if let file = body.file, file.offset < 0 || file.length < 0 {
             throw refusal("the body's offset or length is negative")
         }
     }

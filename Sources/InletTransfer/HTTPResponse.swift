@@ -6,6 +6,8 @@ package struct HTTPResponse: Sendable {
     /// Those of the final answer, in their order; names as the server spelt them.
     package var headers: HTTPFields
     package var body: [UInt8]
+    /// The server's certificate in PEM, for requests that ask for nothing else.
+    var certificate: String?
 
     package init(status: Int, headers: HTTPFields = [], body: [UInt8] = []) {
         self.status = status

@@ -135,7 +135,7 @@ import Testing
         let commands = [
             "run", "check", "route", "send", "status", "queue", "receipts", "pause", "resume", "demo", "config",
             "config show", "config schema", "queue list", "queue show", "queue retry", "queue cancel", "queue forget",
-            "queue clear",
+            "queue clear", "gighive", "gighive delete",
         ]
         for command in commands {
             let process = try InletProcess(command.split(separator: " ").map(String.init) + ["--help"], in: folder.path)

@@ -155,11 +155,8 @@ func withSandbox(
 ) async throws {
     let sandbox = try SpiralSandbox(
         directory: directory, apiKey: Secret(ConfigText.apiKey), urlLifetime: lifetime, port: port)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         try await body(sandbox, try await sandbox.port())
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 

@@ -72,6 +72,24 @@ import Testing
         #expect(try await place.inlet("queue", "list").output.contains("The queue is empty"))
     }
 
+    @Test func `route says where a date of capture comes from`() async throws {
+        var config = ConfigText()
+        config.route = ["key: \"{captured:YYYY-'W'ww}/{captured:yyyy-MM-dd}_{name}\""]
+        let place = try Place(config)
+        try place.put("dated.jpg", Data(DatedPicture.jpeg("2021:01:03 07:08:09")))
+        try place.put("plain.jpg", bytes(10))
+        let dated = try await place.inlet("route", place.drop.appending("dated.jpg").string)
+        #expect(dated.ending == .code(0))
+        #expect(dated.output.contains("key      2020-W53/2021-01-03_dated.jpg"), "\(dated.output)")
+        #expect(dated.output.contains("captured 2021-01-03T07:08:09.000 (EXIF DateTime)"), "\(dated.output)")
+        for name in ["plain.jpg", "not-there.jpg"] {
+            let other = try await place.inlet("route", place.drop.appending(name).string)
+            #expect(other.ending == .code(0))
+            #expect(other.output.contains("note     the file names no date of capture"), "\(other.output)")
+            #expect(!other.output.contains("captured 20"), "\(other.output)")
+        }
+    }
+
     @Test func `config show fills in defaults and hides secrets`() async throws {
         let place = try Place(.spiral(1))
         let shown = try await place.inlet("config", "show")

@@ -31,6 +31,7 @@ import Testing
         (.journalFull(reason: "full"), "journal.full"),
         (.journalFree, "journal.free"),
         (.jobAdmitted(job: 1, path: path, route: "r", size: 9, deliveries: ["d", "e"]), "job.admitted"),
+        (.fileNote(job: 1, path: path, route: "r", note: hostile), "file.note"),
         (.jobKnown(job: 1, path: path), "job.known"),
         (.jobStarted(ref, key: hostile, attempt: 1, size: 9), "job.started"),
         (.transferProgress(ref, sent: 1, size: 9), "transfer.progress"),

@@ -57,9 +57,42 @@ struct SettingsTests {
         #expect(first.to == ["alpha", "Zulu.2"] && second.to == ["alpha"])
         #expect(first.key.text == "{category}/{name}")
         #expect(first.with["on"]?.text == "storage.example {name}")
+        #expect(first.with["title"] == nil && second.with.isEmpty)
         #expect(first.retry == RetryPolicy(attempts: 5, expire: nil))
         #expect(first.settle == .seconds(90))
         #expect(second.validate.minSize == 0 && second.validate.maxSize == 123_456_789)
+    }
+
+    @Test func `fields that no destination of a route knows are refused, and the missing ones get their defaults`()
+        throws
+    {
+        let head = """
+            destinations:
+              bucket: { type: r2, api: "https://storage.example" }
+              library: { type: folder, path: /srv/library }
+            routes:
+              - name: one
+
+            """
+        let route = try parse(head + "    to: [library, bucket]\n    with: { title: x }\n").settings.routes[0]
+        #expect(route.with.mapValues(\.text) == ["title": "x", "label": "{stem}"])
+        let table: [(String, String)] = [
+            (
+                "    to: [library, bucket]\n    with: { lable: x }\n",
+                "7:13: unknown field 'lable' in with; did you mean 'label'?"
+            ),
+            (
+                "    to: bucket\n    with: { colour: x }\n",
+                "unknown field 'colour' in with; known fields: label, on, title"
+            ),
+            (
+                "    to: library\n    with: { label: x }\n",
+                "unknown field 'label' in with; destination 'library' takes no fields"
+            ),
+        ]
+        for (text, complaint) in table { #expect(complaints(head + text).contains(complaint), "\(text)") }
+        // What a destination with an error of its own would know cannot be told.
+        #expect(!complaints(head + "    to: [bucket, nowhere]\n    with: { lable: x }\n").contains("unknown field"))
     }
 
     @Test func `a file without watch, routes and destinations still loads`() throws {

@@ -20,6 +20,10 @@ let standInTypes = [
             KeySpec("ca_file", .path, "Certificates to trust."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
+        ],
+        fields: [
+            FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("on", "Where it was."),
+            FieldSpec("title", "What it is called."),
         ]),
     DestinationType(
         name: "s3", summary: "A bucket.",
@@ -57,11 +61,35 @@ let standInTypes = [
             KeySpec("verify", .choice(["read-back", "size"]), default: "read-back", "What is compared."),
             KeySpec("min_free", .bytes, default: "0", "Space that must stay free."),
         ]),
+    gigHiveStandIn,
 ]
+
+private let gigHiveStandIn = DestinationType(
+    name: "gighive", summary: "A GigHive server.",
+    keys: [
+        KeySpec("url", .string, required: true, "Its address."), KeySpec("user", .string, "The user."),
+        KeySpec("password", .secret, "The password."), KeySpec("upload_token", .secret, "A guest's token."),
+        KeySpec("tos_accepted", .boolean, default: "false", "Accept the terms."),
+        KeySpec("display_name", .string, "The guest's name."),
+        KeySpec("transport", .choice(["auto", "multipart", "tus"]), default: "auto", "The way."),
+        KeySpec("chunk_size", .bytes, default: "8MiB", "A request."),
+        KeySpec("multipart_limit", .bytes, default: "64MiB", "The largest form."),
+        KeySpec("max_upload_bytes", .bytes, default: "6442450944", "The server's limit."),
+        KeySpec("max_in_flight", .integer(1...16), default: "2", "Files at once."),
+        KeySpec("finalize_for", .duration(offAllowed: false), default: "15m", "How long to ask."),
+        KeySpec("pin", .string, "The server's key."), KeySpec("ca_file", .path, "Certificates to trust."),
+        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP."),
+    ],
+    fields: [
+        FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("org_name", default: "Band", "Who."),
+        FieldSpec("event_date", default: "{mtime:yyyy-MM-dd}", "When."),
+        FieldSpec("event_type", default: "band", "What."), FieldSpec("keywords", "Words to find it by."),
+    ])
 
 let standInEnvironment = [
     "SPIRAL_KEY": "canary-spiral", "MAIN_KEY": "canary-main", "SECOND_KEY": "canary-second", "CANARY": "canary-value",
     "API_HOST": "storage.example", "EMPTY": "", "S3_ACCESS_KEY": "canary-access", "S3_SECRET_KEY": "canary-s3",
+    "GIGHIVE_PASSWORD": "canary-gighive",
 ]
 
 /// A place where no file is.

@@ -14,7 +14,8 @@ import Testing
     @Test(arguments: Implementation.all)
     func `bytes arrive whole, whatever their number`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in
-            for count in [0, 1, Self.part, Self.part + 1, 3 * Self.part + 12_345] {
+            let counts = [1, Self.part, Self.part + 1, 3 * Self.part + 12_345]
+            for count in (implementation.takesEmptyFiles ? [0] : []) + counts {
                 let (path, order) = try place.file(count, key: "files/\(count).bin")
                 let attempt = Notes().attempt()
                 let proof = try await place.deliver(path, order, attempt).get()
@@ -23,7 +24,7 @@ import Testing
                 #expect(try place.visible()[order.key] == content(count), "\(count) bytes")
                 #expect(attempt.bytesSent == Int64(count))
             }
-            #expect(try place.visible().count == 5)
+            #expect(try place.visible().count == (implementation.takesEmptyFiles ? 5 : 4))
             #expect(try place.leftovers() == [])
         }
     }
@@ -109,7 +110,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Implementation.all, Change.allCases)
+    @Test(arguments: Implementation.staged, Change.allCases)
     func `a source that changes under way leaves nothing`(_ implementation: Implementation, _ change: Change)
         async throws
     {
@@ -119,7 +120,10 @@ import Testing
             for count in counts {
                 let (path, order) = try place.file(count)
                 // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
-                place.misbehave(.delay(.milliseconds(300)), at: .create, .presign)
+                place.misbehave(.delay(.milliseconds(300)), at: .create)
+                // S3's one PUT has nothing before it: it is refused once, and asked to come back.
+                let isAskedFirst = place.s3 == nil
+                place.misbehave(isAskedFirst ? .delay(.milliseconds(300)) : .status(503, retryAfter: 1), at: .presign)
                 let before = place.count(.create) + place.count(.presign)
                 async let changed: Void = {
                     guard !place.isFolder else { return }

@@ -19,8 +19,14 @@ struct Implementation: Sendable, CustomTestStringConvertible {
     static let all: [Implementation] = [
         .r2("seed"), .r2("r2"), .r2("v1"), .r2("v1", verify: "size"), .s3("md5"), .s3("crc32c"), .s3("sha256"),
         .s3("size"), .s3("md5", ifExists: "version"), .s3("md5", ifExists: "fail"), .s3("md5", ifExists: "skip-same"),
-        .folder("read-back"), .folder("size"),
+        .gigHive("multipart"), .gigHive("tus"), .folder("read-back"), .folder("size"),
     ]
+
+    /// Those with a step between the order and the first byte, at which a test can change the source.
+    static let staged = all.filter { $0.values["transport"] != "multipart" }
+
+    /// GigHive refuses empty files.
+    var takesEmptyFiles: Bool { type != "gighive" }
 
     static func r2(_ dialect: String, verify: String = "md5") -> Implementation {
         Implementation(type: "r2", values: ["dialect": dialect, "verify": verify])
@@ -28,6 +34,10 @@ struct Implementation: Sendable, CustomTestStringConvertible {
 
     static func s3(_ verify: String = "md5", ifExists: String = "overwrite") -> Implementation {
         Implementation(type: "s3", values: ["verify": verify, "if_exists": ifExists])
+    }
+
+    static func gigHive(_ transport: String) -> Implementation {
+        Implementation(type: "gighive", values: ["transport": transport])
     }
 
     static func folder(_ verify: String) -> Implementation {
@@ -44,6 +54,7 @@ final class Place: Sendable {
     enum Peer: Sendable {
         case spiral(SpiralSandbox)
         case s3(S3Sandbox)
+        case gigHive(GigHiveSandbox)
         case folder
     }
 
@@ -66,6 +77,9 @@ final class Place: Sendable {
     /// nil for others than S3.
     var s3: S3Sandbox? { if case .s3(let sandbox) = peer { sandbox } else { nil } }
 
+    /// nil for others than GigHive.
+    var gigHive: GigHiveSandbox? { if case .gigHive(let sandbox) = peer { sandbox } else { nil } }
+
     var isFolder: Bool { if case .folder = peer { true } else { false } }
 
     // MARK: - Sources and orders
@@ -74,14 +88,21 @@ final class Place: Sendable {
 
     /// `count` bytes as a file, and the order to deliver it under `key`.
     func file(_ count: Int, key: String = "videos/clip.mp4") throws -> (FilePath, DeliveryOrder) {
-        let path = try write(content(count))
+        let path = try write(content(count), gigHive == nil ? "source.bin" : "source.mp4")
         return (path, try order(path, key: key))
     }
 
     func order(_ path: FilePath, key: String) throws -> DeliveryOrder {
         DeliveryOrder(
-            id: 1, destination: "here", key: key, mediaType: "video/mp4", fields: [:],
+            id: 1, destination: "here", key: key, mediaType: "video/mp4", fields: fields(key),
             source: try SourceFile(opening: path).opened)
+    }
+
+    /// GigHive has no keys: the label shows it, and an event of its own lets the same bytes be there twice.
+    private func fields(_ key: String) -> [String: String] {
+        guard gigHive != nil else { return [:] }
+        let sum = key.utf8.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) }
+        return ["label": key, "org_name": "Band \(sum)"]
     }
 
     /// One attempt, with the source opened for it.
@@ -114,6 +135,13 @@ final class Place: Sendable {
             }
             return Dictionary(uniqueKeysWithValues: objects.map { ($0.0, $0.1 ?? Data("unreadable".utf8)) })
         }
+        if let assets = gigHive?.assets() {
+            let entries = try assets.flatMap { asset in
+                let bytes = try Data(contentsOf: URL(fileURLWithPath: asset.path.string))
+                return asset.entries.map { ($0.label, bytes) }
+            }
+            return Dictionary(uniqueKeysWithValues: entries)
+        }
         let names = try files().filter { !$0.hasSuffix(".tmp") }
         return try Dictionary(
             uniqueKeysWithValues: names.map {
@@ -123,12 +151,14 @@ final class Place: Sendable {
 
     /// Uploads or temporary files that nobody has ended.
     func leftovers() throws -> [String] {
-        try sandbox?.openUploads() ?? s3?.openUploads() ?? files().filter { $0.hasSuffix(".tmp") }
+        try sandbox?.openUploads() ?? s3?.openUploads() ?? gigHive?.openUploads()
+            ?? files().filter { $0.hasSuffix(".tmp") }
     }
 
     /// Requests so far.
     func count(_ operation: SpiralOperation) -> Int {
-        s3.map { $0.traffic.counts[operation.asS3] ?? 0 } ?? sandbox?.traffic.counts[operation] ?? 0
+        if let gigHive { return gigHive.traffic.counts[operation.asGigHive] ?? 0 }
+        return s3.map { $0.traffic.counts[operation.asS3] ?? 0 } ?? sandbox?.traffic.counts[operation] ?? 0
     }
 
     /// Lets the server misbehave; a folder has none.
@@ -136,12 +166,14 @@ final class Place: Sendable {
         for operation in operations {
             sandbox?.faults.add(Fault(action, at: operation, times: times))
             s3?.faults.add(S3Fault(action, at: operation.asS3, times: times))
+            gigHive?.faults.add(GigHiveFault(action, at: operation.asGigHive, times: times))
         }
     }
 
     func behave() {
         sandbox?.faults.clear()
         s3?.faults.clear()
+        gigHive?.faults.clear()
     }
 
     private func files() throws -> [String] {

@@ -16,14 +16,14 @@ func withPlace(
     let directory = try TemporaryDirectory()
     let factory = PipelineFactory(pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1")
     defer { factory.shutdown() }
+    if implementation.type == "gighive" { return try await withGigHivePlace(values, directory.path, factory, body) }
     guard implementation.type == "r2" else {
         values["path"] = values["path"] ?? .string(directory.path.string)
         return try await body(Place(try factory.place(implementation.type, values), .folder, target: directory.path))
     }
     let sandbox = try SpiralSandbox(
         directory: directory.path, apiKey: Secret(Place.apiKey), faults: FaultPlan(faults), urlLifetime: urlLifetime)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         let origin = "http://127.0.0.1:\(try await sandbox.port())"
         values["api"] = values["api"] ?? .string(origin)
         values["api_key"] = values["api_key"] ?? .secret(Secret(Place.apiKey))
@@ -32,8 +32,6 @@ func withPlace(
         try await body(Place(try factory.place("r2", values), .spiral(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 
@@ -59,19 +57,48 @@ func withS3Place(
         "multipart_threshold": .bytes(Int64(Place.part)),
     ]
     let sandbox = try S3Sandbox(directory: directory.path, account: S3Account.standard, rules: rules)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         var values = usual.merging(settings) { $1 }
         values["endpoint"] = .string("http://127.0.0.1:\(try await sandbox.port())")
         try await body(Place(try factory.place("s3", values), .s3(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
-        group.cancelAll()
-        try await group.waitForAll()
+    }
+}
+
+private func withGigHivePlace(
+    _ given: [String: ConfigValue], _ directory: FilePath, _ factory: PipelineFactory,
+    _ body: @Sendable (Place) async throws -> Void
+) async throws {
+    let password = Secret(GigHivePlace.password)
+    let sandbox = try GigHiveSandbox(
+        directory: directory, logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
+        rules: GigHiveRules(hookWait: .zero))
+    try await whileServing({ try await sandbox.run() }) {
+        let settings: [String: ConfigValue] = [
+            "url": .string("http://127.0.0.1:\(try await sandbox.port())"), "user": .string("uploader"),
+            "password": .secret(password), "chunk_size": .bytes(Int64(Place.part)),
+        ]
+        let place = try factory.place("gighive", settings.merging(given) { $1 })
+        try await body(Place(place, .gigHive(sandbox), target: directory))
+        // First, so that no connection of ours outlives its server.
+        factory.shutdown()
     }
 }
 
 extension SpiralOperation {
+    /// The call of GigHive that does the same work.
+    var asGigHive: GigHiveOperation {
+        switch self {
+        case .create: .tusCreate
+        case .part: .tusPatch
+        case .single: .upload
+        case .complete: .finalize
+        case .abort: .tusDelete
+        default: .other
+        }
+    }
+
     /// The call of S3 that does the same work.
     var asS3: S3Operation {
         switch self {

@@ -175,13 +175,10 @@ import Testing
             let folder = try TemporaryDirectory()
             let plan = FaultPlan([Fault(.status(500), at: .read, times: nil, probability: 0.5)], seed: seed)
             let sandbox = try SpiralSandbox(directory: folder.path, apiKey: nil, faults: plan)
-            return try await withThrowingTaskGroup(of: Void.self, returning: [Int].self) { group in
-                group.addTask { try await sandbox.run() }
+            return try await whileServing({ try await sandbox.run() }) {
                 let client = SandboxClient(port: try await sandbox.port())
                 var statuses: [Int] = []
                 for _ in 0..<24 { statuses.append(try await client.send("GET", client.origin + "/public/x").status) }
-                group.cancelAll()
-                try await group.waitForAll()
                 return statuses
             }
         }

@@ -15,12 +15,9 @@ func withSandbox(
     let sandbox = try SpiralSandbox(
         directory: directory ?? folder.path, apiKey: apiKey, faults: FaultPlan(faults), urlLifetime: urlLifetime,
         port: port)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await sandbox.run() }
+    try await whileServing({ try await sandbox.run() }) {
         let client = SandboxClient(port: try await sandbox.port())
         try await body(sandbox, client)
-        group.cancelAll()
-        try await group.waitForAll()
     }
 }
 
@@ -122,7 +119,9 @@ struct SandboxClient: Sendable {
 extension SandboxClient {
     /// curl's exit status: 28 out of time, 52 no answer, 55 and 56 connection lost. For what `URLSession` does not show
     /// at once: connections that end without an answer.
-    static func curl(_ arguments: String...) async throws -> Int32 {
+    static func curl(_ arguments: String...) async throws -> Int32 { try await curl(arguments) }
+
+    static func curl(_ arguments: [String]) async throws -> Int32 {
         let curl = Process()
         curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
         curl.arguments = ["-s", "-N"] + (arguments.contains("-o") ? [] : ["-o", "/dev/null"]) + arguments

@@ -25,6 +25,25 @@ import Testing
         return error
     }
 
+    /// A connection that was kept from an earlier request dies without an answer to the next one.
+    @Test(arguments: [("POST", 2), ("PATCH", 2), ("PUT", 3)])
+    func `only what may be done twice is sent again by itself`(method: String, sent: Int) async throws {
+        let requests = Seen<String>()
+        let server = try ScriptedServer { connection in
+            while true {
+                requests.append(try connection.readRequest().line)
+                if requests.all.count == 2 { return }
+                try connection.answer()
+            }
+        }
+        let client = makeClient(connectionsPerHost: 1)
+        let request = HTTPRequest(method, try server.url("/job"), body: .bytes([1, 2, 3]))
+        #expect(try await client.send(request).status == 200)
+        let error = await InletTransferTests.failure(client, request)
+        #expect(error?.code == (sent == 2 ? .connectionLost : nil))
+        #expect(requests.all.count == sent)
+    }
+
     @Test func `an endless body is cut at the limit`() async throws {
         let error = try await failure(limit: 10_000) { connection in
             _ = try connection.readRequest()

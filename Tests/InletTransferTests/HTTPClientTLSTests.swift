@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 /// `openssl s_server -www` with a self-signed certificate of its own.
-private final class TLSServer {
+final class TLSServer {
     let certificate: FilePath
     let port: Int
     private let directory: TemporaryDirectory

@@ -108,7 +108,7 @@ final class DeliverOne: Sendable {
         switch note {
         case "upload": Failpoint.uploadCreated.reached()
         case CheckpointNote.mayBeVisible: Failpoint.beforeComplete.reached()
-        case _ where note.hasPrefix("part:"): Failpoint.partUploaded.reached()
+        case _ where note == "offset" || note.hasPrefix("part:"): Failpoint.partUploaded.reached()
         default: break
         }
     }

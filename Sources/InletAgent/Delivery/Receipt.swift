@@ -38,6 +38,10 @@ struct Receipt: Sendable {
             if let size = proof.content?.partSize { fields.append(("part_size", String(size))) }
             if let etag = proof.etag { fields.append(("etag", JSONString.quote(etag))) }
             if let url = proof.url { fields.append(("url", JSONString.quote(url))) }
+            if let details = proof.details, !details.isEmpty {
+                let sorted = details.sorted { $0.key < $1.key }.map { ($0.key, JSONString.quote($0.value)) }
+                fields.append(("details", object(sorted)))
+            }
         }
         if let code = delivery.code { fields.append(("code", JSONString.quote(code.rawValue))) }
         if let reason = delivery.reason { fields.append(("reason", JSONString.quote(reason))) }

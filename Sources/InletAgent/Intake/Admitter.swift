@@ -1,10 +1,11 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import InletMedia
 internal import InletPipelines
 internal import SystemPackage
 
-/// Where files are read for their checksums, and who is told that this goes on.
+/// Where files are read, for their checksums and dates, and who is told that this goes on.
 struct Hashing: Sendable {
     let pool: BlockingPool
     /// Called at every chunk.
@@ -69,7 +70,16 @@ struct Admitter: Sendable {
             case .sha256:
                 let source = try SourceFile(opening: path)
                 facts.sha256 = try await Fingerprint.sha256(of: source, on: hashing.pool, progress: hashing.progress)
+            case .captured: facts.captured = try await captured(path, hashing.pool)
             }
+        }
+    }
+
+    /// A file that cannot be read now is looked at again later: a key is made once, and must not hold the mtime because
+    /// a disk was slow to wake.
+    private func captured(_ path: FilePath, _ pool: BlockingPool) async throws -> Captured {
+        try await pool.run { () throws(SystemError) in
+            Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }
     }
 
@@ -90,10 +100,9 @@ struct Admitter: Sendable {
         let outcome = await commit(admission)
         guard case .admitted(let id)? = outcome else { return outcome }
         Failpoint.admitted.reached()
-        log.emit(
-            .jobAdmitted(
-                job: id, path: arrival.root.pushing(arrival.path), route: plan.route, size: size,
-                deliveries: plan.destinations))
+        let path = arrival.root.pushing(arrival.path)
+        log.emit(.jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: plan.destinations))
+        for note in plan.notes { log.emit(.fileNote(job: id, path: path, route: plan.route, note: note)) }
         for lane in lanes.values { bells.ring(lane) }
         return outcome
     }

@@ -66,6 +66,8 @@ struct SendDesk: Sendable {
         guard let destination else { return RouteTable(admitter.routes.routes.map { Self.keeping($0) }) }
         var route = admitter.routes.route(for: path, size: size) ?? Route(name: "send", to: [destination])
         route.to = [destination]
+        // A route that leads elsewhere has not been given this destination's fields.
+        route.with.merge(board[destination]?.fields ?? [:]) { given, _ in given }
         route.match = RouteMatch()
         return RouteTable([Self.keeping(route)])
     }

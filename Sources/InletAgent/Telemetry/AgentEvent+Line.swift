@@ -39,6 +39,10 @@ extension AgentEvent {
             Self.line(
                 "job.admitted", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
                 ("size", .number(size)), ("destinations", .list(deliveries)))
+        case .fileNote(let job, let path, let route, let note):
+            Self.line(
+                "file.note", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
+                ("note", .safe(note)))
         case .jobKnown(let job, let path):
             Self.line("job.known", .debug, ("job", .number(job)), ("path", .path(path)))
         case .jobFinished(let job, let path, let state, let disposition):

@@ -19,6 +19,8 @@ package enum AgentEvent: Sendable {
     case journalFull(reason: String)
     case journalFree
     case jobAdmitted(job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String])
+    /// Something of an admitted file's plan that a person should know.
+    case fileNote(job: Int64, path: FilePath, route: String, note: String)
     case jobKnown(job: Int64, path: FilePath)
     case jobStarted(JobRef, key: String, attempt: Int, size: Int64)
     case transferProgress(JobRef, sent: Int64, size: Int64)

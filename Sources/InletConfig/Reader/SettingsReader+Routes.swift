@@ -2,7 +2,7 @@ import InletCore
 
 extension SettingsReader {
     mutating func routes(_ section: ConfigSection) -> [Route] {
-        let known = section.section("destinations")?.positions ?? [:]
+        let known = section.section("destinations")
         var routes: [Route] = []
         for entry in sections("routes", of: section, root) {
             let route = route(entry.section, entry.node, destinations: known)
@@ -15,7 +15,7 @@ extension SettingsReader {
     }
 
     private mutating func route(
-        _ section: ConfigSection, _ node: YAMLNode, destinations: [String: SourcePosition]
+        _ section: ConfigSection, _ node: YAMLNode, destinations: ConfigSection?
     ) -> Route {
         var route = Route(name: section.string("name") ?? "", to: [])
         if section.string("name") != nil {
@@ -28,8 +28,8 @@ extension SettingsReader {
         route.category = word("category", section)
         route.owner = word("owner", section)
         route.key = template("key", section, node) ?? route.key
-        route.to = targets(section, node, destinations)
-        route.with = fields(section, node)
+        route.to = targets(section, node, destinations?.positions ?? [:])
+        route.with = fields(section, node, of: route.to, destinations)
         if let choice = section.string("on_success").flatMap(Route.OnSuccess.init) { route.onSuccess = choice }
         if let choice = section.string("on_failure").flatMap(Route.OnFailure.init) { route.onFailure = choice }
         if let section = section.section("retry") { route.retry = retry(section) }
@@ -101,16 +101,6 @@ extension SettingsReader {
                 "defined are: \(known.filter(Quotation.isHarmless).map { DisplayText.escape($0) }.joined(separator: ", "))"
             }
         report(node.position, "unknown destination \(Quotation.of(written)); \(hint)")
-    }
-
-    private mutating func fields(_ section: ConfigSection, _ node: YAMLNode) -> [String: KeyTemplate] {
-        guard let map = node["with"] else { return [:] }
-        var fields: [String: KeyTemplate] = [:]
-        for (name, text) in section.map("with").sorted(by: { $0.key < $1.key }) {
-            guard let value = map[name] else { continue }
-            fields[name] = parse(text, at: value) { text throws(PatternError) in try KeyTemplate(text) }
-        }
-        return fields
     }
 
     private mutating func template(_ key: String, _ section: ConfigSection, _ node: YAMLNode) -> KeyTemplate? {

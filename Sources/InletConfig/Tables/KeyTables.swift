@@ -120,7 +120,7 @@ package enum KeyTables {
 
     /// Values of the house plan that this version does not have yet, by key.
     static let plannedChoices: [String: Set<String>] = [
-        "type": ["gighive", "vopi", "roboscope"],
+        "type": ["vopi", "roboscope"],
         "existing": ["adopt"],
     ]
 

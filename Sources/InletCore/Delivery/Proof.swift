@@ -10,6 +10,8 @@ package struct Proof: Sendable, Equatable, Codable {
         case size
         /// The written file was read back from the disk and its SHA-256 compared.
         case readBack = "read_back"
+        /// The destination computed the SHA-256 of what it holds, and it equalled the file's.
+        case sha256 = "sha256"
     }
 
     /// Where the object is: the key, as the destination knows it.
@@ -23,9 +25,14 @@ package struct Proof: Sendable, Equatable, Codable {
     package var etag: String?
     /// Where a person or a program can find it; never a presigned URL.
     package var url: String?
+    /// What else the destination said that is worth keeping (an id, a status, the head of its answer): for receipts.
+    package var details: [String: String]?
+    /// What the destination gave only us, to undo the delivery: for the journal alone, never for receipts and logs.
+    package var keepsakes: Keepsakes?
 
     package init(
-        key: String, size: Int64, method: Method, content: ContentHash? = nil, etag: String? = nil, url: String? = nil
+        key: String, size: Int64, method: Method, content: ContentHash? = nil, etag: String? = nil, url: String? = nil,
+        details: [String: String]? = nil, keepsakes: Keepsakes? = nil
     ) {
         self.key = key
         self.size = size
@@ -33,7 +40,31 @@ package struct Proof: Sendable, Equatable, Codable {
         self.content = content
         self.etag = etag
         self.url = url
+        self.details = details
+        self.keepsakes = keepsakes
     }
+}
+
+/// Texts by name that are written into the journal and shown nowhere: it prints and reflects as `***`.
+package struct Keepsakes: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
+    private let texts: [String: String]
+
+    package init(_ texts: [String: String]) { self.texts = texts }
+
+    package init(from decoder: any Decoder) throws {
+        texts = try decoder.singleValueContainer().decode([String: String].self)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(texts)
+    }
+
+    /// The text itself; call it only where it goes on the wire.
+    package func reveal(_ name: String) -> String? { texts[name] }
+
+    package var description: String { "***" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// A checksum of a whole file that can be recomputed from the file alone.

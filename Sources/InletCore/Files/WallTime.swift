@@ -37,7 +37,7 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
     }
 }
 
-/// A Gregorian date from a day number, by the era arithmetic of H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+/// A Gregorian date from and to a day number, by the era arithmetic of H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 struct CivilDate: Equatable {
     var year: Int64
     var month: Int
@@ -53,6 +53,27 @@ struct CivilDate: Equatable {
         day = Int(dayOfYear - (153 * marchMonth + 2) / 5 + 1)
         month = Int(marchMonth < 10 ? marchMonth + 3 : marchMonth - 9)
         year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    /// nil when the calendar has no such date; years from 0 to 9999, which is what cameras can write.
+    init?(year: Int64, month: Int, day: Int) {
+        guard (0...9999).contains(year), (1...12).contains(month), day >= 1 else { return nil }
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard day <= lengths[month - 1] else { return nil }
+        self.year = year
+        self.month = month
+        self.day = day
+    }
+
+    /// Days since 1970-01-01.
+    var daysSinceEpoch: Int64 {
+        let marchYear = month <= 2 ? year - 1 : year
+        let era = marchYear.flooredDivision(by: 400)
+        let yearOfEra = marchYear - era * 400
+        let marchMonth = Int64((month + 9) % 12)
+        let dayOfYear = (153 * marchMonth + 2) / 5 + Int64(day) - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 }
 

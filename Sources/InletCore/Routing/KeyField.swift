@@ -16,9 +16,12 @@ enum KeyField: Sendable, Hashable {
     case sequence
     case modified(DatePattern, zone: String?)
     case now(DatePattern, zone: String?)
+    /// When the picture was taken; the mtime where the file does not say.
+    case captured(DatePattern, zone: String?)
 
     private static let known = [
         "name", "stem", "ext", "dir", "folder[1]", "owner", "category", "sha256", "epoch_ms", "seq", "mtime", "now",
+        "captured",
     ]
     private static let plain: [String: KeyField] = [
         "name": .name, "stem": .stem, "ext": .extension, "dir": .directory, "owner": .owner, "category": .category,
@@ -34,6 +37,7 @@ enum KeyField: Sendable, Hashable {
         switch (name, argument) {
         case ("mtime", let format): self = try Self.date(format, name, argumentOffset) { .modified($0, zone: $1) }
         case ("now", let format): self = try Self.date(format, name, argumentOffset) { .now($0, zone: $1) }
+        case ("captured", let format): self = try Self.date(format, name, argumentOffset) { .captured($0, zone: $1) }
         case ("sha256", let digits?): self = .sha256(try Self.count(digits, 1...64, "sha256:12", argumentOffset))
         case (let name, nil) where name.hasPrefix("folder[") && name.hasSuffix("]"):
             self = .folder(try Self.count(String(name.dropFirst(7).dropLast()), 1...4096, "folder[1]", 7))
@@ -48,13 +52,14 @@ enum KeyField: Sendable, Hashable {
         switch self {
         case .sha256: .sha256
         case .sequence: .sequence
+        case .captured: .captured
         default: nil
         }
     }
 
     private static func unknown(_ name: String) -> PatternError {
-        if name == "captured" || name == "volume" {
-            return PatternError(offset: 0, message: "'{\(name)}' is not available yet in this version")
+        if name == "volume" {
+            return PatternError(offset: 0, message: "'{volume}' is not available yet in this version")
         }
         if name == "folder" {
             return PatternError(
@@ -115,10 +120,19 @@ extension KeyField {
         case .sha256(let digits): fields.sha256.map { String($0.hex.prefix(digits)) } ?? ""
         case .epochMilliseconds: String(fields.admitted.milliseconds)
         case .sequence: fields.sequence.map { String($0) } ?? ""
-        case .modified(let pattern, let zone):
-            pattern.text(ZoneClock.local(WallTime(nanoseconds: fields.modified), zone: zone ?? fields.zone))
+        case .modified(let pattern, let zone): pattern.text(Self.modified(fields, zone))
         case .now(let pattern, let zone): pattern.text(ZoneClock.local(fields.admitted, zone: zone ?? fields.zone))
+        case .captured(let pattern, let zone): pattern.text(Self.captured(fields, zone))
         }
+    }
+
+    private static func modified(_ fields: KeyFields, _ zone: String?) -> LocalTime {
+        ZoneClock.local(WallTime(nanoseconds: fields.modified), zone: zone ?? fields.zone)
+    }
+
+    private static func captured(_ fields: KeyFields, _ zone: String?) -> LocalTime {
+        guard case .at(let time, _) = fields.captured else { return modified(fields, zone) }
+        return ZoneClock.local(time, zone: zone ?? fields.zone)
     }
 
     private static func folders(_ path: FilePath) -> [ArraySlice<UInt8>] {

@@ -6,6 +6,8 @@ package enum Fact: Hashable, Sendable {
     case sha256
     /// A number from the journal's counter.
     case sequence
+    /// The file's own date: a few reads of its head, of a video's index too.
+    case captured
 }
 
 /// What is known of one file when its key is made.
@@ -20,12 +22,14 @@ package struct KeyFields: Sendable {
     /// When the file was admitted: `epoch_ms` and `now`.
     package var admitted: WallTime
     package var sequence: Int64?
+    /// nil counts as `.unknown`.
+    package var captured: Captured?
     /// IANA name of the zone for dates without `@ZONE`; nil = the system's.
     package var zone: String?
 
     package init(
         path: FilePath, modified: Int64, owner: String? = nil, category: String, sha256: Digest? = nil,
-        admitted: WallTime, sequence: Int64? = nil, zone: String? = nil
+        admitted: WallTime, sequence: Int64? = nil, captured: Captured? = nil, zone: String? = nil
     ) {
         self.path = path
         self.modified = modified
@@ -34,6 +38,7 @@ package struct KeyFields: Sendable {
         self.sha256 = sha256
         self.admitted = admitted
         self.sequence = sequence
+        self.captured = captured
         self.zone = zone
     }
 }

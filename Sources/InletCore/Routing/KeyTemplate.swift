@@ -1,6 +1,7 @@
 /// A template for an object's key or for a destination's own field: text with `{fields}`; `{{` and `}}` are braces.
 ///
-/// Fields: `name stem ext dir folder[n] owner category sha256 sha256:n epoch_ms seq mtime:FORMAT@ZONE now:FORMAT@ZONE`.
+/// Fields: `name stem ext dir folder[n] owner category sha256 sha256:n epoch_ms seq mtime:FORMAT@ZONE now:FORMAT@ZONE
+/// captured:FORMAT@ZONE`.
 /// The same fields give the same key, always: keys are rendered once, at admission, and kept.
 package struct KeyTemplate: Sendable, Hashable {
     enum Part: Sendable, Hashable {

@@ -13,11 +13,13 @@ struct LocalTime: Equatable {
     /// Seconds east of UTC.
     var offset: Int64
 
-    init(_ time: WallTime, offset: Int64) {
+    init(_ time: WallTime, offset: Int64) { self.init(wall: time.milliseconds + offset * 1000, offset: offset) }
+
+    /// What a clock shows: milliseconds since its own 1970-01-01T00:00.
+    init(wall: Int64, offset: Int64) {
         let dayLength: Int64 = 86_400_000
-        let local = time.milliseconds + offset * 1000
-        millisecondOfDay = (local % dayLength + dayLength) % dayLength
-        let day = (local - millisecondOfDay) / dayLength
+        millisecondOfDay = (wall % dayLength + dayLength) % dayLength
+        let day = (wall - millisecondOfDay) / dayLength
         date = CivilDate(daysSinceEpoch: day)
         weekday = Self.weekday(day)
         dayOfYear = Self.dayOfYear(date)

@@ -19,10 +19,17 @@ package struct Arrival: Sendable, Hashable {
 package struct Facts: Sendable, Hashable {
     package var sha256: Digest?
     package var sequence: Int64?
+    package var captured: Captured?
+    /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `Fact`.
+    package var metadata: [String: String]
 
-    package init(sha256: Digest? = nil, sequence: Int64? = nil) {
+    package init(
+        sha256: Digest? = nil, sequence: Int64? = nil, captured: Captured? = nil, metadata: [String: String] = [:]
+    ) {
         self.sha256 = sha256
         self.sequence = sequence
+        self.captured = captured
+        self.metadata = metadata
     }
 
     /// Those of `wanted` that are not known yet.
@@ -31,6 +38,7 @@ package struct Facts: Sendable, Hashable {
             switch fact {
             case .sha256: sha256 == nil
             case .sequence: sequence == nil
+            case .captured: captured == nil
             }
         }
     }
@@ -43,18 +51,20 @@ package struct Plan: Sendable, Equatable {
     package var category: String
     package var key: String
     package var mediaType: String
-    /// The destination's own fields, rendered.
+    /// The destination's own fields: the route's templates, rendered, and over them what the file's sidecar says.
     package var with: [String: String]
     /// Names, in the route's order.
     package var destinations: [String]
     package var onSuccess: Route.OnSuccess
     package var onFailure: Route.OnFailure
     package var retry: RetryPolicy
+    /// What a person should know of how the plan came about, a sentence each; said once, at admission.
+    package var notes: [String]
 
     package init(
         route: String, category: String, key: String, mediaType: String, with: [String: String] = [:],
         destinations: [String], onSuccess: Route.OnSuccess = .keep, onFailure: Route.OnFailure = .keep,
-        retry: RetryPolicy = RetryPolicy()
+        retry: RetryPolicy = RetryPolicy(), notes: [String] = []
     ) {
         self.route = route
         self.category = category
@@ -65,6 +75,7 @@ package struct Plan: Sendable, Equatable {
         self.onSuccess = onSuccess
         self.onFailure = onFailure
         self.retry = retry
+        self.notes = notes
     }
 }
 

@@ -21,6 +21,8 @@ package struct Route: Sendable {
     package var to: [String]
     /// Templates for the destination's own fields.
     package var with: [String: KeyTemplate]
+    /// The fields that a sidecar may set: those that the destinations of `to` know. nil = any.
+    package var sidecarFields: Set<String>?
     package var onSuccess: OnSuccess
     package var onFailure: OnFailure
     package var retry: RetryPolicy
@@ -30,8 +32,8 @@ package struct Route: Sendable {
     package init(
         name: String, match: RouteMatch = RouteMatch(), validate: Validation = Validation(), category: String? = nil,
         key: KeyTemplate = .standard, owner: String? = nil, to: [String], with: [String: KeyTemplate] = [:],
-        onSuccess: OnSuccess = .keep, onFailure: OnFailure = .keep, retry: RetryPolicy = RetryPolicy(),
-        settle: Duration? = nil
+        sidecarFields: Set<String>? = nil, onSuccess: OnSuccess = .keep, onFailure: OnFailure = .keep,
+        retry: RetryPolicy = RetryPolicy(), settle: Duration? = nil
     ) {
         self.name = name
         self.match = match
@@ -41,6 +43,7 @@ package struct Route: Sendable {
         self.owner = owner
         self.to = to
         self.with = with
+        self.sidecarFields = sidecarFields
         self.onSuccess = onSuccess
         self.onFailure = onFailure
         self.retry = retry

@@ -77,11 +77,20 @@ extension Route {
         let category = category ?? Category.byExtension(ext)
         let fields = KeyFields(
             path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
-            sha256: facts.sha256, admitted: time, sequence: facts.sequence, zone: zone)
+            sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone)
+        let sidecar = SidecarMerge(facts.metadata, known: sidecarFields)
         return Plan(
             route: name, category: category, key: key.key(fields), mediaType: MediaType.byExtension(ext),
-            with: with.mapValues { $0.text(fields) }, destinations: to, onSuccess: onSuccess, onFailure: onFailure,
-            retry: retry)
+            with: sidecar.over(with.mapValues { $0.text(fields) }), destinations: to, onSuccess: onSuccess,
+            onFailure: onFailure, retry: retry, notes: captureNotes(fields) + sidecar.notes)
+    }
+
+    /// Says when `{captured}` is not what it is called.
+    private func captureNotes(_ fields: KeyFields) -> [String] {
+        guard self.facts.contains(.captured) else { return [] }
+        if case .at = fields.captured { return [] }
+        let modified = WallTime(nanoseconds: fields.modified).rfc3339
+        return ["the file names no date of capture; {captured} is its modification time, \(modified)"]
     }
 }
 

@@ -69,16 +69,43 @@ package struct DestinationSettings: Sendable, Equatable {
     }
 }
 
-/// What the reader must know of a destination type: its name and its keys (without `type` itself).
+/// What the reader must know of a destination type: its name, its keys (without `type` itself), and the fields of a
+/// route's `with:` that it understands.
 package struct DestinationType: Sendable {
     package var name: String
     package var summary: String
     package var keys: [KeySpec]
+    package var fields: [FieldSpec]
 
-    package init(name: String, summary: String, keys: [KeySpec]) {
+    package init(name: String, summary: String, keys: [KeySpec], fields: [FieldSpec] = []) {
         self.name = name
         self.summary = summary
         self.keys = keys
+        self.fields = fields
+    }
+}
+
+/// One field of `with:` that a destination type understands.
+package struct FieldSpec: Sendable {
+    package var name: String
+    /// The template that stands for the field where a route gives none; nil where absence has its own meaning.
+    package var defaultText: String?
+    /// One sentence for the docs.
+    package var summary: String
+
+    package init(_ name: String, default: String? = nil, _ summary: String) {
+        self.name = name
+        defaultText = `default`
+        self.summary = summary
+    }
+
+    /// `templates` with those of `specs` that are missing there: what is frozen at admission.
+    package static func filled(_ templates: [String: KeyTemplate], _ specs: [FieldSpec]) -> [String: KeyTemplate] {
+        var result = templates
+        for spec in specs where result[spec.name] == nil {
+            result[spec.name] = spec.defaultText.flatMap { try? KeyTemplate($0) }
+        }
+        return result
     }
 }
 

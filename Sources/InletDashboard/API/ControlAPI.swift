@@ -10,6 +10,8 @@ package protocol ControlAPI: Sendable {
     func job(_ id: Int64) async throws -> JobReport?
     /// `retry`, `cancel`, `forget`.
     func act(_ action: JobAction, on job: Int64) async throws -> CommandReport
+    /// Deletes at its destination what was delivered to one of `type`.
+    func undo(_ job: Int64, type: String) async throws -> CommandReport
     func clear() async throws -> CommandReport
     /// nil = every destination.
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
@@ -71,6 +73,22 @@ package struct LocalControl: ControlAPI {
                 done: done,
                 message: done
                     ? "job \(job) is forgotten" : "job \(job) has not ended, or still has an upload to abort")
+        }
+    }
+
+    package func undo(_ job: Int64, type: String) async throws -> CommandReport {
+        guard let report = try await self.job(job) else {
+            return CommandReport(done: false, message: "there is no job \(job)")
+        }
+        do {
+            let said = try await commands.undo(job, type: type)
+            guard said.isEmpty else {
+                return CommandReport(done: true, message: said.joined(separator: "\n"), job: job)
+            }
+            return CommandReport(
+                done: false, message: "\(report.path) was not delivered to a destination of type \(type)")
+        } catch let error as DeliveryError {
+            return CommandReport(done: false, message: "\(error)")
         }
     }
 

@@ -134,6 +134,8 @@ package struct JobReport: Codable, Sendable {
         package var url: String?
         package var etag: String?
         package var verified: String?
+        /// What else the destination said; nothing secret.
+        package var details: [String: String]?
     }
 
     package var job: Int64
@@ -167,7 +169,7 @@ package struct JobReport: Codable, Sendable {
                 destination: row.destination, key: row.proof?.key ?? row.key, state: row.state.rawValue,
                 attempts: row.attempts, next_at: row.state == .ready ? row.nextAt.rfc3339 : nil,
                 code: row.code?.rawValue, reason: row.reason, url: row.proof?.url, etag: row.proof?.etag,
-                verified: row.proof?.method.rawValue)
+                verified: row.proof?.method.rawValue, details: row.proof?.details)
         }
     }
 }

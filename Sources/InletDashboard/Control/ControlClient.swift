@@ -38,6 +38,10 @@ package struct ControlClient: ControlAPI {
         try await call("POST", "jobs/\(job)/\(action.rawValue)")
     }
 
+    package func undo(_ job: Int64, type: String) async throws -> CommandReport {
+        try Self.decode(try await send("POST", "jobs/\(job)/undo/\(type)", deadline: .seconds(400)))
+    }
+
     package func clear() async throws -> CommandReport { try await call("POST", "queue/clear") }
 
     package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
@@ -63,13 +67,14 @@ package struct ControlClient: ControlAPI {
     }
 
     private func send(
-        _ method: String, _ path: String, query: [(String, String?)] = [], body: HTTPBody = .none
+        _ method: String, _ path: String, query: [(String, String?)] = [], body: HTTPBody = .none,
+        deadline: Duration = .seconds(60)
     ) async throws -> HTTPResponse {
         var url = try HTTPURL("http://localhost/api/v1", rules: .configured(allowHTTP: false)).appending(path: path)
         for case (let name, let value?) in query { url = url.appending(queryItem: name, value) }
         let request = HTTPRequest(
             method, url, headers: [("Content-Type", "application/json")], body: body, answerLimit: 64 << 20,
-            unixSocket: socket)
+            answerDeadline: deadline, stallTimeout: deadline, unixSocket: socket)
         do {
             return try await client.send(request)
         } catch {

@@ -83,6 +83,7 @@ struct ControlRoutes: Sendable {
             try await JSONAnswer(control.receipts(limit: Self.limit(request)))
         }
         addJobs(api)
+        addUndo(api)
         addCommands(api)
         return router
     }
@@ -110,6 +111,13 @@ struct ControlRoutes: Sendable {
                 throw HTTPError(.notFound)
             }
             return try await JSONAnswer(control.act(action, on: id))
+        }
+    }
+
+    private func addUndo(_ api: RouterGroup<ControlContext>) {
+        api.post("jobs/:id/undo/:type") { _, context in
+            let id = try context.parameters.require("id", as: Int64.self)
+            return try await JSONAnswer(control.undo(id, type: context.parameters.require("type")))
         }
     }
 

@@ -61,7 +61,7 @@ struct S3API: Sendable {
         switch call.body {
         case .none: Self.emptyPayload
         case .bytes(let bytes): Checksum.sha256(bytes).hex
-        case .slice: call.sha256?.hex ?? SigV4.unsignedPayload
+        case .slice, .form: call.sha256?.hex ?? SigV4.unsignedPayload
         }
     }
 

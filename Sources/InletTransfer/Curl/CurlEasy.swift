@@ -49,6 +49,9 @@ final class CurlEasy {
     /// Status of the answer so far; 0 before there is one.
     var status: Int { Int(inlet_curl_status(handle)) }
 
+    /// The server's own certificate in PEM, where it was asked for and TLS was spoken.
+    var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
+
     /// Whether the connection stands and the request may be on its way.
     var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }
 

@@ -50,6 +50,10 @@ enum CurlError {
             code: .tlsFailed, outage: .always, what: "the server's certificate is not trusted",
             remedy: "check its name and dates and this machine's clock, or give its authority as ca_file"),
         Row(
+            codes: [CURLE_SSL_PINNEDPUBKEYNOTMATCH], code: .tlsFailed, outage: .always,
+            what: "the server's public key is not the pinned one",
+            remedy: "if its key was changed on purpose, set the pin that 'inlet check' prints"),
+        Row(
             codes: [CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE], code: .tlsFailed, outage: .always,
             what: "the trusted certificates could not be read", remedy: "check that ca_file is a readable PEM file"),
         Row(

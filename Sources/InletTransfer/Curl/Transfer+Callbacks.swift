@@ -46,54 +46,18 @@ extension Transfer {
     private static let giveBody: curl_read_callback = { buffer, size, count, context in
         guard let transfer = from(context), let buffer else { return Int(CURL_READFUNC_ABORT) }
         let room = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
-        return transfer.read(into: room) ?? Int(CURL_READFUNC_ABORT)
+        return transfer.giveBody(room) ?? Int(CURL_READFUNC_ABORT)
     }
 
     private static let rewind: curl_seek_callback = { context, offset, origin in
         // curl only ever seeks from the start (0 is SEEK_SET).
         guard let transfer = from(context), origin == 0, (0...transfer.request.body.length).contains(Int64(offset))
         else { return CInt(CURL_SEEKFUNC_FAIL) }
+        // curl sends a request anew by itself when a kept connection dies without an answer. What has been done by then is
+        // unknown: only the caller can say whether it may be done twice (RFC 9110, 9.2.2).
+        if transfer.position > 0, !["PUT", "DELETE"].contains(transfer.request.method) { return CInt(CURL_SEEKFUNC_FAIL) }
         transfer.position = Int64(offset)
         return CInt(CURL_SEEKFUNC_OK)
-    }
-
-    /// The next bytes of the body, straight into curl's buffer; nil after a failure, which is kept.
-    private func read(into room: UnsafeMutableRawBufferPointer) -> Int? {
-        let count = Int(min(Int64(room.count), request.body.length - position))
-        guard count > 0 else { return 0 }
-        let target = UnsafeMutableRawBufferPointer(rebasing: room[..<count])
-        switch request.body {
-        case .none: return 0
-        case .bytes(let bytes):
-            target.copyBytes(from: bytes[Int(position)..<Int(position) + count])
-            position += Int64(count)
-            return count
-        case .slice(let source, let offset, _):
-            return read(source, at: offset + position, into: target)
-        }
-    }
-
-    private func read(_ source: SourceFile, at offset: Int64, into target: UnsafeMutableRawBufferPointer) -> Int? {
-        do throws(SystemError) {
-            let count = try source.read(into: target, at: offset)
-            guard count > 0 else {
-                let what = "\(source.path.display) ended at byte \(offset) while it was sent: it has been cut"
-                failure = TransferError(.sourceChanged, "\(request.label): \(what)", isOutage: false)
-                return nil
-            }
-            position += Int64(count)
-            if position < request.body.length { return count }
-            // The last bytes are held back from a file that was written to: what went out may be a mixture.
-            guard try source.identity().isUntouched(since: source.opened) else {
-                let what = "\(source.path.display) was changed while it was sent"
-                failure = TransferError(.sourceChanged, "\(request.label): \(what)", isOutage: false)
-                return nil
-            }
-            return count
-        } catch {
-            failure = TransferError(.sourceUnreadable, "\(request.label): \(error)", isOutage: false)
-            return nil
-        }
     }
 
     private func refuseAnswer(_ why: String) {

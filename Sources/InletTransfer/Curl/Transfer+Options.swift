@@ -3,11 +3,19 @@ import InletCore
 import InletLinux
 package import SystemPackage
 
-/// Which certificates are trusted: the system's, and those of `caFile` (PEM) besides.
+/// Which servers are trusted: those with a certificate of the system's authorities, or of `caFile` (PEM) besides.
+///
+/// With a `pin` the server's public key must be the pinned one. Without a `caFile` that alone is asked, neither the
+/// certificate's authority nor its name and dates: the key says more, and a self-signed certificate rarely has the name
+/// that is connected to. With both, both are asked.
 package struct Trust: Sendable, Hashable {
     package var caFile: FilePath?
+    package var pin: PublicKeyPin?
 
-    package init(caFile: FilePath? = nil) { self.caFile = caFile }
+    package init(caFile: FilePath? = nil, pin: PublicKeyPin? = nil) {
+        self.caFile = caFile
+        self.pin = pin
+    }
 
     package static let system = Trust()
 }
@@ -26,7 +34,7 @@ extension Transfer {
     func configure(_ options: ClientOptions) {
         setCallbacks()
         setTarget()
-        setTrust(options.trust)
+        request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
         setMethodAndBody()
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
@@ -55,9 +63,25 @@ extension Transfer {
         easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         easy.set(CURLOPT_SSL_VERIFYPEER, true)
         easy.set(CURLOPT_SSL_VERIFYHOST, 2)
+        if let pin = trust.pin {
+            easy.set(CURLOPT_PINNEDPUBLICKEY, pin.text)
+            if trust.caFile == nil { leaveCertificateUnchecked() }
+        }
         guard let caFile = trust.caFile else { return }
         caFile.withPlatformString { easy.set(CURLOPT_CAINFO, path: $0) }
         easy.set(CURLOPT_CAPATH, "/etc/ssl/certs")
+    }
+
+    /// Ends once TLS stands: no request, and so no secret, goes to whoever answered.
+    private func setCertificateReading() {
+        easy.set(CURLOPT_CONNECT_ONLY, true)
+        easy.set(CURLOPT_CERTINFO, true)
+        leaveCertificateUnchecked()
+    }
+
+    private func leaveCertificateUnchecked() {
+        easy.set(CURLOPT_SSL_VERIFYPEER, false)
+        easy.set(CURLOPT_SSL_VERIFYHOST, 0)
     }
 
     private func setMethodAndBody() {
@@ -66,8 +90,8 @@ extension Transfer {
             easy.set(CURLOPT_INFILESIZE_LARGE, offset: length)
             let buffer = min(max(Int(clamping: length), Self.uploadBuffer.lowerBound), Self.uploadBuffer.upperBound)
             easy.set(CURLOPT_UPLOAD_BUFFERSIZE, buffer)
-            if case .slice(let source, let offset, _) = request.body {
-                source.adviseSequential(offset: offset, length: min(length, 16 << 20))
+            if let file = request.body.file {
+                file.source.adviseSequential(offset: file.offset, length: min(file.length, 16 << 20))
             }
         } else if request.method == "HEAD" {
             return easy.set(CURLOPT_NOBODY, true)

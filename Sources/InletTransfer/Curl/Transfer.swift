@@ -52,7 +52,8 @@ final class Transfer {
         self.easy = easy
         answer = AnswerBuffer(limit: submission.request.answerLimit)
         deadlines = Deadlines(
-            stall: submission.request.stallTimeout, answer: submission.request.answerDeadline,
+            stall: submission.request.stallTimeout, silence: submission.request.silenceTimeout,
+            answer: submission.request.answerDeadline,
             sendsBody: submission.request.body.length > 0, now: now)
     }
 
@@ -60,7 +61,7 @@ final class Transfer {
     func progress(sent: Int64, received: Int64, now: Instant) {
         guard !isSettled else { return }
         if sent != counted {
-            submission.meter?.add(sent - counted)
+            submission.meter?.add(request.body.payload(in: sent) - request.body.payload(in: counted))
             sent < counted ? deadlines.bodyRestarted(at: now) : deadlines.bodyMoved(at: now)
             counted = sent
             if sent >= request.body.length { deadlines.bodyEnded(at: now) }
@@ -91,7 +92,9 @@ final class Transfer {
         let isWhole = counted >= request.body.length
         switch code {
         case CURLE_OK where status >= 300 || isWhole:
-            return .success(answer.response(status: status))
+            var response = answer.response(status: status)
+            if request.readsCertificate { response.certificate = easy.certificate }
+            return .success(response)
         case CURLE_OK:
             let what = "status \(status) came after \(counted) of \(request.body.length) bytes of the body"
             return .failure(TransferError(.badAnswer, "\(request.label): \(what)", isOutage: false))
@@ -108,9 +111,9 @@ final class Transfer {
     /// Answers the caller; called once, when the transfer has left the loop's books.
     func settle(_ result: Result<HTTPResponse, TransferError>) {
         if case .success(let response) = result, (200..<300).contains(response.status) {
-            submission.meter?.add(request.body.length - counted)
+            submission.meter?.add(request.body.payload(in: request.body.length) - request.body.payload(in: counted))
         } else {
-            submission.meter?.add(-counted)
+            submission.meter?.add(-request.body.payload(in: counted))
         }
         isSettled = true
         submission.continuation.resume(returning: result)

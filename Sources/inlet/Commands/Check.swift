@@ -41,6 +41,7 @@ struct Check: AsyncParsableCommand {
 
     private func check(_ destination: Destination, _ findings: inout Findings) async {
         let name = "destination \(destination.name)"
+        await checkKey(destination, &findings)
         do {
             findings.add(.fine, name, try await destination.pipeline.probe())
             if upload {
@@ -49,6 +50,15 @@ struct Check: AsyncParsableCommand {
         } catch {
             findings.add(.unavailable, name, "\(error)")
         }
+    }
+}
+
+extension Check {
+    /// Prints the public key of a server whose key can be pinned: what to write where its certificate is self-signed.
+    /// Whether it is the right one, only its owner can tell. An unreachable server is the probe's to report.
+    private func checkKey(_ destination: Destination, _ findings: inout Findings) async {
+        guard let pin = try? await destination.serverPin?() else { return }
+        findings.add(.fine, "destination \(destination.name)", "the server's public key now is \(pin) (for 'pin:')")
     }
 }
 

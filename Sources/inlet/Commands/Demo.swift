@@ -5,17 +5,16 @@ import InletConfig
 import InletCore
 import InletLinux
 import InletPipelines
-import InletSandbox
 import ServiceLifecycle
 import SystemPackage
 
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the whole way on this machine: a drop folder, a loopback store, and sample files.",
+        abstract: "Shows the whole way on this machine: a drop folder, loopback servers, and sample files.",
         discussion: """
-            Needs no account. Starts a server on loopback that speaks the Spiral Storage API, writes a small
-            configuration and a drop folder, drops samples there and shows each one arriving. Then it keeps watching:
-            drop files of your own. With --once it ends when all samples have ended, after comparing every stored
+            Needs no account. Starts servers on loopback that speak the Spiral Storage API, S3 and GigHive's protocol,
+            writes a small configuration and a drop folder, drops samples there and shows each one arriving. Then it
+            keeps watching: drop files of your own. With --once it ends when all samples have ended, after comparing every stored
             object with its source, byte for byte.
 
             Examples:
@@ -33,15 +32,8 @@ struct Demo: AsyncParsableCommand {
         ProcessSetup.raiseDescriptorLimit()
         let place = DemoPlace(dir.map { RouteCommand.absolute($0) } ?? Self.standardPlace)
         try place.prepare()
-        let sandbox = try SpiralSandbox(directory: place.store, apiKey: Secret(DemoPlace.apiKey))
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await sandbox.run() }
-            group.addTask { try await self.show(place, sandbox) }
-            // The sandbox runs until the show is over, or fails before it.
-            try await group.next()
-            group.cancelAll()
-            while (try? await group.next()) != nil {}
-        }
+        let servers = try DemoServers(place)
+        try await servers.serve { ports in try await self.show(place, servers, ports) }
     }
 
     private static var standardPlace: FilePath {
@@ -51,8 +43,8 @@ struct Demo: AsyncParsableCommand {
         return base.appending("inlet").appending("demo")
     }
 
-    private func show(_ place: DemoPlace, _ sandbox: SpiralSandbox) async throws {
-        let config = try place.writeConfiguration(port: try await sandbox.port())
+    private func show(_ place: DemoPlace, _ servers: DemoServers, _ ports: DemoServers.Ports) async throws {
+        let config = try place.writeConfiguration(ports)
         let factory = PipelineFactory.standard()
         let destinations = try config.makeDestinations(factory)
         let state = try AgentSession.takeState(config.settings.stateDirectory)
@@ -68,7 +60,7 @@ struct Demo: AsyncParsableCommand {
                 let last = try await stage.lastJob()
                 let samples = try DemoSamples.write(into: place.drop)
                 try await stage.play(until: samples, after: last)
-                verdict.set(try await DemoComparison(place, samples, session.control, sandbox).run())
+                verdict.set(try await DemoComparison(place, samples, session.control, servers).run())
             }
             if !verdict.isGood { throw ExitStatus.failed }
         } else {

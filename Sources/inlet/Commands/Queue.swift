@@ -171,6 +171,9 @@ enum JobText {
             if let key = delivery.key { lines.append("      key      \(key)") }
             if let verified = delivery.verified { lines.append("      verified \(verified) \(delivery.etag ?? "")") }
             if let url = delivery.url { lines.append("      at       \(url)") }
+            for (name, text) in (delivery.details ?? [:]).sorted(by: { $0.key < $1.key }) {
+                lines.append("      \(name.padded(8)) \(text)")
+            }
             if let next = delivery.next_at { lines.append("      next     \(next)") }
             if let reason = delivery.reason { lines.append("      \(reason) [\(delivery.code ?? "")]") }
         }

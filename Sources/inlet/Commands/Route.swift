@@ -3,6 +3,7 @@ import Foundation
 import InletConfig
 import InletCore
 import InletLinux
+import InletMedia
 import InletPipelines
 import SystemPackage
 
@@ -85,21 +86,39 @@ struct RouteExplanation {
             switch table.plan(arrival, facts: facts, at: .now) {
             case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false)
             case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false)
-            case .needs:
+            case .needs([.captured]) where (try? FileLook.look(at: path)) == .missing: facts.captured = .unknown
+            case .needs(let wanted):
                 guard let source = try? SourceFile(opening: path) else {
-                    return (["  its key needs the file's SHA-256, and the file cannot be read"], false)
+                    return (["  \(unreadable(wanted)), and the file cannot be read"], false)
                 }
-                let pool = BlockingPool(name: "hash", threads: 1)
-                facts.sha256 = try await Fingerprint.sha256(of: source, on: pool)
-            case .plan(let plan):
-                return (
-                    [
-                        "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
-                        "  to       \(plan.destinations.joined(separator: ", "))",
-                        "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
-                    ] + plan.with.sorted { $0.key < $1.key }.map { "  with     \($0.key): \($0.value)" }, true
-                )
+                try await learn(wanted, from: source, &facts)
+            case .plan(let plan): return (lines(of: plan, facts), true)
             }
         }
+    }
+
+    private static func unreadable(_ wanted: Set<Fact>) -> String {
+        wanted.contains(.sha256) ? "its key needs the file's SHA-256" : "its key needs the date inside of the file"
+    }
+
+    private static func learn(_ wanted: Set<Fact>, from source: SourceFile, _ facts: inout Facts) async throws {
+        let pool = BlockingPool(name: "route", threads: 1)
+        if wanted.contains(.sha256) { facts.sha256 = try await Fingerprint.sha256(of: source, on: pool) }
+        if wanted.contains(.captured) {
+            facts.captured = try await pool.run { () throws(SystemError) in
+                Captured(try CaptureDate.read(from: source))
+            }
+        }
+    }
+
+    private static func lines(of plan: Plan, _ facts: Facts) -> [String] {
+        var lines = [
+            "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
+            "  to       \(plan.destinations.joined(separator: ", "))",
+            "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
+        ]
+        lines += plan.with.sorted { $0.key < $1.key }.map { "  with     \($0.key): \($0.value)" }
+        if case .at(let time, let origin) = facts.captured { lines.append("  captured \(time.display) (\(origin))") }
+        return lines + plan.notes.map { "  note     \($0)" }
     }
 }

@@ -2,7 +2,6 @@ import Foundation
 import InletCore
 import InletDashboard
 import InletLinux
-import InletSandbox
 import Synchronization
 import SystemPackage
 
@@ -11,19 +10,18 @@ struct DemoComparison {
     private let place: DemoPlace
     private let samples: [DemoSamples.Sample]
     private let control: LocalControl
-    private let sandbox: SpiralSandbox
+    private let servers: DemoServers
 
-    init(_ place: DemoPlace, _ samples: [DemoSamples.Sample], _ control: LocalControl, _ sandbox: SpiralSandbox) {
+    init(_ place: DemoPlace, _ samples: [DemoSamples.Sample], _ control: LocalControl, _ servers: DemoServers) {
         self.place = place
         self.samples = samples
         self.control = control
-        self.sandbox = sandbox
+        self.servers = servers
     }
 
     /// Prints what was found. - Returns: whether everything is as it should be.
     func run() async throws -> Bool {
         let jobs = try await control.jobs(states: [], destination: nil, limit: 1000)
-        let objects = Dictionary(uniqueKeysWithValues: sandbox.objects().map { ($0.key, $0.path) })
         var differences: [String] = []
         var compared = 0
         for sample in samples {
@@ -40,7 +38,7 @@ struct DemoComparison {
             case .delivered:
                 for delivery in job.deliveries {
                     compared += 1
-                    if let difference = compare(source, job, delivery, objects) { differences.append(difference) }
+                    if let difference = compare(source, delivery) { differences.append(difference) }
                 }
             }
         }
@@ -52,14 +50,15 @@ struct DemoComparison {
         return differences.isEmpty
     }
 
-    private func compare(
-        _ source: FilePath, _ job: JobReport, _ delivery: JobReport.Delivery, _ objects: [String: FilePath]
-    ) -> String? {
+    private func compare(_ source: FilePath, _ delivery: JobReport.Delivery) -> String? {
         let name = "\(source.display) at \(delivery.destination)"
         guard delivery.state == DeliveryState.delivered.rawValue, let key = delivery.key else {
             return "\(name): \(delivery.state): \(delivery.reason ?? "")"
         }
-        let stored = delivery.destination == "library" ? place.library.pushing(FilePath(key)) : objects[key]
+        let stored =
+            delivery.destination == "library"
+            ? place.library.pushing(FilePath(key))
+            : servers.stored(at: delivery.destination, key: key, label: source.stem ?? "")
         guard let stored else { return "\(name): there is no object \(key)" }
         return FileManager.default.contentsEqual(atPath: source.string, andPath: stored.string)
             ? nil : "\(name): the object \(key) differs from its source"

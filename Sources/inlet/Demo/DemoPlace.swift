@@ -8,32 +8,32 @@ import SystemPackage
 /// The demo's folders and its configuration.
 struct DemoPlace: Sendable {
     let base: FilePath
-    /// The sandbox is on loopback and takes only this; it protects nothing.
-    static let apiKey = "demo-key"
 
     init(_ base: FilePath) { self.base = base }
 
     var drop: FilePath { base.appending("drop") }
     var store: FilePath { base.appending("store") }
     var library: FilePath { base.appending("library") }
+    var archive: FilePath { base.appending("archive") }
+    var gigHive: FilePath { base.appending("gighive") }
     private var stateDirectory: FilePath { base.appending("state") }
     private var configuration: FilePath { base.appending("inlet.yaml") }
 
     /// Folders of the demo's routes.
-    private static let folders = ["photos", "videos", "audio", "documents", "models", "notes"]
+    private static let folders = ["photos", "videos", "gigs", "audio", "documents", "models", "notes"]
 
     func prepare() throws {
         do {
             for folder in Self.folders { try DurableFile.makeDirectories(drop.appending(folder), mode: 0o755) }
-            for folder in [store, library] { try DurableFile.makeDirectories(folder, mode: 0o755) }
+            for folder in [store, library, archive, gigHive] { try DurableFile.makeDirectories(folder, mode: 0o755) }
         } catch {
             Console.printError("inlet: \(error). Name another place with --dir DIR")
             throw ExitStatus.configuration
         }
     }
 
-    func writeConfiguration(port: Int) throws -> LoadedConfig {
-        try DurableFile.write(Array(text(port: port).utf8), to: configuration, mode: 0o600)
+    func writeConfiguration(_ ports: DemoServers.Ports) throws -> LoadedConfig {
+        try DurableFile.write(Array(text(ports).utf8), to: configuration, mode: 0o600)
         let environment = ProcessInfo.processInfo.environment
         return try ConfigFile.load(
             configuration, types: PipelineFactory.types, environment: environment,
@@ -45,28 +45,35 @@ struct DemoPlace: Sendable {
             + "\""
     }
 
-    private func text(port: Int) -> String { placesText(port: port) + Self.routesText }
+    private func text(_ ports: DemoServers.Ports) -> String { placesText(ports) + Self.routesText }
 
-    private func placesText(port: Int) -> String {
-        """
-        # Written by 'inlet demo' at each start; copy it to begin a configuration of your own.
-        state_dir: \(quote(stateDirectory))
-        log: { level: info, output: \(quote(base.appending("inlet.log"))) }
+    private func placesText(_ ports: DemoServers.Ports) -> String {
+        let spiral = "http://127.0.0.1:\(ports.spiral)"
+        return """
+            # Written by 'inlet demo' at each start; copy it to begin a configuration of your own.
+            state_dir: \(quote(stateDirectory))
+            log: { level: info, output: \(quote(base.appending("inlet.log"))) }
 
-        destinations:
-          # The Spiral Storage API in its three generations, all served by the demo's own loopback server.
-          spiral: { type: r2, api: "http://127.0.0.1:\(port)", dialect: v1, api_key: \(Self.apiKey),
-                    public_url: "http://127.0.0.1:\(port)/public" }
-          older:  { type: r2, api: "http://127.0.0.1:\(port)", dialect: r2, public_url: "http://127.0.0.1:\(port)/public" }
-          oldest: { type: r2, api: "http://127.0.0.1:\(port)", dialect: seed }
-          # A plain folder: copied, read back from the disk, compared.
-          library: { type: folder, path: \(quote(library)) }
+            destinations:
+              # The Spiral Storage API in its three generations, all served by the demo's own loopback server.
+              spiral: { type: r2, api: "\(spiral)", dialect: v1, api_key: \(DemoServers.apiKey),
+                        public_url: "\(spiral)/public" }
+              older:  { type: r2, api: "\(spiral)", dialect: r2, public_url: "\(spiral)/public" }
+              oldest: { type: r2, api: "\(spiral)", dialect: seed }
+              # A store that speaks S3, here a loopback one: keys are signed with, no service stands in between.
+              archive: { type: s3, endpoint: "http://127.0.0.1:\(ports.s3)", bucket: \(DemoServers.bucket),
+                         access_key: \(DemoServers.accessKey), secret_key: \(DemoServers.secretKey) }
+              # A GigHive server: small files go in one form, larger ones by tus.
+              stage: { type: gighive, url: "http://127.0.0.1:\(ports.gigHive)", user: uploader,
+                       password: \(DemoServers.password), multipart_limit: 4MiB }
+              # A plain folder: copied, read back from the disk, compared.
+              library: { type: folder, path: \(quote(library)) }
 
-        watch:
-          - path: \(quote(drop))
-            settle: 1s
+            watch:
+              - path: \(quote(drop))
+                settle: 1s
 
-        """
+            """
     }
 
     private static let routesText = """
@@ -82,6 +89,16 @@ struct DemoPlace: Sendable {
             match: { path: "videos/**" }
             to: spiral
             owner: demo
+          - name: gigs
+            match: { path: "gigs/*/**" }
+            key: "{dir}/{name}"
+            to: [stage, archive]
+            with:
+              label: "{stem}"
+              event_date: "{captured:yyyy-MM-dd@UTC}"
+              org_name: "{folder[2]}"
+              event_type: band
+              keywords: "demo"
           - name: documents
             match: { path: "documents/**" }
             validate: { extensions: [pdf, txt] }

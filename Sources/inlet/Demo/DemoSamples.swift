@@ -36,6 +36,10 @@ enum DemoSamples {
             sample("documents/manual.pdf", "a document") { try PDFSample.write(to: &$0) },
             sample("audio/tone.wav", "a few megabytes of sound") { try WAVSample.write(seconds: 36, to: &$0) },
             sample("videos/interview.mov", "over 20 MiB: parts go in parallel") { try MOVSample.write(to: &$0) },
+            sample("gigs/The Loopbacks/Blue Moon.mp4", "a gig's video, by tus") { try MP4Sample.write(to: &$0) },
+            sample("gigs/The Loopbacks/Soundcheck.wav", "a gig's sound, in one form") { file in
+                try WAVSample.write(seconds: 9, to: &file)
+            },
             sample("notes/empty.txt", "no bytes at all") { _ in },
             sample("documents/setup.exe", "an extension that its route refuses", .rejected) { file in
                 try file.write(Array("MZ".utf8) + [UInt8](repeating: 0, count: 510))

@@ -30,7 +30,7 @@ struct DemoStage: Sendable {
             """
             \(Console.tint("inlet demo", .strong)): everything stays on this machine, below
               \(place.base.display)
-            Samples are dropped now. Each is watched, settled, routed, sent to a loopback store and compared.
+            Samples are dropped now. Each is watched, settled, routed, sent to loopback servers and compared.
 
             """)
     }
@@ -41,6 +41,8 @@ struct DemoStage: Sendable {
 
             Where everything went:
               objects        \(place.store.appending("objects").display)
+              S3 archive     \(place.archive.appending("objects").display)
+              GigHive        \(place.gigHive.appending("media").display)
               copied files   \(place.library.display)
               configuration  \(place.base.appending("inlet.yaml").display)
               log            \(place.base.appending("inlet.log").display)

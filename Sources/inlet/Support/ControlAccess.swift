@@ -5,6 +5,7 @@ import InletCore
 import InletDashboard
 import InletJournal
 import InletLinux
+import InletPipelines
 import SystemPackage
 
 /// Reaches an agent: over its socket while it runs, on its journal while it does not.
@@ -40,9 +41,13 @@ enum ControlAccess {
             throw ExitStatus.configuration
         }
         defer { journal.close() }
+        let factory = PipelineFactory.standard()
+        defer { factory.shutdown() }
+        let commands = AgentCommands(journal: journal) { name in
+            config.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+        }
         let control = LocalControl(
-            view: AgentView(journal: journal), commands: AgentCommands(journal: journal),
-            configured: config.configuredDestinations)
+            view: AgentView(journal: journal), commands: commands, configured: config.configuredDestinations)
         let value = try await body(control)
         // The lock is held until here.
         _ = state.path

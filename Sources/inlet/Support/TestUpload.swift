@@ -2,17 +2,22 @@ import InletAgent
 import InletCore
 import InletLinux
 import InletPipelines
+import Synchronization
 import SystemPackage
 
 /// `inlet check --upload`: one small object through the real pipeline, and away again where the destination allows it.
 struct TestUpload {
     private let destination: Destination
 
+    /// How long the destination may work on the object.
+    private static let patience = Duration.seconds(60)
+
     init(_ destination: Destination) { self.destination = destination }
 
     func run() async throws(DeliveryError) -> [(Findings.Grade, String)] {
         let folder = FilePath(ProcessSetup.environment("TMPDIR") ?? "/tmp")
-        let file = folder.appending("inlet-check-\(ProcessSetup.processID).txt")
+        let ext = destination.testExtension
+        let file = folder.appending("inlet-check-\(ProcessSetup.processID).\(ext)")
         do {
             try DurableFile.write(Array("inlet check, \(WallTime.now.rfc3339)\n".utf8), to: file, mode: 0o600)
         } catch {
@@ -26,12 +31,9 @@ struct TestUpload {
             throw DeliveryError(.giveUp, .sourceUnreadable, "\(error)")
         }
         let order = DeliveryOrder(
-            id: 0, destination: destination.name, key: "inlet-check/\(WallTime.now.milliseconds).txt",
-            mediaType: "text/plain", fields: [:], source: source.opened)
-        let notes = CheckpointLog(
-            entries: [:], write: { _ throws(DeliveryError) in }, replace: { _ throws(DeliveryError) in })
-        let attempt = Attempt(checkpoint: notes, isStopping: { false })
-        guard case .delivered(let proof) = try await destination.pipeline.deliver(source, order, attempt) else {
+            id: 0, destination: destination.name, key: "inlet-check/\(WallTime.now.milliseconds).\(ext)",
+            mediaType: MediaType.byExtension(ext), fields: [:], source: source.opened)
+        guard let proof = try await deliver(source, order) else {
             return [(.warning, "took the test object, and works on it")]
         }
         return [
@@ -43,23 +45,53 @@ struct TestUpload {
         ]
     }
 
-    private func remove(_ proof: Proof) async -> (Findings.Grade, String) {
-        if let storage = destination.pipeline as? any ObjectListing {
-            do {
-                try await storage.remove(proof.key)
-                return (.fine, "the test object was removed")
-            } catch {
-                return (.warning, "the test object \(proof.key) was not removed: \(error)")
+    /// nil when the destination does not end its work in time.
+    private func deliver(_ source: SourceFile, _ order: DeliveryOrder) async throws(DeliveryError) -> Proof? {
+        let notes = TestNotes()
+        let end = ContinuousClock.now.advanced(by: Self.patience)
+        while true {
+            let attempt = Attempt(checkpoint: notes.log, isStopping: { false })
+            let until: WallTime
+            switch try await destination.pipeline.deliver(source, order, attempt) {
+            case .delivered(let proof): return proof
+            case .waiting(let time): until = time
+            }
+            let wait = max(until - .now, .milliseconds(100))
+            guard ContinuousClock.now.advanced(by: wait) < end, (try? await Task.sleep(for: wait)) != nil else {
+                try? await destination.pipeline.abandon(order, checkpoint: notes.all)
+                return nil
             }
         }
-        guard destination.type == "folder", let path = proof.url.map({ FilePath($0) }) else {
-            return (.fine, "the test object \(proof.key) stays: this API has no call that deletes objects")
-        }
+    }
+
+    private func remove(_ proof: Proof) async -> (Findings.Grade, String) {
         do {
-            try DurableFile.remove(path)
+            if let undo = destination.undo, proof.keepsakes != nil {
+                _ = try await undo(proof)
+            } else if let storage = destination.pipeline as? any ObjectListing {
+                try await storage.remove(proof.key)
+            } else if destination.type == "folder", let path = proof.url.map({ FilePath($0) }) {
+                try DurableFile.remove(path)
+            } else {
+                return (.fine, "the test object \(proof.key) stays: this API has no call that deletes objects")
+            }
             return (.fine, "the test object was removed")
         } catch {
             return (.warning, "the test object was not removed: \(error)")
         }
+    }
+}
+
+/// The notes of a delivery that no journal keeps.
+private final class TestNotes: Sendable {
+    private let entries = Mutex<[String: [UInt8]]>([:])
+
+    var all: [String: [UInt8]] { entries.withLock { $0 } }
+
+    var log: CheckpointLog {
+        CheckpointLog(
+            entries: all,
+            write: { added throws(DeliveryError) in self.entries.withLock { $0.merge(added) { $1 } } },
+            replace: { all throws(DeliveryError) in self.entries.withLock { $0 = all } })
     }
 }

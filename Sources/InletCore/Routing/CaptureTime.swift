@@ -1,0 +1,70 @@
+/// When a picture was taken or a recording began, as the file itself says: a wall clock's reading and, where the file
+/// tells it, how far that clock was from UTC.
+package struct CaptureTime: Hashable, Sendable {
+    /// The clock's reading in milliseconds since its own 1970-01-01T00:00 (proleptic Gregorian calendar).
+    package let wall: Int64
+    /// Seconds east of UTC; nil = the file does not say, and the reading counts as local time of whatever zone asks.
+    package let offset: Int64?
+
+    /// A moment that is known exactly.
+    package init(instant: WallTime) {
+        wall = instant.milliseconds
+        offset = 0
+    }
+
+    /// A clock's reading; nil when no calendar has such a date or no clock shows such a time. The leap second 60 is read
+    /// as 59.
+    ///
+    /// - Parameter offset: seconds east of UTC, less than a day either way.
+    package init?(
+        year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int, millisecond: Int = 0,
+        offset: Int64? = nil
+    ) {
+        guard let date = CivilDate(year: Int64(year), month: month, day: day), (0...23).contains(hour),
+            (0...59).contains(minute), (0...60).contains(second), (0...999).contains(millisecond),
+            (-86_399...86_399).contains(offset ?? 0)
+        else { return nil }
+        let seconds = Int64(hour) * 3600 + Int64(minute) * 60 + Int64(min(second, 59))
+        wall = (date.daysSinceEpoch * 86_400 + seconds) * 1000 + Int64(millisecond)
+        self.offset = offset
+    }
+
+    /// Whether a camera can have written this: since 1990, and at most a day (which also covers every zone) after `now`.
+    /// Clocks that were never set say 1904, 1970 or 1980.
+    package func isPlausible(at now: WallTime) -> Bool {
+        let utc = wall - (offset ?? 0) * 1000
+        return (Self.earliest...(now.milliseconds + 86_400_000)).contains(utc)
+    }
+
+    /// 1990-01-01T00:00:00Z.
+    private static let earliest: Int64 = 631_152_000_000
+
+    /// `2026-11-21T07:08:09.000` with `Z` or an offset behind it where one is known.
+    package var display: String {
+        let reading = WallTime(milliseconds: wall).rfc3339
+        guard let offset, offset != 0 else { return offset == nil ? String(reading.dropLast()) : reading }
+        return reading.dropLast() + DateField.text(UInt8(ascii: "x"), 3, LocalTime(wall: wall, offset: offset))
+    }
+}
+
+/// The answer to `Fact.captured`.
+package enum Captured: Hashable, Sendable {
+    /// `origin` names the field of the file, for people: `EXIF DateTimeOriginal`.
+    case at(CaptureTime, origin: String)
+    /// The file was read and has no date that can be believed: its mtime stands in.
+    case unknown
+}
+
+extension ZoneClock {
+    /// `time` on the wall clock of `zone`; a reading without an offset is taken as that zone's own, and so shows unchanged.
+    static func local(_ time: CaptureTime, zone: String?) -> LocalTime {
+        if let offset = time.offset {
+            return local(WallTime(milliseconds: time.wall - offset * 1000), zone: zone)
+        }
+        // The offset at the reading itself, then at the moment this gives: right on either side of a change of clocks,
+        // and for the hour that a change skips or repeats one of its two.
+        let first = local(WallTime(milliseconds: time.wall), zone: zone).offset
+        let offset = local(WallTime(milliseconds: time.wall - first * 1000), zone: zone).offset
+        return LocalTime(wall: time.wall, offset: offset)
+    }
+}

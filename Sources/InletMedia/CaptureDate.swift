@@ -1,0 +1,59 @@
+package import InletCore
+package import InletLinux
+internal import SystemPackage
+
+/// When a picture was taken or a recording began, read from the file itself.
+///
+/// Known are EXIF in JPEG, PNG, WebP, TIFF and the raw formats built on it (DNG, CR2, NEF, ARW, ORF, RW2), in RAF, in HEIF (HEIC,
+/// AVIF) and CR3, and the creation time of QuickTime and MP4. What a file is, its first bytes say, not its name. At most
+/// `BoundedBytes.maximumBytes` are read, of a file of any size. Dates that no camera can have written are passed over.
+package struct CaptureDate: Sendable, Hashable {
+    package let time: CaptureTime
+    /// The field it comes from, for people: `EXIF DateTimeOriginal`.
+    package let origin: String
+
+    /// The file's date; nil when it has none, is damaged or of another kind. Blocks.
+    ///
+    /// - Parameter now: what counts as the future.
+    /// - Throws: only when the file cannot be read.
+    package static func read(from source: SourceFile, at now: WallTime = .now) throws(SystemError) -> CaptureDate? {
+        let bytes = BoundedBytes(size: source.opened.size) { offset, count throws(SystemError) in
+            try source.bytes(at: offset, count: count)
+        }
+        return try read(bytes, at: now)
+    }
+
+    static func read(_ bytes: BoundedBytes, at now: WallTime) throws(SystemError) -> CaptureDate? {
+        let head = try bytes.read(upTo: 16, at: 0)
+        return try candidates(head, bytes).first { $0.time.isPlausible(at: now) }
+    }
+
+    /// The dates of a file that begins with `head`, the best first.
+    private static func candidates(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
+        if BoxType.opensFile(head) { return try MovieDates.read(bytes) }
+        return try ExifBlock.find(head, bytes).map(ExifDates.read) ?? []
+    }
+}
+
+extension Captured {
+    /// The answer that a reading gives.
+    package init(_ date: CaptureDate?) {
+        if let date { self = .at(date.time, origin: date.origin) } else { self = .unknown }
+    }
+}
+
+extension SourceFile {
+    /// `count` bytes from `offset` on, fewer where the file ends. Blocks.
+    fileprivate func bytes(at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        defer { buffer.deallocate() }
+        var filled = 0
+        while filled < count {
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+            let more = try read(into: room, at: offset + Int64(filled))
+            if more == 0 { break }
+            filled += more
+        }
+        return Array(buffer.prefix(filled))
+    }
+}

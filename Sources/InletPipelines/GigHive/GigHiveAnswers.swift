@@ -1,0 +1,172 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// What an answer of a GigHive server, or of what stands before it, asks us to do. Every status is decided here.
+///
+/// A 500 says little: the server uses it for wrong metadata, for races that pass, and for being down. Its JSON tells them
+/// apart; whatever is not JSON comes from Apache, ModSecurity or Cloudflare, and is never parsed.
+enum GigHiveVerdict: Sendable, Equatable {
+    case done
+    /// `/api/*`: the event has these bytes already; whether they are ours, the checksum tells.
+    case duplicate
+    /// `/files/*`: the offsets differ, or another request is at work: ask for the offset and go on there.
+    case resync
+    /// `/files/*`: no such upload. It may have been finalized.
+    case gone
+    /// `finalize`: the bytes are not there any more.
+    case sendAgain
+    /// The server is about to be ready: a hook, a move or another upload is at work.
+    case notYet
+    /// The form is too large for something on the way; tus sends smaller requests.
+    case useTus
+    case retry(ErrorCode)
+    case outage
+    case credentials
+    case giveUp(ErrorCode)
+}
+
+/// What was asked.
+enum GigHiveEndpoint: Sendable, CaseIterable {
+    /// `POST /api/uploads` with a form.
+    case form
+    case finalize
+    /// tus, below `/files/`.
+    case files
+    /// A GET that only looks.
+    case probe
+    case delete
+}
+
+extension GigHiveVerdict {
+    init(_ response: HTTPResponse, at endpoint: GigHiveEndpoint) {
+        switch response.status {
+        case 200..<300: self = .done
+        case 300..<400: self = .giveUp(.redirected)
+        case 400: self = .badRequest(response, endpoint)
+        // Cloudflare may keep somebody's 401 and give it to everyone.
+        case 401 where endpoint == .probe && response.header("cf-cache-status")?.uppercased() == "HIT":
+            self = .retry(.unauthorized)
+        case 401, 403: self = endpoint == .delete && response.status == 403 ? .giveUp(.unauthorized) : .credentials
+        case 404, 410: self = .missing(response, endpoint)
+        case 408, 524: self = .retry(.timedOut)
+        case 409: self = endpoint == .files ? .resync : .duplicate
+        case 413: self = endpoint == .form ? .useTus : .giveUp(.tooLarge)
+        case 423: self = endpoint == .files ? .resync : .retry(.conflict)
+        case 429: self = .retry(.throttled)
+        case 500: self = .fault(response, endpoint)
+        case 502, 503, 504, 521, 522, 523: self = .outage
+        case 501, 505: self = .giveUp(.badRequest)
+        case 506...: self = .retry(.serverError)
+        default: self = .giveUp(.badRequest)
+        }
+    }
+
+    private static func badRequest(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
+        let said = GigHiveSaid(response)
+        if endpoint == .files, said.text.contains("ERR_UPLOAD_INTERRUPTED") { return .resync }
+        if said.error == "invalid token" { return .credentials }
+        return .giveUp(said.text.lowercased().contains("too large") ? .tooLarge : .badRequest)
+    }
+
+    private static func missing(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
+        if endpoint == .files { return .gone }
+        return GigHiveSaid(response).error == "invalid or expired" ? .credentials : .retry(.notFound)
+    }
+
+    private static func fault(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
+        let said = GigHiveSaid(response)
+        // ModSecurity's way of refusing a body over its limit, when it only detects.
+        guard said.isJSON else { return endpoint == .form ? .useTus : .retry(.serverError) }
+        let rows: [(String, GigHiveVerdict)] = [
+            ("SQLSTATE[22", .giveUp(.badRequest)), ("SQLSTATE[01", .giveUp(.badRequest)),
+            ("hook output has not been written", .notYet), ("Failed to move", .notYet), ("1062", .notYet),
+            ("Upload not found", .sendAgain), ("Upload data missing on disk", .sendAgain),
+            // PHP's UPLOAD_ERR_INI_SIZE and UPLOAD_ERR_FORM_SIZE.
+            ("Upload failed with code 1", .useTus), ("Upload failed with code 2", .useTus),
+        ]
+        return rows.first { said.text.contains($0.0) }?.1 ?? .retry(.serverError)
+    }
+}
+
+/// The words of an answer, whatever its kind.
+struct GigHiveSaid: Sendable {
+    /// `error` of the JSON.
+    let error: String
+    /// All of the JSON's words, or the plain text, or the HTML without its tags.
+    let text: String
+    let isJSON: Bool
+
+    private struct Message: Decodable {
+        var error: String?
+        var message: String?
+    }
+
+    init(_ response: HTTPResponse) {
+        let type = response.header("Content-Type")?.lowercased() ?? ""
+        let body = response.body.prefix(64 << 10)
+        if type.hasPrefix("application/json"), let json = try? JSONDecoder().decode(Message.self, from: Data(body)) {
+            error = json.error ?? ""
+            text = [json.error, json.message].compactMap(\.self).joined(separator: ": ")
+            isJSON = true
+        } else {
+            error = ""
+            text = Self.plain(String(decoding: body, as: UTF8.self))
+            isJSON = false
+        }
+    }
+
+    /// Without anything between `<` and `>`, and with single blanks.
+    static func plain(_ text: String) -> String {
+        var isTag = false
+        var result = ""
+        for character in text {
+            switch character {
+            case "<": isTag = true
+            case ">":
+                isTag = false
+                result.append(" ")
+            default: if !isTag { result.append(character) }
+            }
+        }
+        return result.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    }
+}
+
+extension GigHiveVerdict {
+    /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
+    func error(_ response: HTTPResponse, _ what: String, hiding secrets: [Secret]) -> DeliveryError {
+        var said = GigHiveSaid(response).text
+        for secret in secrets where !secret.isEmpty { said = said.replacing(secret.reveal(), with: "***") }
+        said = DeliveryError.excerpt(Array(said.utf8))
+        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let after = response.retryAfter(now: .now)
+        switch self {
+        case .credentials:
+            return DeliveryError(.credentials, .unauthorized, "\(text); check this destination's credentials")
+        case .outage: return DeliveryError(.outage(after: after), .serverError, text + Self.cloudflare(response))
+        case .retry(let code): return DeliveryError(.retry(after: after), code, text + Self.cloudflare(response))
+        case .giveUp(.redirected):
+            return DeliveryError(.giveUp, .redirected, "\(text) (a redirect, which is never followed; correct the url)")
+        case .giveUp(let code): return DeliveryError(.giveUp, code, text + Self.cloudflare(response))
+        case .useTus where response.status == 413:
+            return DeliveryError(.giveUp, .tooLarge, text + Self.cloudflare(response) + "; 'transport: tus' gets by")
+        case .useTus: return DeliveryError(.retry(after: after), .serverError, text)
+        case .gone, .sendAgain: return DeliveryError(.retry(after: after), .uploadGone, text)
+        case .resync, .notYet: return DeliveryError(.retry(after: after), .conflict, text)
+        case .duplicate: return DeliveryError(.giveUp, .conflict, text)
+        case .done: return DeliveryError(.retry(after: nil), .badAnswer, "\(text), which cannot be understood")
+        }
+    }
+
+    /// Who is to blame when Cloudflare stands before the server (its `cf-ray` header) and limits it.
+    static func cloudflare(_ response: HTTPResponse) -> String {
+        guard response.header("cf-ray") != nil else { return "" }
+        switch response.status {
+        case 413: return " (Cloudflare stands before this server; it takes at most 100 MB in one request)"
+        case 524: return " (Cloudflare stands before this server; it waits at most 100 s for an answer)"
+        default: return ""
+        }
+    }
+}

@@ -1,0 +1,94 @@
+internal import Foundation
+internal import InletCore
+
+/// The fields that go with a file, checked against the server's limits before a byte is sent.
+struct GigHiveFields: Sendable, Equatable {
+    /// In the order of `specs`; empty ones are left out.
+    let values: [(name: String, value: String)]
+
+    static let specs = [
+        FieldSpec("label", default: "{stem}", "What people see; 1 to 255 characters."),
+        FieldSpec("event_date", default: "{mtime:yyyy-MM-dd}", "The event's day, as 2026-11-21."),
+        FieldSpec("org_name", default: "Band", "The event's band or family; up to 128 characters."),
+        FieldSpec("event_type", default: "band", "band, wedding or other."),
+        FieldSpec("participants", "Names, separated by commas."),
+        FieldSpec("keywords", "Words to find it by."),
+        FieldSpec("location", "Where it was; up to 255 characters."),
+        FieldSpec("rating", "One digit, 0 to 9."),
+        FieldSpec("notes", "Free text about the event."),
+    ]
+
+    /// The columns of GigHive's database, in characters.
+    private static let limits = ["label": 255, "org_name": 128, "location": 255]
+    private static let eventTypes = ["band", "wedding", "other"]
+
+    /// What is wrong with a field, for a person.
+    struct Fault: Error, Equatable {
+        var field: String
+        var reason: String
+    }
+
+    /// Checks and cleans `fields`; names that GigHive does not know belong to other destinations and stay out.
+    ///
+    /// - Parameters:
+    ///   - defaults: for fields that are missing or empty.
+    ///   - isGuest: guests' labels are measured in bytes, and their event is the server's.
+    init(_ fields: [String: String], defaults: [String: String], isGuest: Bool) throws(Fault) {
+        var values: [(String, String)] = []
+        for spec in Self.specs where spec.name == "label" || !isGuest {
+            var text = Self.clean(fields[spec.name], spec.name)
+            if text.isEmpty { text = Self.clean(defaults[spec.name], spec.name) }
+            if let reason = Self.objection(to: text, in: spec.name, isGuest) {
+                throw Fault(field: spec.name, reason: reason)
+            }
+            if !text.isEmpty { values.append((spec.name, text)) }
+        }
+        self.values = values
+    }
+
+    /// As the server does it before it looks: outer white space goes, a name's inner white space becomes single, and
+    /// names are compared in normal form C.
+    private static func clean(_ text: String?, _ name: String) -> String {
+        let trimmed = (text ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+        guard name == "org_name" || name == "label" else { return trimmed }
+        let composed = trimmed.precomposedStringWithCanonicalMapping
+        guard name == "org_name" else { return composed }
+        return composed.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    }
+
+    private static func objection(to text: String, in name: String, _ isGuest: Bool) -> String? {
+        let length = isGuest ? text.utf8.count : text.unicodeScalars.count
+        if let limit = limits[name], length > limit {
+            return "has \(length) \(isGuest ? "bytes" : "characters"); the server takes \(limit)"
+        }
+        switch name {
+        case "label": return text.isEmpty ? "is empty; the server needs one" : nil
+        case "event_date": return text.isEmpty || isDate(text) ? nil : "\(shown(text)) is no date; write 2026-11-21"
+        case "event_type" where !text.isEmpty && !eventTypes.contains(text):
+            let hint = Suggestion.nearest(to: text, in: eventTypes).map { "; did you mean '\($0)'?" } ?? ""
+            return "\(shown(text)) is not one of \(eventTypes.joined(separator: ", "))\(hint)"
+        case "rating" where !text.isEmpty && !(text.utf8.count == 1 && ("0"..."9").contains(text)):
+            return "\(shown(text)) is not a digit from 0 to 9"
+        default: return nil
+        }
+    }
+
+    /// A day of the Gregorian calendar in ASCII digits, in the range of MySQL's DATE.
+    static func isDate(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        let dash = UInt8(ascii: "-")
+        guard bytes.count == 10, bytes[4] == dash, bytes[7] == dash,
+            bytes.enumerated().allSatisfy({ [4, 7].contains($0.offset) || (0x30...0x39).contains($0.element) }),
+            let year = Int(text.prefix(4)), let month = Int(text.dropFirst(5).prefix(2)), let day = Int(text.suffix(2))
+        else { return false }
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let days = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        return year >= 1000 && (1...12).contains(month) && (1...days[month - 1]).contains(day)
+    }
+
+    private static func shown(_ text: String) -> String { "'\(DisplayText.escape(String(text.prefix(60))))'" }
+
+    static func == (left: GigHiveFields, right: GigHiveFields) -> Bool {
+        left.values.elementsEqual(right.values) { $0 == $1 }
+    }
+}

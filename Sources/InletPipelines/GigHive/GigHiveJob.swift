@@ -1,0 +1,86 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// One attempt at one file: what both transports share.
+struct GigHiveJob: Sendable {
+    let api: GigHiveAPI
+    let source: SourceFile
+    let order: DeliveryOrder
+    let attempt: Attempt
+    let fields: GigHiveFields
+    /// Where SHA-256s are computed, beside the sockets' threads.
+    let hashing: BlockingPool
+
+    var size: Int64 { order.source.size }
+    var name: FileName { FileName(source.path) }
+    var mediaType: String { GigHiveMedia.declaredType(name.plainExtension, mediaType: order.mediaType) }
+
+    /// Takes the server's word that it has a file: into the checkpoint first, then it is read.
+    ///
+    /// - Throws: `.badAnswer` when it cannot be understood; asking once more then tells.
+    func accept(_ response: HTTPResponse, _ request: HTTPRequest) async throws(DeliveryError) -> GigHiveReply {
+        let label = "\(request.method) \(request.url.redacted)"
+        guard let reply = GigHiveReply(response, request: label) else {
+            throw GigHiveVerdict.done.error(response, label, hiding: api.secrets)
+        }
+        // A duplicate gives nothing that is not there the next time, and may be another file than ours.
+        if !reply.isDuplicate {
+            var notes = GigHiveNotes([:])
+            notes.reply = reply
+            await attempt.checkpoint.putPersistently(notes.replyNote)
+        }
+        return reply
+    }
+
+    /// The proof, if the server's checksum is that of the file.
+    func proof(_ reply: GigHiveReply, _ digest: Digest) async throws(DeliveryError) -> Proof {
+        guard reply.checksum == digest.hex else { throw try await mismatch(reply, digest) }
+        return reply.proof(order, digest: digest, asset: asset(reply))
+    }
+
+    /// The proof of a file that was filed by an attempt that did not live to say so.
+    func proof(ofEarlier reply: GigHiveReply, sent: Digest?) async throws(DeliveryError) -> Proof {
+        if let sent { return try await proof(reply, sent) }
+        do throws(DeliveryError) {
+            try SourceGuard.check(source, order)
+        } catch {
+            // What was admitted has arrived, and cannot be compared any more.
+            return reply.proof(order, digest: nil, asset: asset(reply))
+        }
+        return try await proof(reply, try await hashed(RunningHash(), to: size).get().digest)
+    }
+
+    func hashed(_ hash: RunningHash, to end: Int64) async -> Result<RunningHash, DeliveryError> {
+        do throws(TransferError) {
+            return .success(try await hash.advanced(to: end, of: source, on: hashing))
+        } catch {
+            return .failure(DeliveryError(error))
+        }
+    }
+
+    /// The server holds other bytes under our name: what it filed wrongly is deleted, so that the next attempt can begin
+    /// anew; what was there before stays.
+    private func mismatch(_ reply: GigHiveReply, _ digest: Digest) async throws(DeliveryError) -> DeliveryError {
+        let what = "\(name.display): the server's SHA-256 is \(reply.checksum ?? "missing"), the file's \(digest.hex)"
+        if reply.isDuplicate {
+            return DeliveryError(.giveUp, .conflict, "\(what); it refused the file as one that it has")
+        }
+        if let asset = reply.assetID, let token = reply.deleteToken {
+            try? await api.delete(asset: asset, token: token)
+        }
+        try await attempt.checkpoint.replace(with: [CheckpointNote.mayBeVisible: []])
+        // A file that was written to explains other bytes better than damage does.
+        try SourceGuard.check(source, order)
+        return DeliveryError(.retry(after: nil), .corrupted, "\(what); the bytes were damaged on the way")
+    }
+
+    private func asset(_ reply: GigHiveReply) -> HTTPURL? {
+        reply.assetID.map { api.settings.url.appending(path: "api/uploads/\($0)") }
+    }
+}
+
+extension FileName {
+    /// The name as a person may see it.
+    var display: String { DisplayText.escape(bytes) }
+}

@@ -1,0 +1,84 @@
+internal import FoundationEssentials
+internal import InletCore
+
+/// A delivery to GigHive as its checkpoint remembers it.
+struct GigHiveNotes: Sendable, Equatable {
+    /// The tus upload that is under way; its URL follows from the destination's.
+    var upload: String?
+    /// Bytes of it that the server has acknowledged.
+    var offset: Int64 = 0
+    /// The file's checksum, once all its bytes were sent: from then on the server may have filed it.
+    var sent: Digest?
+    /// How long finalizing has been put off because the server was not ready, in milliseconds.
+    var waited: Int64 = 0
+    /// How often finalizing was tried in vain.
+    var tries = 0
+    /// How often in a row the server said that the sent bytes are not there.
+    var missing = 0
+    /// Set when the bytes were sent a second time for that.
+    var isSecond = false
+    /// `transport: auto` found that a form is too large.
+    var needsTus = false
+    /// A request went out that may have filed the file.
+    var mayBeVisible = false
+    /// Given up on a server that never got ready: the upload stays, so that a retry need not send it again.
+    var isStuck = false
+    /// The server's word; the file is there.
+    var reply: GigHiveReply?
+
+    private struct Progress: Codable {
+        var waited: Int64
+        var tries: Int
+        var missing: Int
+        var isStuck: Bool
+    }
+
+    init(_ entries: [String: [UInt8]]) {
+        upload = entries["upload"].flatMap(Self.text)
+        offset = entries["offset"].flatMap(Self.text).flatMap { Int64($0) } ?? 0
+        sent = entries["sent"].flatMap(Self.text).flatMap { Digest(.sha256, hex: $0) }
+        isSecond = entries["second"] != nil
+        needsTus = entries["transport"] != nil
+        mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
+        reply = entries["answer"].flatMap { try? JSONDecoder().decode(GigHiveReply.self, from: Data($0)) }
+        guard let note = entries["finalize"], let progress = try? JSONDecoder().decode(Progress.self, from: Data(note))
+        else { return }
+        (waited, tries, missing) = (progress.waited, progress.tries, progress.missing)
+        isStuck = progress.isStuck
+    }
+
+    var uploadNote: [String: [UInt8]] { ["upload": Array((upload ?? "").utf8)] }
+    var offsetNote: [String: [UInt8]] { ["offset": Array(String(offset).utf8)] }
+    /// From here on the server may file it.
+    var sentNote: [String: [UInt8]] {
+        ["sent": Array((sent?.hex ?? "").utf8), CheckpointNote.mayBeVisible: []]
+    }
+
+    var finalizeNote: [String: [UInt8]] {
+        let progress = Progress(waited: waited, tries: tries, missing: missing, isStuck: isStuck)
+        return Self.json("finalize", progress)
+    }
+
+    var replyNote: [String: [UInt8]] { reply.map { Self.json("answer", $0) } ?? [:] }
+
+    /// What outlives an upload that is begun anew.
+    var lasting: [String: [UInt8]] {
+        var notes: [String: [UInt8]] = [:]
+        if isSecond { notes["second"] = [] }
+        if needsTus { notes["transport"] = Array("tus".utf8) }
+        if mayBeVisible { notes[CheckpointNote.mayBeVisible] = [] }
+        return notes
+    }
+
+    /// Begins anew: nothing of the upload is known any more.
+    mutating func forgetUpload() { self = GigHiveNotes(lasting) }
+
+    private static func json(_ name: String, _ value: some Encodable) -> [String: [UInt8]] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Numbers, booleans and texts always encode.
+        return (try? encoder.encode(value)).map { [name: Array($0)] } ?? [:]
+    }
+
+    private static func text(_ bytes: [UInt8]) -> String? { String(validating: bytes, as: UTF8.self) }
+}

@@ -1,0 +1,139 @@
+package import InletCore
+package import InletTransfer
+internal import SystemPackage
+
+/// What a `type: gighive` destination is told: a GigHive server and how files reach it.
+package struct GigHiveSettings: Sendable {
+    package enum Transport: String, Sendable, CaseIterable {
+        /// A form up to `multipart_limit`, tus above, and tus where a form turns out to be too large for what stands
+        /// in between.
+        case auto
+        /// One `multipart/form-data` request.
+        case multipart
+        /// Chunks by tus 1.0.0, then `finalize`.
+        case tus
+    }
+
+    package enum Credentials: Sendable, Equatable {
+        case basic(user: String, password: Secret)
+        /// A guest's token, from a QR code; its event is fixed on the server.
+        case token(Secret, displayName: String?)
+    }
+
+    package var url: HTTPURL
+    package var credentials: Credentials
+    package var transport: Transport
+    /// Bytes of one tus request: what a broken connection costs.
+    package var chunkSize: Int64
+    /// With `auto`, larger files go by tus.
+    package var multipartLimit: Int64
+    /// The server's UPLOAD_MAX_BYTES.
+    package var maxUploadBytes: Int64
+    package var maxInFlight: Int
+    /// How long a server may keep on saying that it is not ready to file what was sent whole.
+    package var finalizeFor: Duration
+    package var trust: Trust
+
+    package static let type = DestinationType(
+        name: "gighive", summary: "a GigHive server, by form or by tus", keys: keys, fields: GigHiveFields.specs)
+
+    private static let keys = [
+        KeySpec("url", .string, required: true, "Address of the server, for example https://gighive.example."),
+        KeySpec("user", .string, "Its uploader or admin user."),
+        KeySpec("password", .secret, "That user's password."),
+        KeySpec("upload_token", .secret, "A guest's upload token, instead of user and password."),
+        KeySpec("tos_accepted", .boolean, default: "false", "Accept the terms of use; guests must."),
+        KeySpec("display_name", .string, "The guest's name, up to 100 characters."),
+        KeySpec(
+            "transport", .choice(Transport.allCases.map(\.rawValue)), default: "auto",
+            "auto sends large files by tus, and others too where a form is refused for its size."),
+        KeySpec("chunk_size", .bytes, default: "8MiB", "Size of a tus request, from 5MiB to 8MiB."),
+        KeySpec("multipart_limit", .bytes, default: "64MiB", "With transport: auto, larger files go by tus."),
+        KeySpec(
+            "max_upload_bytes", .bytes, default: "6442450944",
+            "The server's UPLOAD_MAX_BYTES; larger files fail without being sent."),
+        KeySpec("max_in_flight", .integer(1...16), default: "2", "Files sent at once to this server."),
+        KeySpec(
+            "finalize_for", .duration(offAllowed: false), default: "15m",
+            "How long to ask again when the server is not ready to file what it was sent."),
+        KeySpec(
+            "pin", .string,
+            "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it."),
+        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
+        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+    ]
+
+    /// - Throws: `SettingFault` naming the key whose value cannot be used.
+    package init(_ values: ConfigSection) throws(SettingFault) {
+        url = try Self.address(values)
+        credentials = try Self.credentials(values)
+        transport = values.string("transport").flatMap(Transport.init) ?? .auto
+        if case .token = credentials {
+            guard transport != .multipart else {
+                throw SettingFault(key: "transport", message: "must be auto or tus with an upload_token")
+            }
+            transport = .tus
+        }
+        chunkSize = values.bytes("chunk_size") ?? 8 << 20
+        guard (5 << 20...8 << 20).contains(chunkSize) else {
+            throw SettingFault(key: "chunk_size", message: "must be between 5MiB and 8MiB")
+        }
+        multipartLimit = values.bytes("multipart_limit") ?? 64 << 20
+        maxUploadBytes = values.bytes("max_upload_bytes") ?? 6_442_450_944
+        guard maxUploadBytes > 0 else { throw SettingFault(key: "max_upload_bytes", message: "must not be 0") }
+        maxInFlight = values.integer("max_in_flight") ?? 2
+        finalizeFor = values.duration("finalize_for") ?? .seconds(900)
+        trust = Trust(caFile: values.string("ca_file").map { FilePath($0) }, pin: try Self.pin(values))
+    }
+
+    private static func address(_ values: ConfigSection) throws(SettingFault) -> HTTPURL {
+        guard let text = values.string("url") else { throw SettingFault(key: "url", message: "is missing") }
+        do {
+            return try HTTPURL(text, rules: .configured(allowHTTP: values.boolean("allow_http") ?? false))
+        } catch {
+            throw SettingFault(key: "url", message: error.reason)
+        }
+    }
+
+    private static func pin(_ values: ConfigSection) throws(SettingFault) -> PublicKeyPin? {
+        guard let text = values.string("pin") else { return nil }
+        guard let pin = PublicKeyPin(text) else {
+            throw SettingFault(
+                key: "pin", message: "is not sha256// and the base64 of 32 bytes; 'inlet check' prints it")
+        }
+        return pin
+    }
+
+    private static func credentials(_ values: ConfigSection) throws(SettingFault) -> Credentials {
+        let user = values.string("user") ?? ""
+        guard let token = values.secret("upload_token") else {
+            guard !user.isEmpty, let password = values.secret("password"), !password.isEmpty else {
+                throw SettingFault(key: "user", message: "and password are needed, or an upload_token")
+            }
+            guard !user.contains(":") else {
+                throw SettingFault(key: "user", message: "must not contain ':' (RFC 7617, section 2)")
+            }
+            return .basic(user: user, password: password)
+        }
+        guard user.isEmpty, values.secret("password") == nil else {
+            throw SettingFault(key: "upload_token", message: "takes the place of user and password; give one of them")
+        }
+        let text = token.reveal().utf8
+        let isToken = text.allSatisfy { GigHiveSettings.tokenBytes.contains($0) }
+        guard isToken, (1...128).contains(text.count) else {
+            throw SettingFault(
+                key: "upload_token", message: "is not a GigHive upload token (1 to 128 of A-Z a-z 0-9 - _)")
+        }
+        guard values.boolean("tos_accepted") ?? false else {
+            throw SettingFault(key: "tos_accepted", message: "must be true: guests have to accept the terms of use")
+        }
+        let name = values.string("display_name")
+        guard name?.unicodeScalars.count ?? 0 <= 100 else {
+            throw SettingFault(key: "display_name", message: "is longer than 100 characters")
+        }
+        return .token(token, displayName: name)
+    }
+
+    /// base64url (RFC 4648, section 5); ids of uploads are made of the same.
+    static let tokenBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+}

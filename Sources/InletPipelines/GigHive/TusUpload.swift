@@ -1,0 +1,208 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Sends a file by tus and has it filed; goes on where an earlier attempt was interrupted.
+struct TusUpload: Sendable {
+    let job: GigHiveJob
+
+    /// Tries of one chunk within an attempt, and the waits between them.
+    private static let tries = 5
+    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
+    private static let longestWait = Duration.seconds(10)
+
+    private var tus: Tus { Tus(api: job.api) }
+
+    func deliver(_ earlier: GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome {
+        var notes = earlier
+        var isFirstRound = true
+        while true {
+            if let ended = try await round(&notes) { return ended }
+            // The server has lost what it was sent.
+            guard !notes.isSecond, isFirstRound else {
+                throw DeliveryError(
+                    .giveUp, .uploadGone,
+                    "\(job.name.display): the server lost the bytes of its upload twice; look at its disk and its log")
+            }
+            job.attempt.meter.add(-job.size)
+            isFirstRound = false
+            notes.isSecond = true
+            try await begin(&notes)
+        }
+    }
+
+    /// Sends what is missing and finalizes; nil when the server says that the bytes are not there.
+    private func round(_ notes: inout GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome? {
+        if notes.sent == nil {
+            do throws(DeliveryError) {
+                notes.sent = try await send(&notes)
+                try SourceGuard.check(job.source, job.order)
+            } catch {
+                throw try await concluding(error, &notes)
+            }
+            notes.mayBeVisible = true
+            try await job.attempt.checkpoint.put(notes.sentNote.merging(notes.offsetNote) { $1 })
+        }
+        if job.attempt.isStopping() { throw .stopping }
+        return try await Finalizing(job: job).finish(&notes)
+    }
+
+    // MARK: - Sending
+
+    /// Brings all bytes to the server. - Returns: the file's SHA-256.
+    private func send(_ notes: inout GigHiveNotes) async throws(DeliveryError) -> Digest {
+        let known = notes.upload != nil
+        if !known { try await open(&notes) }
+        do throws(DeliveryError) {
+            return try await sendRest(&notes, isOpen: !known)
+        } catch {
+            guard error.code == .uploadGone, known else { throw error }
+        }
+        // All bytes were sent, so it may be filed already: finalizing tells.
+        if notes.offset == job.size { return try await job.hashed(RunningHash(), to: job.size).get().digest }
+        try await begin(&notes)
+        try await open(&notes)
+        return try await sendRest(&notes, isOpen: true)
+    }
+
+    /// - Parameter isOpen: just opened, so that the server need not be asked for its offset.
+    private func sendRest(_ notes: inout GigHiveNotes, isOpen: Bool) async throws(DeliveryError) -> Digest {
+        let upload = notes.upload ?? ""
+        var place = TusPlace(offset: isOpen ? 0 : nil)
+        var hash = RunningHash()
+        // Written while the next chunk is on its way: a restart asks the server anyhow.
+        var news: [String: [UInt8]] = [:]
+        var failed = 0
+        while place.offset != job.size {
+            if job.attempt.isStopping() { throw .stopping }
+            do throws(DeliveryError) {
+                guard let offset = place.offset else {
+                    let offset = try await tus.offset(of: upload, length: job.size)
+                    place.found(offset, job.attempt.meter)
+                    // The part that an earlier attempt has sent; nothing of a hash outlives a process.
+                    hash = try await job.hashed(hash, to: offset).get()
+                    continue
+                }
+                let end = min(offset + job.api.settings.chunkSize, job.size)
+                (place, hash) = try await chunk(place, offset..<end, of: upload, hash, noting: news)
+                try SourceGuard.check(job.source, job.order)
+                notes.offset = place.offset ?? end
+                news = notes.offsetNote
+                failed = 0
+            } catch {
+                failed += 1
+                if error.code == .uploadGone { place.lost(job.attempt.meter) }
+                place.offset = nil
+                try await pause(after: failed, error)
+            }
+        }
+        return try await job.hashed(hash, to: job.size).get().digest
+    }
+
+    /// Sends one chunk and hashes it at the same time: the two readers share the page cache.
+    private func chunk(
+        _ place: TusPlace, _ range: Range<Int64>, of upload: String, _ hash: RunningHash, noting news: [String: [UInt8]]
+    ) async throws(DeliveryError) -> (TusPlace, RunningHash) {
+        var place = place
+        async let noted = note(news)
+        job.source.adviseSequential(offset: range.lowerBound, length: Int64(range.count))
+        async let hashed = job.hashed(hash, to: range.upperBound)
+        let offset = try await tus.send(
+            range, of: job.source, to: upload, length: job.size, meter: job.attempt.meter)
+        place.sent(range, offset, job.attempt.meter)
+        try await noted.get()
+        return (place, try await hashed.get())
+    }
+
+    private func note(_ news: [String: [UInt8]]) async -> Result<Void, DeliveryError> {
+        guard !news.isEmpty else { return .success(()) }
+        do throws(DeliveryError) {
+            return .success(try await job.attempt.checkpoint.put(news))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func open(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
+        if job.attempt.isStopping() { throw .stopping }
+        let upload = try await tus.create(length: job.size, fileName: job.name.bytes, mediaType: job.mediaType)
+        notes.upload = upload
+        do throws(DeliveryError) {
+            try await job.attempt.checkpoint.put(notes.uploadNote)
+        } catch {
+            // Nobody would know of it any more.
+            try? await tus.delete(upload)
+            throw error
+        }
+    }
+
+    /// Forgets the upload, which is not there any more.
+    private func begin(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
+        try SourceGuard.check(job.source, job.order)
+        notes.forgetUpload()
+        try await job.attempt.checkpoint.replace(with: notes.lasting)
+    }
+
+    /// Waits before the next try, or throws what ends the attempt.
+    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
+        let asked: Duration?
+        switch error.verdict {
+        case .retry(let after), .outage(let after): asked = after
+        case .sourceChanged:
+            // To the reader of an open file a removal looks like a change; the guard knows better.
+            try SourceGuard.check(job.source, job.order)
+            throw error
+        default: throw error
+        }
+        if job.attempt.isStopping() { throw .stopping }
+        guard failed < Self.tries, error.code != .uploadGone, asked ?? .zero <= Self.longestWait else { throw error }
+        var random = SystemRandomNumberGenerator()
+        do {
+            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
+        } catch {
+            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send again")
+        }
+        try SourceGuard.check(job.source, job.order)
+    }
+
+    /// What a failed attempt means for the upload: it stays for the next one, unless the file is not the same any more.
+    /// Where it cannot be dropped now, the notes stay, and `abandon` does it.
+    private func concluding(
+        _ cause: DeliveryError, _ notes: inout GigHiveNotes
+    ) async throws(DeliveryError) -> DeliveryError {
+        guard cause.verdict == .sourceChanged || cause.verdict == .sourceGone, let upload = notes.upload else {
+            return cause
+        }
+        do {
+            try await tus.drop(upload)
+        } catch { return cause }
+        notes.forgetUpload()
+        try await job.attempt.checkpoint.replace(with: notes.lasting)
+        return cause
+    }
+}
+
+/// Where an upload stands, and how much of that the attempt's meter knows.
+struct TusPlace: Sendable, Equatable {
+    /// nil = the server has to be asked.
+    var offset: Int64?
+    private var counted: Int64 = 0
+
+    init(offset: Int64?) { self.offset = offset }
+
+    /// The server has so many bytes.
+    mutating func found(_ offset: Int64, _ meter: TransferMeter) {
+        meter.add(offset - counted)
+        counted = offset
+        self.offset = offset
+    }
+
+    /// A request carried `range`, and the server has `offset` bytes now.
+    mutating func sent(_ range: Range<Int64>, _ offset: Int64, _ meter: TransferMeter) {
+        counted += Int64(range.count)
+        found(offset, meter)
+    }
+
+    /// The upload is gone, and with it what was sent.
+    mutating func lost(_ meter: TransferMeter) { found(0, meter) }
+}

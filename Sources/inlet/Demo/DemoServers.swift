@@ -1,0 +1,66 @@
+import Foundation
+import InletCore
+import InletSandbox
+import SystemPackage
+
+/// The loopback servers of the demo, and what has arrived there.
+struct DemoServers: Sendable {
+    /// Where each listens on 127.0.0.1.
+    struct Ports: Sendable {
+        var spiral: Int
+        var s3: Int
+        var gigHive: Int
+    }
+
+    // The servers are on loopback and take only these; they protect nothing.
+    static let apiKey = "demo-key"
+    static let accessKey = "demo"
+    static let secretKey = "demo-secret"
+    static let bucket = "archive"
+    static let password = "demo-password"
+
+    private let spiral: SpiralSandbox
+    private let s3: S3Sandbox
+    private let gigHive: GigHiveSandbox
+
+    /// - Throws: When a folder of a server cannot be made, read or written.
+    init(_ place: DemoPlace) throws {
+        spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey))
+        s3 = try S3Sandbox(
+            directory: place.archive,
+            account: .init(bucket: Self.bucket, accessKey: Self.accessKey, secretKey: Secret(Self.secretKey)))
+        let password = Secret(Self.password)
+        gigHive = try GigHiveSandbox(
+            directory: place.gigHive, logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
+    }
+
+    /// Serves while `body` runs, or fails before it.
+    func serve(_ body: @Sendable @escaping (Ports) async throws -> Void) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await spiral.run() }
+            group.addTask { try await s3.run() }
+            group.addTask { try await gigHive.run() }
+            group.addTask {
+                try await body(
+                    Ports(
+                        spiral: try await spiral.port(), s3: try await s3.port(), gigHive: try await gigHive.port()))
+            }
+            try await group.next()
+            group.cancelAll()
+            while (try? await group.next()) != nil {}
+        }
+    }
+
+    /// The file that holds what a delivery to `destination` stored; nil where there is none.
+    ///
+    /// - Parameters:
+    ///   - key: The delivery's.
+    ///   - label: What the file is called at GigHive, which goes by no keys.
+    func stored(at destination: String, key: String, label: String) -> FilePath? {
+        switch destination {
+        case "stage": gigHive.assets().last { $0.entries.contains { $0.label == label } }?.path
+        case "archive": s3.objects().first { $0.key == key }?.path
+        default: spiral.objects().first { $0.key == key }?.path
+        }
+    }
+}

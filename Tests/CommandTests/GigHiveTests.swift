@@ -1,0 +1,135 @@
+import Foundation
+import InletCore
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The built command against a GigHive server: what arrives, what is shown of it, and taking it back.
+@Suite(.serialized) struct GigHiveTests {
+    private static let password = "gig-canary-8842"
+    private static let chunk = 5 << 20
+
+    /// A machine whose one destination is a GigHive sandbox of its own.
+    private func withGigHive(
+        _ more: String = "", route: [String] = [],
+        _ body: @Sendable @escaping (Place, GigHiveSandbox) async throws -> Void
+    ) async throws {
+        let place = try Place()
+        let password = Secret(Self.password)
+        let sandbox = try GigHiveSandbox(
+            directory: place.folder.path.appending("gighive"),
+            logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
+        try await whileServing({ try await sandbox.run() }) {
+            var config = ConfigText()
+            config.destination =
+                "type: gighive, url: \"http://127.0.0.1:\(try await sandbox.port())\", user: uploader, "
+                + "password: \"\(Self.password)\", chunk_size: 5MiB" + (more.isEmpty ? "" : ", " + more)
+            config.route += route
+            try place.configure(config)
+            try await body(place, sandbox)
+        }
+    }
+
+    @Test func `a dropped clip arrives with its fields, and can be taken back by its job's number`() async throws {
+        let fields = ["with: { org_name: \"{folder[1]}\", event_date: \"2026-11-21\", rating: \"7\" }"]
+        try await withGigHive(route: fields) { place, sandbox in
+            let agent = try await place.run()
+            try place.put("The Band/song.mp4", bytes(100_000))
+            try await agent.line("job.finished")
+            let entry = try #require(sandbox.assets().first?.entries.first)
+            #expect(entry.label == "song" && entry.orgName == "The Band" && entry.rating == 7)
+            #expect(entry.eventDate == "2026-11-21" && entry.eventType == "band")
+            let receipts = try await place.inlet("receipts")
+            let receipt = try #require(try receipts.objects().first)
+            let delivery = try #require((receipt["deliveries"] as? [[String: Any]])?.first)
+            let details = try #require(delivery["details"] as? [String: String])
+            let asset = try #require(sandbox.assets().first)
+            #expect(details["asset_id"] == String(asset.id) && details["status"] == "201")
+            #expect(details["answer"]?.contains(asset.sha256.hex) == true)
+            #expect(delivery["digest"] as? String == asset.sha256.description)
+            let shown = try await place.inlet("queue", "show", "1")
+            #expect(shown.output.contains("asset_id"))
+            for text in [receipts.output, shown.output, agent.output, agent.errors] {
+                #expect(!text.contains(Self.password))
+                #expect(text.firstRange(of: /delete_token\W+[0-9a-f]{8}/) == nil)
+            }
+            let deleted = try await place.inlet("gighive", "delete", "1")
+            #expect(deleted.ending == .code(0), "\(deleted.errors)")
+            #expect(deleted.output.contains("asset \(asset.id) is deleted"))
+            #expect(sandbox.assets() == [])
+            let again = try await place.inlet("gighive", "delete", "1")
+            #expect(again.ending == .code(1) && again.errors.contains("no token"))
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test func `without an agent the journal has the token`() async throws {
+        try await withGigHive("transport: tus") { place, sandbox in
+            let file = try place.folder.write(bytes(Self.chunk + 1), to: "elsewhere/film.mov")
+            let sent = try await place.inlet("send", file.string)
+            #expect(sent.ending == .code(0), "\(sent.errors)")
+            #expect(sandbox.assets().first?.size == Int64(Self.chunk + 1))
+            let deleted = try await place.inlet("gighive", "delete", "1")
+            #expect(deleted.ending == .code(0), "\(deleted.errors)")
+            #expect(sandbox.assets() == [])
+            let nothing = try await place.inlet("gighive", "delete", "99")
+            #expect(nothing.ending == .code(1) && nothing.errors.contains("there is no job 99"))
+        }
+    }
+
+    @Test func `an upload that was killed sends at most one chunk again`() async throws {
+        try await withGigHive("transport: tus") { place, sandbox in
+            let content = bytes(3 * Self.chunk + 1)
+            let file = try place.folder.write(content, to: "film.mov")
+            let killed = try place.start("send", file.string, environment: ["INLET_FAILPOINT": "partUploaded:2"])
+            #expect(try await killed.ending() == .signal(SIGKILL))
+            let sent = try await place.inlet("send", file.string)
+            #expect(sent.ending == .code(0), "\(sent.errors)")
+            let traffic = sandbox.traffic
+            #expect(traffic.counts[.tusCreate] == 1 && traffic.counts[.tusHead] == 1)
+            #expect((traffic.counts[.tusPatch] ?? 0) <= 5)
+            #expect(traffic.bytesReceived <= Int64(content.count + Self.chunk + 4096))
+            #expect(try place.content(#require(sandbox.assets().first).path) == content)
+        }
+    }
+
+    @Test func `a killed moment before filing loses nothing and files once`() async throws {
+        for failpoint in ["uploadCreated", "beforeComplete", "afterComplete"] {
+            try await withGigHive("transport: tus") { place, sandbox in
+                let content = bytes(Self.chunk + 1)
+                let file = try place.folder.write(content, to: "film.mov")
+                let killed = try place.start("send", file.string, environment: ["INLET_FAILPOINT": failpoint])
+                #expect(try await killed.ending() == .signal(SIGKILL), "\(failpoint)")
+                let sent = try await place.inlet("send", file.string)
+                #expect(sent.ending == .code(0), "\(failpoint): \(sent.errors)")
+                #expect(sandbox.assets().count == 1 && sandbox.openUploads() == [])
+                #expect(sandbox.traffic.counts[.tusPatch] == 2, "\(failpoint)")
+                // The token outlives the kill: the answer was in the journal before anything else.
+                #expect(try await place.inlet("gighive", "delete", "1").ending == .code(0), "\(failpoint)")
+            }
+        }
+    }
+
+    @Test func `check logs in, and a test object comes and goes`() async throws {
+        try await withGigHive { place, sandbox in
+            let checked = try await place.inlet("check", "--upload")
+            #expect(checked.ending != .code(69) && checked.ending != .code(78), "\(checked.output)")
+            #expect(checked.output.contains("takes these credentials"))
+            #expect(checked.output.contains("the test object was removed"))
+            #expect(sandbox.assets() == [])
+            try place.configure(replacing: Self.password, with: "wrong-canary")
+            let refused = try await place.inlet("check")
+            #expect(refused.ending == .code(69) && refused.output.contains("credentials"))
+            #expect(!refused.output.contains("wrong-canary"))
+        }
+    }
+
+    @Test func `an unknown field is refused with its line`() async throws {
+        try await withGigHive(route: ["with: { lable: x }"]) { place, _ in
+            let checked = try await place.inlet("check")
+            #expect(checked.ending == .code(78))
+            #expect(checked.errors.contains("unknown field 'lable' in with; did you mean 'label'?"))
+        }
+    }
+}

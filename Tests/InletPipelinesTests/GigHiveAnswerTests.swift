@@ -1,0 +1,172 @@
+import Foundation
+import InletCore
+import InletTransfer
+import Testing
+
+@testable import InletPipelines
+
+/// What every answer of a GigHive server means, line by line.
+@Suite struct GigHiveAnswerTests {
+    private static func json(_ error: String, _ message: String) -> String {
+        #"{"error":"\#(error)","message":"\#(message)"}"#
+    }
+
+    private static func answer(
+        _ status: Int, _ body: String = "", type: String = "application/json", _ headers: HTTPFields = []
+    ) -> HTTPResponse {
+        HTTPResponse(status: status, headers: [("Content-Type", type)] + headers, body: Array(body.utf8))
+    }
+
+    private static func page(_ status: Int, _ headers: HTTPFields = []) -> HTTPResponse {
+        let body = "<!DOCTYPE HTML><html><head><title>\(status)</title></head><body><h1>Sorry</h1></body></html>"
+        return answer(status, body, type: "text/html; charset=iso-8859-1", headers)
+    }
+
+    private static let hook =
+        "Upload data exists on disk but post-finish hook output has not been written yet (x). retry in a moment."
+    private static let race =
+        "SQLSTATE[23000]: Integrity constraint violation: 1062 Duplicate entry 'x' for key 'uq_assets_tenant_checksum'"
+
+    // MARK: - The table
+
+    static let jsonAnswers: [(Int, String, String, GigHiveEndpoint, GigHiveVerdict)] = [
+        (201, "", "", .form, .done), (201, "", "", .finalize, .done), (200, "", "", .delete, .done),
+        (409, "Conflict", "Duplicate", .form, .duplicate), (409, "Conflict", "", .finalize, .duplicate),
+        (400, "Bad Request", "Missing label", .form, .giveUp(.badRequest)),
+        (400, "Bad Request", "File too large (exceeds application limit)", .finalize, .giveUp(.tooLarge)),
+        (400, "invalid token", "", .finalize, .credentials), (404, "invalid or expired", "", .finalize, .credentials),
+        (404, "Not Found", "", .finalize, .retry(.notFound)), (403, "Forbidden", "", .delete, .giveUp(.unauthorized)),
+        (413, "Payload Too Large", "", .form, .useTus), (413, "Payload Too Large", "", .finalize, .giveUp(.tooLarge)),
+        (429, "Too Many Requests", "", .form, .retry(.throttled)),
+        (500, "Server error", "DB connection failed: gone", .form, .retry(.serverError)),
+        (500, "Server error", "DB connection failed: gone", .finalize, .retry(.serverError)),
+        (500, "Server Error", hook, .finalize, .notYet), (500, "Server Error", race, .finalize, .notYet),
+        (500, "Server Error", race, .form, .notYet),
+        (500, "Server Error", "Failed to move file (rename)", .finalize, .notYet),
+        (500, "Server Error", "Upload not found: no data or hook record for upload_id=x", .finalize, .sendAgain),
+        (500, "Server Error", "Upload data missing on disk", .finalize, .sendAgain),
+        (500, "Server Error", "SQLSTATE[22001]: Data too long for column 'label'", .form, .giveUp(.badRequest)),
+        (500, "Server Error", "SQLSTATE[22007]: Invalid datetime format: 1292", .finalize, .giveUp(.badRequest)),
+        (500, "Server Error", "SQLSTATE[01000]: Data truncated for column 'event_type'", .form, .giveUp(.badRequest)),
+        (500, "Server Error", "Upload failed with code 1", .form, .useTus),
+        (500, "Server Error", "Upload failed with code 3", .form, .retry(.serverError)),
+        (500, "Server Error", "something new", .finalize, .retry(.serverError)),
+        (501, "Not Implemented", "", .form, .giveUp(.badRequest)),
+    ]
+
+    @Test(arguments: jsonAnswers)
+    func `the application's answers`(
+        _ status: Int, _ error: String, _ message: String, _ endpoint: GigHiveEndpoint, _ verdict: GigHiveVerdict
+    ) {
+        #expect(GigHiveVerdict(Self.answer(status, Self.json(error, message)), at: endpoint) == verdict)
+    }
+
+    static let tusAnswers: [(Int, String, GigHiveVerdict)] = [
+        (201, "", .done), (204, "", .done), (200, "", .done),
+        (409, "ERR_MISMATCHED_OFFSET: mismatched offset", .resync), (423, "ERR_UPLOAD_LOCKED: locked", .resync),
+        (400, "ERR_UPLOAD_INTERRUPTED: upload has been interrupted by another request", .resync),
+        (400, "ERR_INVALID_UPLOAD_LENGTH: missing", .giveUp(.badRequest)), (404, "ERR_UPLOAD_NOT_FOUND: no", .gone),
+        (410, "", .gone), (405, "method not allowed", .giveUp(.badRequest)),
+        (412, "ERR_UNSUPPORTED_VERSION: missing", .giveUp(.badRequest)),
+        (413, "ERR_MAX_SIZE_EXCEEDED: max", .giveUp(.tooLarge)),
+        (500, "ERR_INTERNAL: disk", .retry(.serverError)),
+    ]
+
+    @Test(arguments: tusAnswers) func `the tus server's answers`(
+        _ status: Int, _ text: String, _ verdict: GigHiveVerdict
+    ) {
+        #expect(GigHiveVerdict(Self.answer(status, text, type: "text/plain; charset=utf-8"), at: .files) == verdict)
+    }
+
+    static let pages: [(Int, GigHiveVerdict)] = [
+        (301, .giveUp(.redirected)), (302, .giveUp(.redirected)), (401, .credentials), (403, .credentials),
+        (408, .retry(.timedOut)), (413, .useTus), (415, .giveUp(.badRequest)), (500, .useTus), (502, .outage),
+        (503, .outage), (504, .outage), (520, .retry(.serverError)), (521, .outage), (522, .outage), (523, .outage),
+        (524, .retry(.timedOut)),
+    ]
+
+    @Test(arguments: pages) func `pages of what stands before the application`(_ status: Int, _ verdict: GigHiveVerdict)
+    {
+        #expect(GigHiveVerdict(Self.page(status), at: .form) == verdict)
+        // The same with nothing in it, or with a page that says it is JSON.
+        #expect(GigHiveVerdict(HTTPResponse(status: status), at: .form) == verdict)
+        #expect(GigHiveVerdict(Self.answer(status, "<html>"), at: .form) == verdict)
+        for endpoint in GigHiveEndpoint.allCases where endpoint != .form {
+            let other = GigHiveVerdict(Self.page(status), at: endpoint)
+            #expect(other != .useTus && other != .done, "\(endpoint)")
+        }
+    }
+
+    @Test func `somebody else's 401 out of Cloudflare's cache is no login failure`() {
+        let cached = Self.page(401, [("CF-Cache-Status", "HIT"), ("cf-ray", "1-FRA")])
+        #expect(GigHiveVerdict(cached, at: .probe) == .retry(.unauthorized))
+        #expect(GigHiveVerdict(cached, at: .form) == .credentials)
+        #expect(GigHiveVerdict(Self.page(401), at: .probe) == .credentials)
+    }
+
+    // MARK: - Errors
+
+    @Test func `an error says what was answered, in words and without secrets`() {
+        let password = Secret("canary-pass")
+        let response = Self.answer(400, Self.json("Bad Request", "no label, canary-pass"))
+        let error = GigHiveVerdict(response, at: .form).error(response, "sending a.mp4", hiding: [password])
+        #expect(error.verdict == .giveUp && error.code == .badRequest)
+        #expect(error.reason == "sending a.mp4 was answered with 400: Bad Request: no label, ***")
+        let page = Self.page(503)
+        let down = GigHiveVerdict(page, at: .form).error(page, "sending a.mp4", hiding: [])
+        #expect(down.verdict == .outage(after: nil))
+        #expect(down.reason == "sending a.mp4 was answered with 503: 503 Sorry")
+    }
+
+    @Test func `Cloudflare's limits are named where its mark is there`() {
+        let limit = HTTPResponse(status: 413, headers: [("cf-ray", "8f1c-FRA")])
+        let error = GigHiveVerdict(limit, at: .form).error(limit, "sending a.mp4", hiding: [])
+        #expect(error.verdict == .giveUp && error.code == .tooLarge)
+        #expect(error.reason.contains("Cloudflare") && error.reason.contains("100 MB") && error.reason.contains("tus"))
+        let late = HTTPResponse(status: 524, headers: [("cf-ray", "8f1c-FRA")])
+        #expect(GigHiveVerdict(late, at: .finalize).error(late, "x", hiding: []).reason.contains("100 s"))
+        let own = Self.page(413)
+        #expect(!GigHiveVerdict(own, at: .form).error(own, "x", hiding: []).reason.contains("Cloudflare"))
+    }
+
+    @Test(arguments: [
+        (GigHiveVerdict.credentials, DeliveryError.Verdict.credentials), (.outage, .outage(after: .seconds(7))),
+        (.retry(.timedOut), .retry(after: .seconds(7))), (.notYet, .retry(after: .seconds(7))), (.duplicate, .giveUp),
+        (.gone, .retry(after: .seconds(7))), (.done, .retry(after: nil)), (.giveUp(.tooLarge), .giveUp),
+    ]) func `verdicts become the agent's, with the server's wish for a wait`(
+        _ verdict: GigHiveVerdict, _ expected: DeliveryError.Verdict
+    ) {
+        let response = HTTPResponse(status: 500, headers: [("Retry-After", "7")])
+        #expect(verdict.error(response, "x", hiding: []).verdict == expected)
+    }
+
+    // MARK: - Replies
+
+    @Test func `a reply keeps its token out of sight`() throws {
+        let token = String(repeating: "ab", count: 32)
+        let body =
+            #"{"id":7,"asset_id":7,"checksum_sha256":"\#(String(repeating: "0F", count: 32))","delete_token":"\#(token)"}"#
+        let reply = try #require(GigHiveReply(Self.answer(201, body), request: "POST https://h/api/uploads"))
+        #expect(reply.assetID == 7 && reply.deleteToken == token && !reply.isDuplicate)
+        #expect(reply.checksum == String(repeating: "0f", count: 32))
+        let texts = Self.answer(409, #"{"existing_asset_id":"12","checksum_sha256":"00"}"#)
+        #expect(GigHiveReply(texts, request: "x")?.assetID == 12)
+        #expect(!reply.head.contains(token) && reply.head.contains("***"))
+        let order = DeliveryOrder(
+            id: 1, destination: "d", key: "k", mediaType: "video/mp4", fields: [:],
+            source: FileIdentity(size: 5, modified: 0, changed: 0, inode: 1, device: 1))
+        let proof = reply.proof(order, digest: Digest(.sha256, hex: String(repeating: "0f", count: 32)), asset: nil)
+        #expect(proof.method == .sha256 && proof.details?["asset_id"] == "7" && proof.details?["status"] == "201")
+        #expect(proof.keepsakes?.reveal("delete_token") == token)
+        #expect(!"\(proof)".contains(token) && !String(reflecting: proof).contains(token))
+        let stored = try JSONDecoder().decode(Proof.self, from: JSONEncoder().encode(proof))
+        #expect(stored == proof)
+        #expect(stored.keepsakes?.reveal("delete_token") == token)
+    }
+
+    @Test(arguments: ["", "null", "[]", "{}", #"{"asset_id":"x"}"#, "<html>", #"{"asset_id":1"#])
+    func `what is no reply is not taken for one`(_ body: String) {
+        #expect(GigHiveReply(Self.answer(201, body), request: "x") == nil)
+        #expect(GigHiveReply(Self.answer(201, #"{"asset_id":1}"#, type: "text/html"), request: "x") == nil)
+    }
+}

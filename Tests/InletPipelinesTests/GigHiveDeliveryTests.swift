@@ -1,0 +1,207 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Files on their way to GigHive, by both transports.
+@Suite(.timeLimit(.minutes(2))) struct GigHiveDeliveryTests {
+    private static let chunk = GigHivePlace.chunk
+
+    @Test(arguments: ["multipart", "tus"]) func `bytes arrive whole, and the proof is the server's SHA-256`(
+        _ transport: String
+    ) async throws {
+        try await withGigHive(transport) { place in
+            for (index, count) in [1, Self.chunk, Self.chunk + 1, 2 * Self.chunk + 12_345].enumerated() {
+                let (path, order) = try place.file(count, "clip \(index).mp4", seed: UInt64(index + 1))
+                let attempt = Notes().attempt()
+                guard case .delivered(let proof) = try await place.attempt(path, order, attempt).get() else {
+                    Issue.record("\(count) bytes wait")
+                    continue
+                }
+                let bytes = content(count, seed: UInt64(index + 1))
+                #expect(proof.key == order.key && proof.size == Int64(count) && proof.method == .sha256)
+                #expect(attempt.bytesSent == Int64(count))
+                let asset = try #require(place.sandbox.assets().last)
+                #expect(proof.content?.digest == asset.sha256)
+                #expect(try place.library().last == bytes)
+                #expect(proof.details?["asset_id"] == String(asset.id) && proof.details?["status"] == "201")
+                #expect(proof.details?["request"]?.hasPrefix("POST http://127.0.0.1") == true)
+                #expect(proof.url?.hasSuffix("/api/uploads/\(asset.id)") == true)
+            }
+            #expect(place.sandbox.openUploads() == [])
+            #expect(place.count(.upload) == (transport == "multipart" ? 4 : 0))
+            #expect(place.count(.tusPatch) == (transport == "tus" ? 1 + 1 + 2 + 3 : 0))
+        }
+    }
+
+    @Test(arguments: ["multipart", "tus"]) func `fields, name and type arrive as they are`(_ transport: String)
+        async throws
+    {
+        let fields = [
+            "label": "It's \"one\" & größer", "event_date": "2024-02-29", "org_name": "Die Ärzte; \r\n--x",
+            "event_type": "wedding", "participants": "Ann, Ben", "keywords": "live, loud", "location": "日本",
+            "rating": "7",
+            "notes": "first\nsecond", "colour": "of another destination",
+        ]
+        try await withGigHive(transport) { place in
+            let (path, order) = try place.file(1000, "a \"b\".mp4", fields: fields)
+            _ = try await place.deliver(path, order)
+            let asset = try #require(place.sandbox.assets().first)
+            #expect(asset.kind == "video" && asset.path.string.hasSuffix(".mp4"))
+            if transport == "multipart" { #expect(asset.mimeType == "video/mp4") }
+            let entry = try #require(asset.entries.first)
+            #expect(entry.label == fields["label"] && entry.eventDate == "2024-02-29" && entry.eventType == "wedding")
+            #expect(entry.orgName == "Die Ärzte; --x" && entry.participants == "Ann, Ben" && entry.rating == 7)
+            #expect(entry.keywords == "live, loud" && entry.location == "日本" && entry.notes == "first\nsecond")
+        }
+    }
+
+    @Test func `without fields the file's own name and day stand`() async throws {
+        try await withGigHive { place in
+            let (path, order) = try place.file(1000, "Song one.mp4", fields: [:])
+            _ = try await place.deliver(path, order)
+            let entry = try #require(place.sandbox.assets().first?.entries.first)
+            #expect(entry.label == "Song one" && entry.orgName == "Band" && entry.eventType == "band")
+            #expect(entry.eventDate.utf8.count == 10)
+        }
+    }
+
+    // MARK: - Which way
+
+    @Test func `auto sends what is over its limit by tus`() async throws {
+        try await withGigHive(settings: ["multipart_limit": .bytes(1000)]) { place in
+            for (index, count) in [1000, 1001].enumerated() {
+                let (path, order) = try place.file(count, "\(index).mp4", seed: UInt64(index + 1))
+                _ = try await place.deliver(path, order)
+            }
+            #expect(place.count(.upload) == 1 && place.count(.tusCreate) == 1 && place.count(.finalize) == 1)
+        }
+    }
+
+    static let refusals: [(String, FaultAction)] = [
+        ("Apache's limit", .earlyReply(.page(413, "Request Entity Too Large"))),
+        ("Cloudflare's limit", .earlyReply(.cloudflareLimit)),
+        ("PHP's limit", .reply(.gigHive(413, error: "Payload Too Large", message: "too large"))),
+        ("ModSecurity's limit", .reply(.page(500, "Internal Server Error"))),
+        ("a cut line", .reset(afterBytes: 1 << 20)),
+    ]
+
+    @Test(arguments: refusals.indices) func `auto goes on by tus where a form is too large for something on the way`(
+        _ index: Int
+    ) async throws {
+        let (name, action) = Self.refusals[index]
+        try await withGigHive(faults: GigHiveFault(action, at: .upload, times: nil)) { place in
+            let count = Self.chunk + 1
+            let (path, order) = try place.file(count)
+            let notes = Notes()
+            _ = try await place.deliver(path, order, notes)
+            #expect(try place.library() == [content(count)], "\(name)")
+            #expect(place.count(.upload) == 1 && place.count(.tusCreate) == 1)
+            // The next attempt would not try the form again.
+            #expect(notes.puts.contains { $0.contains("transport") })
+        }
+    }
+
+    @Test func `a form alone fails for good where it is too large, and says who refuses it`() async throws {
+        try await withGigHive("multipart", faults: GigHiveFault(.reply(.cloudflareLimit), at: .upload)) { place in
+            let (path, order) = try place.file(2000)
+            let error = try #require(try await place.failure(path, order))
+            #expect(error.verdict == .giveUp && error.code == .tooLarge)
+            #expect(error.reason.contains("Cloudflare"))
+            #expect(place.count(.tusCreate) == 0)
+        }
+    }
+
+    @Test func `the server's own limit, found out at the end, ends the file and not the queue`() async throws {
+        let rules = GigHiveRules(maximumBytes: 3000, firewall: .off, hookWait: .zero)
+        for transport in ["auto", "multipart", "tus"] {
+            try await withGigHive(transport, rules: rules) { place in
+                let (path, order) = try place.file(4000)
+                let notes = Notes()
+                let error = try #require(try await place.failure(path, order, notes.attempt()))
+                #expect(error.verdict == .giveUp && error.code == .tooLarge, "\(transport): \(error)")
+                try await place.pipeline.abandon(order, checkpoint: notes.entries)
+                #expect(place.sandbox.openUploads() == [] && place.sandbox.assets() == [])
+            }
+        }
+    }
+
+    // MARK: - Nothing is sent
+
+    @Test func `what cannot arrive is refused here, with nothing sent`() async throws {
+        let table: [(Int, String, [String: String], ErrorCode, String)] = [
+            (2001, "a.mp4", [:], .tooLarge, "max_upload_bytes"), (0, "a.mp4", [:], .badRequest, "empty"),
+            (10, "a.exe", [:], .badRequest, ".exe"), (10, "a", [:], .badRequest, "extension"),
+            (10, "a.mp4", ["event_date": "2026-02-30"], .badRequest, "event_date"),
+            (10, "a.mp4", ["event_type": "weding"], .badRequest, "did you mean 'wedding'?"),
+            (10, "a.mp4", ["rating": "11"], .badRequest, "rating"),
+            (10, "a.mp4", ["label": String(repeating: "x", count: 256)], .badRequest, "label"),
+        ]
+        try await withGigHive(settings: ["max_upload_bytes": .bytes(2000)]) { place in
+            for (count, name, fields, code, words) in table {
+                let (path, order) = try place.file(count, name, fields: fields)
+                let error = try #require(try await place.failure(path, order))
+                #expect(error.verdict == .giveUp && error.code == code && error.reason.contains(words), "\(error)")
+            }
+            #expect(place.sandbox.traffic.counts.isEmpty)
+        }
+    }
+
+    // MARK: - What is there already
+
+    @Test(arguments: ["multipart", "tus"]) func `the same bytes in the same event are delivered, as what is there`(
+        _ transport: String
+    ) async throws {
+        try await withGigHive(transport) { place in
+            let (path, order) = try place.file(3000)
+            let first = try await place.deliver(path, order)
+            let second = try await place.deliver(path, order)
+            #expect(second.content == first.content && second.details?["status"] == "409")
+            #expect(second.details?["asset_id"] == first.details?["asset_id"])
+            #expect(second.details?["duplicate"] != nil && first.details?["duplicate"] == nil)
+            #expect(second.keepsakes == nil && first.keepsakes != nil)
+            #expect(place.sandbox.assets().count == 1 && place.sandbox.openUploads() == [])
+            // Another event takes the same bytes once more; the upload does not stay behind.
+            var other = order
+            other.fields["event_date"] = "2026-11-22"
+            let third = try await place.deliver(path, other)
+            #expect(third.details?["status"] == "201" && third.keepsakes == nil)
+            #expect(place.sandbox.assets().first?.entries.count == 2 && place.sandbox.openUploads() == [])
+        }
+    }
+
+    @Test func `a duplicate with another checksum is no delivery`() async throws {
+        let body = #"{"error":"Conflict","existing_asset_id":7,"checksum_sha256":"00ff"}"#
+        let other = FaultReply(409, type: "application/json", body: body)
+        try await withGigHive("multipart", faults: GigHiveFault(.reply(other), at: .upload)) { place in
+            let (path, order) = try place.file(3000)
+            let error = try #require(try await place.failure(path, order))
+            #expect(error.verdict == .giveUp && error.code == .conflict)
+        }
+    }
+
+    @Test(arguments: ["multipart", "tus"]) func `a file that the server holds damaged is sent again`(
+        _ transport: String
+    )
+        async throws
+    {
+        let body = #"{"id":7,"asset_id":7,"checksum_sha256":"00ff","delete_token":"t"}"#
+        let damaged = FaultReply(201, type: "application/json", body: body)
+        let operation: GigHiveOperation = transport == "tus" ? .finalize : .upload
+        try await withGigHive(transport, faults: GigHiveFault(.reply(damaged), at: operation)) { place in
+            let (path, order) = try place.file(3000)
+            let notes = Notes()
+            let error = try #require(try await place.failure(path, order, notes.attempt()))
+            #expect(error.verdict == .retry(after: nil) && error.code == .corrupted)
+            // What was filed wrongly is deleted with its token.
+            #expect(place.count(.delete) == 1)
+            #expect(Set(notes.entries.keys) == [CheckpointNote.mayBeVisible] && place.sandbox.openUploads() == [])
+            _ = try await place.deliver(path, order, notes)
+            #expect(try place.library() == [content(3000)])
+        }
+    }
+}

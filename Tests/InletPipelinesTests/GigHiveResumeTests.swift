@@ -1,0 +1,129 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Uploads by tus that are interrupted.
+@Suite(.timeLimit(.minutes(2))) struct GigHiveResumeTests {
+    private static let chunk = GigHivePlace.chunk
+    private static let size = 3 * chunk + 12_345
+
+    /// Stops the agent once `count` chunks are in the notes.
+    private static func stopping(_ notes: Notes, after count: Int) -> Attempt {
+        notes.attempt(isStopping: { notes.puts.count { $0.contains("offset") } >= count })
+    }
+
+    // MARK: - Going on
+
+    @Test func `a restart goes on after the last chunk, and still knows the whole file's hash`() async throws {
+        try await withGigHive("tus") { place in
+            let (path, order) = try place.file(Self.size)
+            let notes = Notes()
+            let error = try await place.failure(path, order, Self.stopping(notes, after: 2))
+            #expect(error?.verdict == .cancelled)
+            let attempt = notes.attempt()
+            guard case .delivered(let proof) = try await place.attempt(path, order, attempt).get() else {
+                Issue.record("waits")
+                return
+            }
+            #expect(proof.method == .sha256 && attempt.bytesSent == Int64(Self.size))
+            #expect(place.count(.tusCreate) == 1 && place.count(.tusPatch) == 4 && place.count(.tusHead) == 1)
+            #expect(try place.library() == [content(Self.size)])
+        }
+    }
+
+    @Test func `a chunk that was cut costs that chunk, whatever the server kept of it`() async throws {
+        for holdsBack in [true, false] {
+            let rules = GigHiveRules(holdsBackPatches: holdsBack, hookWait: .zero)
+            let cut = GigHiveFault(.reset(afterBytes: 2 << 20), at: .tusPatch, times: 2)
+            try await withGigHive("tus", faults: cut, rules: rules) { place in
+                let (path, order) = try place.file(Self.size)
+                let attempt = Notes().attempt()
+                guard case .delivered = try await place.attempt(path, order, attempt).get() else {
+                    Issue.record("waits")
+                    return
+                }
+                #expect(attempt.bytesSent == Int64(Self.size) && place.count(.tusCreate) == 1)
+                #expect(place.sandbox.traffic.bytesReceived <= Int64(Self.size + 2 * Self.chunk))
+                #expect(try place.library() == [content(Self.size)])
+            }
+        }
+    }
+
+    static let breaks: [FaultAction] = [
+        .loseAnswer, .reply(.tus(409, "ERR_MISMATCHED_OFFSET: mismatched offset")),
+        .reply(.tus(423, "ERR_UPLOAD_LOCKED: file currently locked")),
+        .reply(.tus(400, "ERR_UPLOAD_INTERRUPTED: interrupted by another request")), .reply(.page(408, "Timeout")),
+        .reply(.page(503, "Service Unavailable")), .reply(.page(500, "Internal Server Error")),
+        .replyAfterWork(.page(504, "Gateway Timeout")),
+    ]
+
+    @Test(arguments: breaks.indices) func `after any break the server is asked where it stands`(_ index: Int)
+        async throws
+    {
+        try await withGigHive("tus", faults: GigHiveFault(Self.breaks[index], at: .tusPatch)) { place in
+            let (path, order) = try place.file(2 * Self.chunk)
+            let attempt = Notes().attempt()
+            guard case .delivered = try await place.attempt(path, order, attempt).get() else {
+                Issue.record("waits")
+                return
+            }
+            #expect(attempt.bytesSent == Int64(2 * Self.chunk))
+            #expect(place.count(.tusHead) == 1 && place.count(.tusCreate) == 1)
+            #expect(try place.library() == [content(2 * Self.chunk)])
+        }
+    }
+
+    @Test func `an upload that the server does not know any more is begun anew`() async throws {
+        try await withGigHive("tus") { place in
+            let (path, order) = try place.file(Self.size)
+            let notes = Notes()
+            _ = try await place.failure(path, order, Self.stopping(notes, after: 1))
+            try await place.pipeline.abandon(order, checkpoint: notes.entries)
+            #expect(place.sandbox.openUploads() == [])
+            let attempt = notes.attempt()
+            _ = try await place.attempt(path, order, attempt).get()
+            #expect(attempt.bytesSent == Int64(Self.size) && place.count(.tusCreate) == 2)
+            #expect(try place.library() == [content(Self.size)])
+        }
+    }
+
+    @Test func `an upload that was finalized unheard is found, not sent again`() async throws {
+        try await withGigHive("tus") { place in
+            let (path, order) = try place.file(Self.size)
+            let notes = Notes()
+            let first = try await place.deliver(path, order, notes)
+            // Killed at any later point: what was in the journal then.
+            for kept in [["upload", "offset"], ["upload", "offset", "sent", "completing"]] {
+                let earlier = Notes(notes.entries.filter { kept.contains($0.key) })
+                let again = try await place.deliver(path, order, earlier)
+                #expect(again.content == first.content && again.details?["asset_id"] == first.details?["asset_id"])
+            }
+            let patches = place.count(.tusPatch)
+            #expect(patches == 4 && place.count(.tusCreate) == 1 && place.sandbox.assets().count == 1)
+            // With the answer in the journal nothing is asked at all, and the token is still there.
+            let requests = place.sandbox.traffic.counts.values.reduce(0, +)
+            let last = try await place.deliver(path, order, notes)
+            #expect(last == first && last.keepsakes?.reveal("delete_token") != nil)
+            #expect(place.sandbox.traffic.counts.values.reduce(0, +) == requests)
+        }
+    }
+
+    @Test(arguments: ["multipart", "tus"]) func `the answer is in the notes before anything else`(_ transport: String)
+        async throws
+    {
+        try await withGigHive(transport) { place in
+            let (path, order) = try place.file(3000)
+            let notes = Notes()
+            let proof = try await place.deliver(path, order, notes)
+            #expect(notes.puts.last == ["answer"])
+            let token = try #require(proof.keepsakes?.reveal("delete_token"))
+            #expect(String(decoding: notes.entries["answer"] ?? [], as: UTF8.self).contains(token))
+            #expect(proof.details?.values.contains { $0.contains(token) } == false)
+        }
+    }
+}
