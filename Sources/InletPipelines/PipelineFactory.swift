@@ -33,14 +33,16 @@ package final class PipelineFactory: Sendable {
         case R2Settings.type.name:
             let settings = try R2Settings(destination.values)
             let pipeline = R2Pipeline(
-                settings: settings, client: client(Trust(caFile: settings.caFile), settings.connections), hashing: pool)
+                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
                 connections: settings.connections, maxInFlight: settings.maxInFlight)
         case S3Settings.type.name:
             let settings = try S3Settings(destination.values)
             let pipeline = S3Pipeline(
-                settings: settings, client: client(Trust(caFile: settings.caFile), settings.connections), hashing: pool)
+                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline,
                 smallLimit: settings.multipartThreshold, connections: settings.connections,
@@ -60,7 +62,7 @@ package final class PipelineFactory: Sendable {
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.
     private func gigHive(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
         let settings = try GigHiveSettings(destination.values)
-        let pipeline = GigHivePipeline(settings: settings, client: client(settings.trust, 32), hashing: pool)
+        let pipeline = GigHivePipeline(settings: settings, client: client(settings.trust), hashing: pool)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
@@ -71,12 +73,12 @@ package final class PipelineFactory: Sendable {
         return made
     }
 
-    private func client(_ trust: Trust, _ connections: Int) -> HTTPClient {
+    private func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
         let needs = Needs(trust: trust, connections: max(connections, 32))
         return clients.withLock { clients in
             if let known = clients[needs] { return known }
             let client = HTTPClient(
-                trust: needs.trust, connectionsPerHost: needs.connections, userAgent: userAgent)
+                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent)
             clients[needs] = client
             return client
         }
