@@ -37,6 +37,8 @@ package final class Agent: Sendable {
     ) async throws {
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
         let board = try await Self.recover(journal, destinations, settings.workers, log)
+        _ = try await journal.closeUnits(
+            exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), at: .now)
         let parts = try AgentParts(settings: settings, board: board, journal: journal, log: log)
         services =
             [parts.sweeper, parts.probes(renew), parts.finisher, parts.workers, parts.housekeeper]

@@ -42,6 +42,8 @@ package enum Settlement: Sendable {
 package struct SettledFile: Sendable {
     /// `pending` while other deliveries of the file go on.
     package var state: FileState
+    /// Deliveries that waited for this one are due now, in whatever lane.
+    package var hasReleased: Bool
     package var isFinal: Bool { state != .pending }
 }
 
@@ -129,14 +131,15 @@ extension Journal {
         return best?.id
     }
 
-    /// When the next delivery in `lane` is due that `rooms` have a place for; nil when none waits or all places are taken.
+    /// When the next delivery in `lane` is due that `rooms` have a place for; nil when none waits for its time or all places
+    /// are taken.
     package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws(JournalError) -> WallTime? {
         try await read { database in
             let running = try database.cachedStatement(sql: Self.runningSQL)
             let next = try database.cachedStatement(
                 sql: """
                     SELECT min(next_at) FROM delivery
-                    WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL
+                    WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL AND next_at < \(Self.never)
                     """)
             let times = try rooms.compactMap { room -> Int64? in
                 let place: StatementArguments = [room.destination, lane.rawValue]

@@ -50,46 +50,6 @@ extension Journal {
         }
     }
 
-    /// Sends the ended, undelivered deliveries of a file again, with fresh attempts. False when it has none, or while
-    /// its source is being disposed of.
-    ///
-    /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live begins anew.
-    package func retry(
-        _ file: Int64, uptimes: [String: Int64], at now: WallTime
-    ) async throws(JournalError) -> Bool {
-        try await commit { database in
-            let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
-            try database.execute(
-                sql: """
-                    UPDATE delivery SET state = 'ready', attempts = 0, next_at = ?, ended_at = NULL
-                    WHERE file_id = ? AND state IN (\(ended))
-                        AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
-                    """,
-                arguments: [now.milliseconds, file])
-            guard database.changesCount > 0 else { return false }
-            try Self.renewExpiry(file, uptimes, database)
-            try database.execute(
-                sql: """
-                    DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)
-                    """, arguments: [file])
-            try Self.reopen(file, database)
-            try Self.concludeFile(file, now, database)
-            return true
-        }
-    }
-
-    private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
-        let life = try self.file(file, database).policy.retry.expire
-        for destination in try String.fetchAll(
-            database, sql: "SELECT DISTINCT destination FROM delivery WHERE file_id = ?", arguments: [file])
-        {
-            let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
-            try database.execute(
-                sql: "UPDATE delivery SET expires_at = ? WHERE file_id = ? AND destination = ? AND state = 'ready'",
-                arguments: [expires, file, destination])
-        }
-    }
-
     /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
     /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
     package func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {
@@ -125,8 +85,22 @@ extension Journal {
                     WHERE key IS NOT NULL AND (state = 'delivered' OR \(Self.mayBeVisible))
                         AND file_id IN (SELECT id FROM file WHERE \(forgettable))
                     """, arguments: [file])
+            let batch = try Int64.fetchOne(
+                database, sql: "SELECT batch_id FROM file WHERE \(forgettable)", arguments: [file])
+            // Companions that have gone their own way since no longer follow it.
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET after_id = NULL WHERE after_id IN (
+                        SELECT id FROM delivery WHERE file_id IN (SELECT id FROM file WHERE \(forgettable)))
+                    """, arguments: [file])
             try database.execute(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
-            return database.changesCount > 0
+            let isForgotten = database.changesCount > 0
+            try database.execute(
+                sql: """
+                    DELETE FROM batch WHERE id = ? AND closed_at IS NOT NULL
+                        AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
+                    """, arguments: [batch])
+            return isForgotten
         }
     }
 

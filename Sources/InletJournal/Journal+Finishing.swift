@@ -49,10 +49,10 @@ extension Journal {
     /// Durable point 3: the source is disposed of as `disposition` says, and the receipt is written.
     ///
     /// - Parameter receipt: the receipt's JSON.
-    /// - Returns: false when it had been finished before, or is no longer in the state that `file` says.
+    /// - Returns: nil when it had been finished before, or is no longer in the state that `file` says.
     package func finish(
         _ file: FileRow, disposition: String, state: FileState? = nil, receipt: [UInt8], at now: WallTime
-    ) async throws(JournalError) -> Bool {
+    ) async throws(JournalError) -> Finish? {
         try await commit { database in
             try database.execute(
                 sql: """
@@ -60,13 +60,13 @@ extension Journal {
                     WHERE id = ? AND finished_at IS NULL AND state = ?
                     """,
                 arguments: [now.milliseconds, disposition, state?.rawValue, file.id, file.state.rawValue])
-            guard database.changesCount > 0 else { return false }
+            guard database.changesCount > 0 else { return nil }
             try database.execute(
                 sql: "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
                 arguments: [
                     file.id, Data(file.root.bytes), Data(file.path.bytes), now.milliseconds, Data(receipt),
                 ])
-            return true
+            return Finish(endedBatch: try file.batchID.flatMap { try Self.concludeBatch($0, now, database) })
         }
     }
 
@@ -134,6 +134,12 @@ extension Journal {
                 sql: "DELETE FROM leftover WHERE delivery_id = ? AND tries >= 10", arguments: [delivery])
         }
     }
+}
+
+/// A file has been finished.
+package struct Finish: Sendable, Equatable {
+    /// The batch that ended with it.
+    package var endedBatch: Batch?
 }
 
 /// The file is pending again (`queue retry`), or no longer in the journal.

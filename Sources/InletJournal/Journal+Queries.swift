@@ -83,6 +83,20 @@ extension Journal {
         }
     }
 
+    /// Deliveries that wait for a worker or for their time, by destination; those that wait for another file or for their
+    /// unit are left out.
+    package func waitingCounts() async throws(JournalError) -> [String: Int] {
+        try await read { database in
+            let rows = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT destination, count(*) AS n FROM delivery WHERE state = 'ready' AND next_at < \(Self.never)
+                    GROUP BY destination
+                    """)
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["n"]) })
+        }
+    }
+
     /// Whether a claimed delivery still is; a person may have cancelled it since.
     package func isClaimed(_ delivery: Int64) async throws(JournalError) -> Bool {
         try await read { database in

@@ -10,24 +10,26 @@ extension Journal {
         try await commit { database in
             // A person may have cancelled it meanwhile; a proof counts all the same, anything else does not.
             let row = try Self.delivery(delivery, database)
+            var hasReleased = false
             if row.state == .claimed {
-                try Self.apply(settlement, to: row, now, database)
+                hasReleased = try Self.apply(settlement, to: row, now, database)
             } else if case .delivered(let proof) = settlement, row.state != .delivered {
                 try Self.reopen(row.fileID, database)
-                try Self.markDelivered(row, proof, now, database)
+                hasReleased = try Self.markDelivered(row, proof, now, database)
             }
             try database.cachedStatement(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?")
                 .execute(arguments: [delivery])
-            return SettledFile(state: try Self.file(row.fileID, database).state)
+            return SettledFile(state: try Self.file(row.fileID, database).state, hasReleased: hasReleased)
         }
     }
 
+    /// - Returns: whether other deliveries that waited for this one can go on.
     private static func apply(
         _ settlement: Settlement, to row: DeliveryRow, _ now: WallTime, _ database: Database
-    ) throws {
+    ) throws -> Bool {
         switch settlement {
         case .delivered(let proof):
-            try markDelivered(row, proof, now, database)
+            return try markDelivered(row, proof, now, database)
         case .again(let time, let counts, let code, let reason):
             try database.cachedStatement(
                 sql: """
@@ -42,19 +44,23 @@ extension Journal {
         case .ended(let state, let code, let reason):
             try endDelivery(row.id, state, code: code, reason: reason, freesKey: state == .superseded, now, database)
         }
+        return false
     }
 
-    /// Lets a file be finished anew: what was concluded of it is no longer so. What the finisher has begun stays begun.
+    /// Lets a file be finished anew, and its batch: what was concluded of them is no longer so. What the finisher has begun
+    /// stays begun.
     static func reopen(_ file: Int64, _ database: Database) throws {
         try database.execute(
             sql: "UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?",
             arguments: [file])
         try database.execute(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
+        if let batch = try self.file(file, database).batchID { try reopenBatch(batch, database) }
     }
 
-    private static func markDelivered(
+    /// - Returns: whether other deliveries waited for this one.
+    static func markDelivered(
         _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
-    ) throws {
+    ) throws -> Bool {
         try database.cachedStatement(
             sql: """
                 UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ? WHERE id = ?
@@ -67,10 +73,9 @@ extension Journal {
                 sql: "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
                 arguments: [try JournalJSON.encode(content), row.fileID])
         }
-        try database.execute(
-            sql: "UPDATE delivery SET next_at = ? WHERE after_id = ? AND state = 'ready'",
-            arguments: [now.milliseconds, row.id])
+        let hasReleased = try release(followersOf: row, proof, now, database)
         try concludeFile(row.fileID, now, database)
+        return hasReleased
     }
 
     /// Ends a delivery without proof. What its attempts left at the destination is remembered as a leftover to abort.

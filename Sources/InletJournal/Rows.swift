@@ -37,6 +37,10 @@ package struct FileRow: Sendable, Equatable {
     /// What became of the source: kept, archived to…, deleted, quarantined to…
     package var disposition: String?
     package var intent: [UInt8]?
+    /// The files that it belongs to.
+    package var batchID: Int64?
+    /// Why it is in the batch, when it is not for its own sake: `Companion.Kind`, or `unit_marker`.
+    package var role: String?
 
     /// The file's whole path.
     package var fullPath: FilePath { root.pushing(path) }
@@ -59,6 +63,9 @@ package struct DeliveryRow: Sendable, Equatable {
     package var reason: String?
     package var proof: Proof?
     package var endedAt: WallTime?
+
+    /// Whether it waits for another delivery or for its unit, not for a time.
+    package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
 }
 
 /// A file with its deliveries.
@@ -76,7 +83,8 @@ package enum Lane: Int, Sendable, CaseIterable {
 extension FileRow {
     static let columns = """
         id, root, path, size, modified, changed, inode, device, state, route, category, media_type, policy, code, \
-        reason, content, admitted_at, ended_at, finished_at, disposition, intent
+        reason, content, admitted_at, ended_at, finished_at, disposition, intent, \
+        batch_id, role
         """
 
     init(row: Row) throws {
@@ -99,6 +107,8 @@ extension FileRow {
         finishedAt = (row["finished_at"] as Int64?).map { WallTime(milliseconds: $0) }
         disposition = row["disposition"]
         intent = (row["intent"] as Data?).map(Array.init)
+        batchID = row["batch_id"]
+        role = row["role"]
     }
 }
 

@@ -6,6 +6,7 @@ enum Schema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 files, deliveries, receipts") { try createFirstTables($0) }
         migrator.registerMigration("2 spent keys") { try $0.execute(sql: spentKeys) }
+        migrator.registerMigration("3 batches") { try $0.execute(sql: batches) }
         return migrator
     }
 
@@ -64,6 +65,20 @@ enum Schema {
     private static let spentKeys = """
         CREATE TABLE spent_key (
             destination TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (destination, key)) WITHOUT ROWID;
+        """
+
+    /// A batch is a file with its companions, or a unit: a folder whose files are delivered as one. `unit` is the folder
+    /// below `root`; one that is open (`closed_at` NULL) holds its deliveries back. It ends when all its files are finished,
+    /// with the worst of their states. `role` says why a file is in a batch: `Companion.Kind`, or `unit_marker`.
+    private static let batches = """
+        ALTER TABLE batch ADD COLUMN root BLOB;
+        ALTER TABLE batch ADD COLUMN unit BLOB;
+        ALTER TABLE batch ADD COLUMN route TEXT;
+        ALTER TABLE batch ADD COLUMN closed_at INTEGER;
+        ALTER TABLE file ADD COLUMN role TEXT;
+        CREATE UNIQUE INDEX batch_open ON batch(root, unit, route) WHERE closed_at IS NULL;
+        CREATE INDEX file_by_batch ON file(batch_id) WHERE batch_id IS NOT NULL;
+        CREATE INDEX file_open_in_batch ON file(batch_id, role) WHERE batch_id IS NOT NULL AND finished_at IS NULL;
         """
 
     /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.

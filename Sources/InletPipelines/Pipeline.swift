@@ -108,6 +108,8 @@ package struct Destination: Sendable {
     package var connections: Int
     /// Big transfers to this destination at once; nil = as many as there are workers.
     package var maxInFlight: Int?
+    /// Whether companions of a file can be stored beside it; the type's.
+    package var takesSidecars = true
     /// Templates for the destination's own fields, for files that no route gave them to.
     package var fields: [String: KeyTemplate] = [:]
     /// The extension of a test object: one that the destination takes.

@@ -66,6 +66,7 @@ package final class PipelineFactory: Sendable {
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
+        made.takesSidecars = GigHiveSettings.type.takesSidecars
         made.fields = FieldSpec.filled([:], GigHiveSettings.type.fields)
         made.testExtension = "mp3"
         made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }

@@ -24,8 +24,10 @@ struct Scene: Sendable {
     /// Called with every event, on the thread that emits it.
     var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
 
-    init() throws {
-        directory = try TemporaryDirectory()
+    /// - Parameter directory: that of an earlier process; nil = a new one.
+    init(in directory: TemporaryDirectory? = nil) throws {
+        let directory = try directory ?? TemporaryDirectory()
+        self.directory = directory
         try directory.makeDirectory("state")
         let root = try directory.makeDirectory("drop")
         watch = [WatchSettings(path: root, settle: .zero, rescan: nil)]

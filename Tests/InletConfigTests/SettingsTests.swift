@@ -28,6 +28,7 @@ struct SettingsTests {
         let route = try #require(read.routes.first)
         #expect(route.key == .standard && route.to == ["lib"] && route.retry == RetryPolicy())
         #expect(route.onSuccess == .keep && route.onFailure == .keep && route.settle == nil)
+        #expect(route.sidecars == SidecarRule() && route.unit == .file && route.completion == .quiet)
         #expect(route.match.paths.isEmpty && route.match.extensions.isEmpty && route.validate == Validation())
     }
 
@@ -60,6 +61,8 @@ struct SettingsTests {
         #expect(first.with["title"] == nil && second.with.isEmpty)
         #expect(first.retry == RetryPolicy(attempts: 5, expire: nil))
         #expect(first.settle == .seconds(90))
+        #expect(first.sidecars == SidecarRule(metadata: true, extensions: ["xmp", "srt"], wait: .seconds(60)))
+        #expect(first.unit == .folder && first.completion == .marker)
         #expect(second.validate.minSize == 0 && second.validate.maxSize == 123_456_789)
     }
 

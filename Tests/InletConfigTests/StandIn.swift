@@ -84,7 +84,7 @@ private let gigHiveStandIn = DestinationType(
         FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("org_name", default: "Band", "Who."),
         FieldSpec("event_date", default: "{mtime:yyyy-MM-dd}", "When."),
         FieldSpec("event_type", default: "band", "What."), FieldSpec("keywords", "Words to find it by."),
-    ])
+    ], takesSidecars: false)
 
 let standInEnvironment = [
     "SPIRAL_KEY": "canary-spiral", "MAIN_KEY": "canary-main", "SECOND_KEY": "canary-second", "CANARY": "canary-value",

@@ -107,4 +107,51 @@ import Testing
         _ = try await journal.recover(destinations: ["r2"], at: Bench.start)
         #expect(try await journal.nextDue(destinations: ["r2"]) == Bench.start)
     }
+
+    @Test func `a file and its companion are there together, or neither is`() async throws {
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+            let journal = try Self.open(path)
+            let companion = CompanionAdmission(
+                .test("clip.xmp"), Companion(path: "clip.xmp", kind: .sameStem, ending: "xmp"), category: "other",
+                mediaType: "text/plain", lanes: ["r2": .big])
+            var admission = Admission.test("clip.mp4")
+            admission.companions = [companion]
+            _ = try await journal.admitSet(admission, at: Bench.start)
+            Self.die()
+        }
+        let journal = try Self.open(path)
+        defer { journal.close() }
+        let jobs = try await journal.jobs(FileFilter())
+        #expect(jobs.map(\.file.path) == ["clip.xmp", "clip.mp4"])
+        #expect(jobs[0].deliveries.map(\.afterID) == jobs[1].deliveries.map(\.id))
+        #expect(jobs[0].deliveries[0].isHeld && !jobs[1].deliveries[0].isHeld)
+        #expect(Set(jobs.map(\.file.batchID)).count == 1)
+    }
+
+    @Test func `a unit is open after a crash, and whole once it was closed`() async throws {
+        for isClosed in [false, true] {
+            await #expect(processExitsWith: .signal(SIGKILL)) {
+                [path = path as String, isClosed = isClosed as Bool] in
+                let journal = try Self.open(path)
+                for name in ["a", "b"] {
+                    var admission = Admission.test("gigs/X/\(name)")
+                    admission.unit = "gigs/X"
+                    _ = try await journal.admit(admission, at: Bench.start)
+                }
+                if isClosed {
+                    _ = try await journal.closeUnit(
+                        "gigs/X", root: "/in", routes: ["all"], marker: .test("gigs/X/DONE"), uptimes: [:],
+                        at: Bench.start)
+                }
+                Self.die()
+            }
+            let journal = try Self.open(path)
+            defer { journal.close() }
+            _ = try await journal.recover(destinations: ["r2"], at: Bench.start)
+            #expect(try await journal.openUnits("/in").count == (isClosed ? 0 : 1))
+            let deliveries = try await journal.jobs(FileFilter()).flatMap(\.deliveries)
+            #expect(deliveries.count == 2 && deliveries.allSatisfy { $0.isHeld == !isClosed })
+            #expect(try await journal.totals().values.reduce(0) { $0 + $1.files } == (isClosed ? 3 : 2))
+        }
+    }
 }

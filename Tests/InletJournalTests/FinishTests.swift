@@ -12,7 +12,7 @@ import Testing
             for number in 0..<8 {
                 group.addTask {
                     try await bench.journal.finish(
-                        job.file, disposition: Disposition.deleted, receipt: [UInt8(number)], at: Bench.start)
+                        job.file, disposition: Disposition.deleted, receipt: [UInt8(number)], at: Bench.start) != nil
                 }
             }
             return try await group.reduce(into: []) { $0.append($1) }
@@ -66,7 +66,8 @@ import Testing
         let file = try await bench.job(id).file
         #expect(
             try await bench.journal.finish(
-                file, disposition: Disposition.untouched("changed"), state: .superseded, receipt: [], at: Bench.start))
+                file, disposition: Disposition.untouched("changed"), state: .superseded, receipt: [], at: Bench.start)
+                != nil)
         #expect(try await bench.journal.totals().mapValues(\.files) == [.superseded: 1])
     }
 
@@ -79,7 +80,7 @@ import Testing
         await #expect(throws: JournalError.self) { try await bench.journal.intend(id, [1]) }
         try await bench.journal.postponeFinish(id, until: Bench.start + .seconds(60), note: "held")
         #expect(
-            try await !bench.journal.finish(file, disposition: Disposition.kept, receipt: [], at: Bench.start))
+            try await bench.journal.finish(file, disposition: Disposition.kept, receipt: [], at: Bench.start) == nil)
         #expect(try await bench.journal.receipts(limit: 9).isEmpty)
         try await bench.settle(.test(.delivered))
         #expect(try await bench.journal.unfinished(at: Bench.start, limit: 9).map(\.file.state) == [.delivered])

@@ -12,7 +12,24 @@ import Testing
         ),
         (
             "SELECT min(next_at) FROM delivery WHERE destination = ? AND lane = ? AND state = 'ready'"
-                + " AND owner IS NULL", "delivery_ready"
+                + " AND owner IS NULL AND next_at < 253370764800000", "delivery_ready"
+        ),
+        ("SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL", "batch_open"),
+        ("SELECT * FROM batch WHERE root = ? AND closed_at IS NULL", "batch_open"),
+        (
+            "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1",
+            "file_open_in_batch"
+        ),
+        (
+            "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1",
+            "file_open_in_batch"
+        ),
+        ("SELECT * FROM file WHERE batch_id = ? LIMIT 1", "file_by_batch"),
+        ("SELECT * FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
+        (
+            "UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?"
+                + " WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND state IN ('ready', 'parked')"
+                + " AND next_at = ? AND after_id IS NULL", "file_by_batch"
         ),
         (
             "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
@@ -24,6 +41,10 @@ import Testing
         (
             "SELECT destination, count(*) AS n FROM delivery WHERE state = 'ready' GROUP BY destination",
             "delivery_ready"
+        ),
+        (
+            "SELECT destination, count(*) AS n FROM delivery WHERE state = 'ready' AND next_at < 253370764800000"
+                + " GROUP BY destination", "delivery_ready"
         ),
         (
             "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?",

@@ -12,6 +12,9 @@ package final class TemporaryDirectory: Sendable {
         try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
     }
 
+    /// A folder that is there already, such as that of a process that was killed; removed in the same way.
+    package init(existing path: FilePath) { self.path = path }
+
     deinit { try? FileManager.default.removeItem(atPath: path.string) }
 
     /// Writes `bytes` to `name` below the folder, making the folders in between, and returns the path.

@@ -79,6 +79,16 @@ package final class DestinationBoard: Sendable {
         size > self[destination]?.smallLimit ?? 0 ? .big : .small
     }
 
+    /// The destinations that can store a companion of `size`, with its lane there.
+    func sidecarLanes(of size: Int64) -> [String: Lane] {
+        entries.withLock { entries in
+            entries.compactMapValues { entry in
+                guard entry.destination.takesSidecars else { return nil }
+                return size > entry.destination.smallLimit ? .big : .small
+            }
+        }
+    }
+
     /// Tells the breaker what came of a delivery or a probe. - Returns: true when the destination came back.
     @discardableResult
     package func report(_ name: String, _ event: CircuitBreaker.Event, reason: String? = nil) -> Bool {

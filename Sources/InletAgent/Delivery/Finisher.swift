@@ -82,13 +82,12 @@ struct Finisher: Service {
         let file = job.file
         let receipt = Receipt(job, state: state ?? file.state, disposition: disposition, finishedAt: .now)
         Failpoint.disposed.reached()
-        let isNew = try await journal.finish(
+        let finish = try await journal.finish(
             file, disposition: disposition, state: state, receipt: Array(receipt.json.utf8), at: .now)
         Failpoint.finished.reached()
-        if isNew {
-            log.emit(
-                .jobFinished(
-                    job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition))
-        }
+        guard let finish else { return }
+        log.emit(
+            .jobFinished(job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition))
+        if let batch = finish.endedBatch { log.emit(.batchEnded(batch)) }
     }
 }

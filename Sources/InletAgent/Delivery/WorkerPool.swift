@@ -90,8 +90,8 @@ final class WorkerPool: Service {
         Failpoint.delivered.reached()
         log.emit(report.event)
         ends.follow(report, file)
-        // A place is free again: a loop that found none may have work now.
-        report.destinationIsBack ? bells.ringAll() : bells.ring(lane)
+        // A place is free again, or others were waiting for this one: a loop that found nothing may have work now.
+        report.destinationIsBack || file.hasReleased ? bells.ringAll() : bells.ring(lane)
         return true
     }
 }

@@ -1,3 +1,4 @@
+internal import InletConfig
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -31,29 +32,53 @@ struct Admitter: Sendable {
     let finisherBell: Doorbell
     let health: JournalHealth
 
-    func admit(_ arrival: Arrival, hashing: Hashing) async -> Outcome {
+    /// What became of a file, and which of its companions are in the journal now.
+    struct Result: Sendable {
+        var outcome: Outcome
+        var companions: [FilePath] = []
+    }
+
+    func admit(_ candidate: Candidate, hashing: Hashing) async -> Result {
+        let arrival = candidate.arrival
         let path = arrival.root.pushing(arrival.path)
         do {
-            switch try await decide(arrival, by: routes, at: path, hashing: hashing) {
-            case .plan(let plan): return await admit(arrival, plan)
-            case .rejected(let route, let reason): return await reject(arrival, route, reason)
-            case .unmatched, .needs: return .unmatched
+            switch candidate.role {
+            case .late(let companion, let main): return Result(outcome: await admitLate(arrival, companion, main))
+            case .main(let companions): return try await admit(arrival, companions, at: path, hashing)
             }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
-            return .settled
+            return Result(outcome: .settled)
         } catch let error as SystemError where error.isMissing {
-            return .settled
+            return Result(outcome: .settled)
         } catch {
             log.emit(.fileTrouble(path: path, reason: "\(error)"))
-            return .later
+            return Result(outcome: .later)
+        }
+    }
+
+    private func admit(
+        _ arrival: Arrival, _ companions: [SetFinder.Found], at path: FilePath, _ hashing: Hashing
+    ) async throws -> Result {
+        var facts = Facts()
+        if let route = routes.route(for: arrival.path, size: arrival.identity.size) {
+            do {
+                facts.metadata = try await metadata(companions, hashing.pool)
+            } catch let error as ConfigErrors {
+                return await reject(arrival, route, SidecarText.reason(error), companions)
+            }
+        }
+        switch try await decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
+        case .plan(let plan): return await admit(arrival, plan, companions)
+        case .rejected(let route, let reason): return await reject(arrival, route, reason, companions)
+        case .unmatched, .needs: return Result(outcome: .unmatched)
         }
     }
 
     /// What `routes` say of the file at `path`, with every fact that they ask for.
     func decide(
-        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, hashing: Hashing
+        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, facts: Facts = Facts(), hashing: Hashing
     ) async throws -> RouteDecision {
-        var facts = Facts()
+        var facts = facts
         while true {
             let decision = routes.plan(arrival, facts: facts, at: .now)
             guard case .needs(let wanted) = decision else { return decision }
@@ -83,43 +108,62 @@ struct Admitter: Sendable {
         }
     }
 
-    private func admit(_ arrival: Arrival, _ plan: Plan) async -> Outcome {
-        guard let outcome = await commit(arrival, plan) else { return .later }
-        guard case .admitted = outcome else { return outcome.isBusy ? .later : .settled }
-        return .admitted
+    private func admit(_ arrival: Arrival, _ plan: Plan, _ companions: [SetFinder.Found]) async -> Result {
+        var admission = admission(arrival, plan)
+        admission.companions = admissions(of: companions)
+        admission.unit = routes.named(plan.route)?.unit(of: arrival.path)
+        guard let (main, others) = await commit(admission) else { return Result(outcome: .later) }
+        guard case .admitted(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
+        tellAdmitted(arrival, plan, id)
+        return Result(outcome: .admitted, companions: await tell(companions, others, plan.route, plan.destinations))
     }
 
-    /// Durable point 1 for a file with a plan; nil when the journal cannot be written.
+    /// Durable point 1 for a file that a person named; nil when the journal cannot be written.
     ///
     /// - Parameter newerThan: see `Admission.newerThan`.
-    func commit(_ arrival: Arrival, _ plan: Plan, newerThan: Int64? = nil) async -> AdmissionOutcome? {
-        let size = arrival.identity.size
-        let lanes = Dictionary(uniqueKeysWithValues: plan.destinations.map { ($0, board.lane(of: size, to: $0)) })
-        var admission = Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
+    func commit(_ arrival: Arrival, _ plan: Plan, newerThan: Int64) async -> AdmissionOutcome? {
+        var admission = admission(arrival, plan)
         admission.newerThan = newerThan
-        let outcome = await commit(admission)
-        guard case .admitted(let id)? = outcome else { return outcome }
-        Failpoint.admitted.reached()
-        let path = arrival.root.pushing(arrival.path)
-        log.emit(.jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: plan.destinations))
-        for note in plan.notes { log.emit(.fileNote(job: id, path: path, route: plan.route, note: note)) }
-        for lane in lanes.values { bells.ring(lane) }
+        let outcome = await commit(admission)?.main
+        if case .admitted(let id)? = outcome { tellAdmitted(arrival, plan, id) }
         return outcome
     }
 
-    private func reject(_ arrival: Arrival, _ route: Route, _ reason: String) async -> Outcome {
-        guard let outcome = await commit(Admission(arrival, rejectedBy: route, reason: reason)) else { return .later }
-        guard case .rejected(let id) = outcome else { return outcome.isBusy ? .later : .settled }
+    private func admission(_ arrival: Arrival, _ plan: Plan) -> Admission {
+        let size = arrival.identity.size
+        let lanes = Dictionary(uniqueKeysWithValues: plan.destinations.map { ($0, board.lane(of: size, to: $0)) })
+        return Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
+    }
+
+    private func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ id: Int64) {
+        Failpoint.admitted.reached()
+        let path = arrival.root.pushing(arrival.path)
+        let size = arrival.identity.size
+        log.emit(.jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: plan.destinations))
+        for note in plan.notes { log.emit(.fileNote(job: id, path: path, route: plan.route, note: note)) }
+        for lane in Set(plan.destinations.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
+    }
+
+    private func reject(
+        _ arrival: Arrival, _ route: Route, _ reason: String, _ companions: [SetFinder.Found]
+    ) async -> Result {
+        var admission = Admission(arrival, rejectedBy: route, reason: reason)
+        admission.companions = admissions(of: companions)
+        admission.unit = route.unit(of: arrival.path)
+        guard let (main, others) = await commit(admission) else { return Result(outcome: .later) }
+        guard case .rejected(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
         log.emit(
             .fileRejected(
                 job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
         finisherBell.ring()
-        return .settled
+        return Result(outcome: .settled, companions: await tell(companions, others, route.name, []))
     }
 
-    private func commit(_ admission: Admission) async -> AdmissionOutcome? {
+    private func commit(
+        _ admission: Admission
+    ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {
-            let outcome = try await journal.admit(admission, at: .now)
+            let outcome = try await journal.admitSet(admission, at: .now)
             health.works()
             return outcome
         } catch {
@@ -130,5 +174,6 @@ struct Admitter: Sendable {
 }
 
 extension AdmissionOutcome {
-    fileprivate var isBusy: Bool { if case .busy = self { true } else { false } }
+    /// Something of the path must end first.
+    var isBusy: Bool { if case .busy = self { true } else { false } }
 }

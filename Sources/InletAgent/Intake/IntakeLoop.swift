@@ -6,36 +6,37 @@ internal import SystemPackage
 /// The life of one present root: events, scans and settling, in one loop that owns all of their state. Its blocking calls
 /// are on the root's own thread.
 struct IntakeLoop: ~Copyable {
-    private let settings: WatchSettings
-    private let log: EventLog
-    private let heartbeat: Heartbeat
-    private let inbox: IntakeInbox
-    private var admission: SettledFiles
+    let settings: WatchSettings
+    let log: EventLog
+    let heartbeat: Heartbeat
+    let inbox: IntakeInbox
+    var admission: SettledFiles
 
-    private let inotify: Inotify
-    private let ignore: IgnoreList
-    private var watches = WatchTable()
-    private var scan: TreeScan
-    private var settler: Settler
-    private var nextRescan: ContinuousClock.Instant?
-    private var isLost = false
-    private var isLimited = false
-    private var isLimitSaid = false
-    private var isAnnounced = false
-    private var mustRescan = false
-    private var held: FilePath?
-    private var lastPublished: ContinuousClock.Instant?
+    let inotify: Inotify
+    let ignore: IgnoreList
+    var watches = WatchTable()
+    var scan: TreeScan
+    var settler: Settler
+    var units = UnitClock()
+    var nextRescan: ContinuousClock.Instant?
+    var isLost = false
+    var isLimited = false
+    var isLimitSaid = false
+    var isAnnounced = false
+    var mustRescan = false
+    var held: FilePath?
+    var lastPublished: ContinuousClock.Instant?
 
     /// Entries listed between two looks at the events.
-    private static let scanBudget = 2000
+    static let scanBudget = 2000
     /// How often the tree is listed when there are not enough watches for it.
-    private static let limitedRescan = Duration.seconds(60)
+    static let limitedRescan = Duration.seconds(60)
     /// Before a file that could not be admitted is looked at again.
-    private static let retryPause = Duration.seconds(1)
+    static let retryPause = Duration.seconds(1)
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?
+        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, openUnits: [Batch]
     ) throws(SystemError) {
         self.settings = settings
         self.log = log
@@ -47,20 +48,22 @@ struct IntakeLoop: ~Copyable {
         settler = Settler(settle: settings.settle)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-            tolerance: tolerance, skipBefore: skipBefore)
+            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle)
+        for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
 
     mutating func run() async throws(SystemError) {
         startScan()
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
-            for path in inbox.takeLooks() { observe(path) }
+            for path in inbox.takeLooks() { notice(path) }
             if inbox.takeRescan() { requestScan() }
             for record in try inotify.read() { handle(record) }
             advanceScan()
             await admitDue()
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
+            await closeUnits()
             if let due = nextRescan, due <= .now { requestScan() }
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline
@@ -69,14 +72,14 @@ struct IntakeLoop: ~Copyable {
         }
     }
 
-    private var deadline: ContinuousClock.Instant? {
+    var deadline: ContinuousClock.Instant? {
         if held == nil, mustRescan || !scan.isIdle { return .now }
-        return [settler.nextDeadline, nextRescan].compactMap(\.self).min()
+        return [settler.nextDeadline, nextRescan, canCloseUnits ? units.nextDeadline : nil].compactMap(\.self).min()
     }
 
     // MARK: - Events
 
-    private mutating func handle(_ record: InotifyRecord) {
+    mutating func handle(_ record: InotifyRecord) {
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
             return requestScan()
@@ -89,16 +92,17 @@ struct IntakeLoop: ~Copyable {
         }
         guard let name = FilePath(bytes: record.name).lastComponent else { return }
         let path = directory.appending(name)
+        units.touch(path, at: .now)
         if record.mask.contains(.isDirectory) {
             handleDirectory(path, record.mask)
         } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
             settler.forget(path)
         } else if !ignore.ignores(path, isDirectory: false) {
-            observe(path)
+            notice(path)
         }
     }
 
-    private mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
+    mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
         if mask.contains(.movedFrom) {
             for watch in watches.remove(below: path) { inotify.remove(watch) }
             settler.forget(below: path)
@@ -114,97 +118,37 @@ struct IntakeLoop: ~Copyable {
         }
     }
 
-    private mutating func loseRoot() {
+    mutating func loseRoot() {
         isLost = true
         scan.stop()
         log.emit(.watchLost(root: settings.path, reason: "removed, renamed or unmounted"))
     }
 
-    private mutating func observe(_ path: FilePath) {
+    /// A sign of life of a file; a marker is one of the file or unit that it is for.
+    mutating func notice(_ path: FilePath) {
+        if let unit = admission.unitMarked(by: path) {
+            units.markerSeen(in: unit, at: .now)
+        } else {
+            observe(admission.fileMarked(by: path) ?? path)
+        }
+    }
+
+    mutating func observe(_ path: FilePath) {
         let settle = admission.settle(for: path)
         if !settler.observe(path, settle: settle, at: .now) { scan.add(path.removingLastComponent()) }
     }
 
-    // MARK: - Scans
-
-    /// Lists the whole tree, after the scan that runs: one that starts over again and again would never see the end.
-    private mutating func requestScan() {
-        mustRescan = true
-        nextRescan = nil
-    }
-
-    private mutating func startScan() {
-        mustRescan = false
-        isLimited = false
-        scan.add("")
-        nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
-    }
-
-    private mutating func advanceScan() {
-        guard !scan.isIdle || held != nil else { return }
-        if let path = held {
-            guard settler.discover(path, settle: admission.settle(for: path), at: .now) else { return }
-            held = nil
-        }
-        for _ in 0..<Self.scanBudget {
-            switch scan.next(ignore) {
-            case .enter(let directory): enter(directory)
-            case .file(let path):
-                if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
-                    // No room: the scan waits until files have settled, so that memory stays bounded.
-                    held = path
-                    return
-                }
-            case .irregular(let path): admission.noteIrregular(path)
-            case .trouble(let directory, let error): tell(directory, error)
-            case .finished: return finishScan()
-            }
-        }
-    }
-
-    /// Watch first, then list: what is created in between shows up in one of the two.
-    private mutating func enter(_ directory: FilePath) {
-        let path = settings.path.pushing(directory)
-        do throws(SystemError) {
-            watches.add(try inotify.add(path), directory)
-        } catch {
-            if error.isWatchLimit {
-                if !isLimitSaid { log.emit(.watchLimit(root: settings.path, reason: "\(error)")) }
-                isLimitSaid = true
-                isLimited = true
-            } else if error.isMissing {
-                if directory.isEmpty { loseRoot() }
-                return
-            } else {
-                return tell(directory, error)
-            }
-        }
-        if case .trouble(let directory, let error)? = scan.open() { tell(directory, error) }
-    }
-
-    private mutating func finishScan() {
-        if isLimited {
-            // What is not watched is found by listing, more often than usual.
-            let soon = ContinuousClock.now.advanced(by: Self.limitedRescan)
-            nextRescan = min(nextRescan ?? soon, soon)
-        }
-        guard !isAnnounced else { return }
-        isAnnounced = true
-        log.emit(
-            .watchAdded(
-                root: settings.path, directories: watches.count, writerCheck: WriterCheck.describe(settings.path)))
-    }
-
-    private func tell(_ directory: FilePath, _ error: SystemError) {
-        log.emit(.fileTrouble(path: settings.path.pushing(directory), reason: "\(error)"))
-    }
-
     // MARK: - Settling
 
-    private mutating func admitDue() async {
+    mutating func admitDue() async {
         let due = settler.due(at: .now)
         guard !due.isEmpty else { return }
-        for (path, verdict) in await admission.consider(due) {
+        let considered = await admission.consider(due)
+        for path in admission.takeWakes() {
+            settler.wake(path, at: .now)
+            if !settler.discover(path, settle: admission.settle(for: path), at: .now) { requestScan() }
+        }
+        for (path, verdict) in considered {
             switch verdict {
             case .look(let look):
                 if case .settled(let identity) = settler.judge(path, look, at: .now, wall: .now) {
@@ -213,7 +157,10 @@ struct IntakeLoop: ~Copyable {
             case .known: settler.forget(path)
             }
         }
-        for path in await admission.admitQueued() {
+        let round = await admission.admitQueued()
+        for path in round.companions { settler.forget(path) }
+        for unit in round.units { join(unit) }
+        for path in round.later {
             // Not at once, whatever the settle time: what is in the way needs a moment.
             let settle = max(admission.settle(for: path) ?? settings.settle, Self.retryPause)
             _ = settler.observe(path, settle: settle, at: .now)
@@ -221,7 +168,7 @@ struct IntakeLoop: ~Copyable {
     }
 
     /// Shows the state before a real wait, and now and then while busy: sorting what waits is not free.
-    private mutating func publish(beforeWaiting deadline: ContinuousClock.Instant?) {
+    mutating func publish(beforeWaiting deadline: ContinuousClock.Instant?) {
         let now = ContinuousClock.now
         let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
         if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
@@ -230,7 +177,10 @@ struct IntakeLoop: ~Copyable {
         status.directories = watches.count
         status.settling = settler.count
         status.ignored = admission.ignored
-        status.unsettled = settler.oldest(5).map { (settings.path.pushing($0.path), $0.isBusy) }
+        status.unsettled = settler.oldest(5).map {
+            IntakeStatus.Unsettled(path: settings.path.pushing($0.path), busy: $0.isBusy, why: $0.why)
+        }
+        status.unsettled += openUnits
         inbox.publish(status)
     }
 }

@@ -75,10 +75,11 @@ final class RootIntake: Service {
         do {
             let kind = try FileSystemKind.of(settings.path)
             let firstSeen = try await journal.firstSeen(root: settings.path, now: .now)
+            let openUnits = try await journal.openUnits(settings.path)
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
-                skipBefore: settings.existing == .skip ? firstSeen : nil)
+                skipBefore: settings.existing == .skip ? firstSeen : nil, openUnits: openUnits)
             try await loop.run()
             return nil
         } catch {
@@ -105,8 +106,16 @@ package struct IntakeStatus: Sendable {
     package var directories = 0
     package var settling = 0
     package var ignored = 0
-    /// The files that have waited longest to be complete, and whether a writer holds them.
-    package var unsettled: [(path: FilePath, busy: Bool)] = []
+    /// The files that have waited longest to be complete, and some of the units that are open.
+    package var unsettled: [Unsettled] = []
+
+    package struct Unsettled: Sendable {
+        package var path: FilePath
+        /// Whether a writer holds it.
+        package var busy: Bool
+        /// What it waits for besides that and its quiet time.
+        package var why: String?
+    }
 }
 
 /// What others ask of an intake loop, and what it shows them.

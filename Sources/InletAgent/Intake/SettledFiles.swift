@@ -12,23 +12,29 @@ struct SettledFiles: Sendable {
         case known
     }
 
-    private let root: FilePath
-    private let admitter: Admitter
-    private let journal: Journal
-    private let log: EventLog
-    private let hashing: Hashing
-    private let tolerance: Int64
+    let root: FilePath
+    let admitter: Admitter
+    let journal: Journal
+    let log: EventLog
+    let hashing: Hashing
+    let tolerance: Int64
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
     /// Bytes of touched files that are hashed in one turn of the loop; the last one may exceed it.
     private static let hashBudget: Int64 = 16 << 20
 
-    private var tally = IgnoreTally()
-    private var queued: [Arrival] = []
+    var tally = IgnoreTally()
+    /// Files whose marker is not there yet: only to say so once.
+    private var unmarked = IgnoreTally()
+    var queued: [Candidate] = []
+    /// What the files under consideration belong to; those that stand for themselves are left out.
+    var roles: [FilePath: Candidate.Role] = [:]
+    private var wakes: [FilePath] = []
+    let finder: SetFinder
 
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration
     ) {
         self.root = root
         self.admitter = admitter
@@ -38,6 +44,9 @@ struct SettledFiles: Sendable {
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
+        finder = SetFinder(
+            root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
+            journal: journal)
     }
 
     var ignored: Int { tally.total }
@@ -47,6 +56,7 @@ struct SettledFiles: Sendable {
 
     /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
     mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
+        roles = [:]
         var results: [(FilePath, Considered)] = []
         var arrivals: [Arrival] = []
         for path in paths {
@@ -84,7 +94,7 @@ struct SettledFiles: Sendable {
                 path: root.pushing(path), reason: "it was there before this folder was watched (existing: skip)"))
     }
 
-    private func look(_ path: FilePath) -> FileLook? {
+    func look(_ path: FilePath) -> FileLook? {
         do throws(SystemError) {
             return try FileLook.look(at: root.pushing(path))
         } catch {
@@ -98,7 +108,7 @@ struct SettledFiles: Sendable {
         return WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore
     }
 
-    private func considerNew(_ arrivals: [Arrival]) async -> [(FilePath, Considered)] {
+    private mutating func considerNew(_ arrivals: [Arrival]) async -> [(FilePath, Considered)] {
         let known: [KnownFile]
         do {
             known = try await journal.recall(arrivals, tolerance: tolerance)
@@ -112,24 +122,73 @@ struct SettledFiles: Sendable {
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
-            case .new: results.append((arrival.path, .look(probe(arrival))))
+            case .new: results.append((arrival.path, await place(arrival)))
             case .touched where hashed > Self.hashBudget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
                 results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
             case .touched(let file):
                 if file.content != nil { hashed += arrival.identity.size }
                 let isSame = await isUnchanged(arrival, file)
-                results.append((arrival.path, isSame ? .known : .look(probe(arrival))))
+                results.append((arrival.path, isSame ? .known : await place(arrival)))
             }
         }
         return results
     }
 
-    private func probe(_ arrival: Arrival) -> Settler.Look {
+    /// A file that is new, among those that it belongs together with.
+    private mutating func place(_ arrival: Arrival) async -> Considered {
+        let path = arrival.path
+        let own = settle(for: path) ?? finder.settle
+        do {
+            switch try await finder.standing(of: arrival, at: .now) {
+            case .alone: return .look(probe(arrival))
+            case .main(let companions, let isWhole, let wait):
+                roles[path] = .main(companions)
+                return .look(probe(arrival, isWhole ? nil : (max(own, wait), "waiting for its sidecars")))
+            case .marked(let companions):
+                roles[path] = .main(companions)
+                return .look(probe(arrival, (.zero, "")))
+            case .unmarked(let marker):
+                noteUnmarked(path, marker)
+                return .known
+            case .beingMarked: return .look(.file(arrival.identity, busy: true))
+            case .waiting(let main, let wait):
+                wakes.append(main)
+                return .look(.waiting(for: wait, why: "waiting for its file \(Self.name(main))"))
+            case .dormant: return .known
+            case .late(let companion, let main, let wait):
+                roles[path] = .late(companion, main: main)
+                return .look(probe(arrival, wait.map { (max(own, $0), "waiting for its file") }))
+            case .orphan(let wait): return .look(probe(arrival, (max(own, wait), "waiting for its file")))
+            }
+        } catch {
+            log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
+            return .look(.file(arrival.identity, busy: true))
+        }
+    }
+
+    /// The files that companions wait for: they should be looked at now.
+    mutating func takeWakes() -> [FilePath] {
+        defer { wakes = [] }
+        return wakes
+    }
+
+    private static func name(_ path: FilePath) -> String { DisplayText.escape(FileName(path).bytes) }
+
+    /// Said once for each folder and extension. Such files are not kept in memory: their markers tell of them.
+    private mutating func noteUnmarked(_ path: FilePath, _ marker: FilePath) {
+        guard unmarked.count(path) else { return }
+        log.emit(.fileAwaited(path: root.pushing(path), reason: "waiting for its marker \(Self.name(marker))"))
+    }
+
+    /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
+    private func probe(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
         let isBusy = Lease.probe(path: root.pushing(arrival.path)) == .busy
         if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
-        return .file(look(arrival.path)?.identity ?? arrival.identity, busy: isBusy)
+        let identity = look(arrival.path)?.identity ?? arrival.identity
+        guard let binding else { return .file(identity, busy: isBusy) }
+        return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
     }
 
     /// Whether a file of which only inode, device or ctime changed still has the content that was admitted.
@@ -149,29 +208,5 @@ struct SettledFiles: Sendable {
             if !Task.isCancelled { log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)")) }
             return true
         }
-    }
-
-    mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
-        queued.append(Arrival(root: root, path: path, identity: identity))
-    }
-
-    /// Admits what is queued, all in one group commit. - Returns: the files to look at again later.
-    mutating func admitQueued() async -> [FilePath] {
-        let arrivals = queued
-        queued = []
-        let outcomes = await withTaskGroup(of: (FilePath, Admitter.Outcome).self) { group in
-            for arrival in arrivals {
-                group.addTask { [admitter, hashing] in
-                    (arrival.path, await admitter.admit(arrival, hashing: hashing))
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
-        }
-        for (path, outcome) in outcomes where outcome == .unmatched {
-            guard tally.count(path) else { continue }
-            log.emit(
-                .fileIgnored(path: root.pushing(path), reason: "no route takes it; 'inlet route FILE' shows why"))
-        }
-        return outcomes.filter { $0.1 == .later }.map(\.0)
     }
 }

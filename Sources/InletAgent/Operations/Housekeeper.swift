@@ -20,7 +20,7 @@ struct Housekeeper: Service {
             var wasOver = false
             while !Task.isCancelled {
                 // Without anything that waits there is no clock to keep, and no reason to wake up.
-                if let waiting = try? await journal.deliveryCounts(.ready), waiting.isEmpty {
+                if let waiting = try? await journal.waitingCounts(), waiting.isEmpty {
                     wasOver = false
                     await bells.waitForAny()
                 } else {
@@ -45,7 +45,7 @@ struct Housekeeper: Service {
     }
 
     private func pass(_ wasOver: Bool) async -> Bool {
-        guard let waiting = try? await journal.deliveryCounts(.ready) else { return wasOver }
+        guard let waiting = try? await journal.waitingCounts() else { return wasOver }
         let uptimes = board.runningUptimes()
         for name in waiting.keys {
             guard let uptime = uptimes[name],

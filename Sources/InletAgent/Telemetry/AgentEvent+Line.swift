@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletJournal
 internal import SystemPackage
 
 extension AgentEvent {
@@ -20,6 +21,7 @@ extension AgentEvent {
         case .fileSettling(let path, let busy):
             Self.line("file.settling", .debug, ("path", .path(path)), ("busy", .text(busy ? "yes" : "no")))
         case .fileIgnored(let path, let reason): Self.trouble("file.ignored", .info, path, reason)
+        case .fileAwaited(let path, let reason): Self.trouble("file.awaited", .info, path, reason)
         case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
         case .journalFull(let reason): Self.line("journal.full", .error, ("reason", .text(reason)))
         case .journalFree: Self.line("journal.free", .info)
@@ -57,7 +59,26 @@ extension AgentEvent {
             Self.line(
                 "job.disposition_failed", .error, ("job", .number(job)), ("path", .path(path)),
                 ("reason", .safe(reason)))
-        default: deliveryLine
+        default: batchLine ?? deliveryLine
+        }
+    }
+
+    private var batchLine: EventLine? {
+        switch self {
+        case .batchClosed(let batch, let path, let route, let files):
+            Self.line(
+                "batch.closed", .info, ("batch", .number(batch)), ("path", .path(path)), ("route", .text(route)),
+                ("files", .count(files)))
+        case .batchEnded(let batch):
+            Self.line(
+                "batch.ended", batch.state == .delivered ? .info : .warning, ("batch", .number(batch.id)),
+                ("path", .safe(batch.name)), ("route", .text(batch.route)), ("state", .text(batch.state.rawValue)),
+                ("files", .count(batch.counts.values.reduce(0, +))),
+                (
+                    "counts",
+                    .list(batch.counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key): \($0.value)" })
+                ))
+        default: nil
         }
     }
 

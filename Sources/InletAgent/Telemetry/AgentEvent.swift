@@ -1,4 +1,5 @@
 package import InletCore
+package import InletJournal
 package import SystemPackage
 
 /// Everything the agent ever says, once: the log's schema, the API's event type and the table in the docs.
@@ -14,6 +15,8 @@ package enum AgentEvent: Sendable {
     case watchLimit(root: FilePath, reason: String)
     case fileSettling(path: FilePath, busy: Bool)
     case fileIgnored(path: FilePath, reason: String)
+    /// A file waits for its marker; said once for each folder and extension.
+    case fileAwaited(path: FilePath, reason: String)
     case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
     case fileTrouble(path: FilePath, reason: String)
     case journalFull(reason: String)
@@ -31,6 +34,9 @@ package enum AgentEvent: Sendable {
     case jobFailed(JobRef, state: DeliveryState, DeliveryError)
     case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String)
     case jobRecovered(claims: Int, parked: Int, unparked: Int)
+    /// A unit is complete: all its files are sent now.
+    case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
+    case batchEnded(Batch)
     case dispositionFailed(job: Int64, path: FilePath, reason: String)
     case uploadAborted(JobRef)
     case queueWarning(waiting: Int, limit: Int)

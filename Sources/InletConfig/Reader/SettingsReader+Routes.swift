@@ -34,6 +34,7 @@ extension SettingsReader {
         if let choice = section.string("on_failure").flatMap(Route.OnFailure.init) { route.onFailure = choice }
         if let section = section.section("retry") { route.retry = retry(section) }
         route.settle = section.duration("settle")
+        readSets(section, node, into: &route)
         return route
     }
 
@@ -58,7 +59,7 @@ extension SettingsReader {
     }
 
     /// Extensions without their dot, in lower case.
-    private mutating func extensions(_ section: ConfigSection, _ node: YAMLNode) -> [String] {
+    mutating func extensions(_ section: ConfigSection, _ node: YAMLNode) -> [String] {
         texts("extensions", section, node).compactMap { text, node in
             let bare = (text.hasPrefix(".") ? String(text.dropFirst()) : text).lowercased()
             let isPlain = !bare.contains { "/*?[".contains($0) }

@@ -7,6 +7,14 @@ struct SettingsReader {
     let root: YAMLNode
     var values: ValueReader
     let defaults: ConfigDefaults
+    /// The type of each destination that could be read.
+    private(set) var destinationTypes: [String: String] = [:]
+
+    init(root: YAMLNode, values: ValueReader, defaults: ConfigDefaults) {
+        self.root = root
+        self.values = values
+        self.defaults = defaults
+    }
 
     /// All problems are in `values.problems` afterwards; with any, the settings are not to be used.
     mutating func read() -> Settings {
@@ -18,6 +26,7 @@ struct SettingsReader {
         settings.log = log(section.section("log"))
         if let count = section.section("limits")?.integer("queue_warning") { settings.queueWarning = count }
         settings.destinations = destinations(section.section("destinations"))
+        destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
         settings.watch = sections("watch", of: section, root).map { watch($0.section, $0.node) }
         settings.routes = routes(section)
         checkFolders(settings, section)

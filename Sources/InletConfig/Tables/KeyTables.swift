@@ -80,6 +80,23 @@ package enum KeyTables {
             "What happens to a file that is rejected or fails for good."),
         KeySpec("retry", .section(retry), "How failed attempts are repeated."),
         KeySpec("settle", .duration(offAllowed: false), "The watched folder's settle, for this route's files."),
+        KeySpec("sidecars", .section(sidecars), "Small files that belong to this route's files and travel with them."),
+        KeySpec(
+            "unit", .choice(names(RouteUnit.self)), default: "file",
+            "folder: all files of a folder are delivered as one, once the folder is complete."),
+        KeySpec(
+            "completion", .choice(names(Completion.self)), default: "quiet",
+            "What says that a file or unit is complete: its quiet time, or a marker (<name>.done, in a unit DONE)."),
+    ]
+
+    package static let sidecars: [KeySpec] = [
+        KeySpec(
+            "metadata", .boolean, default: "false", "Whether <file>.yaml holds fields for the destination (as in with)."
+        ),
+        KeySpec("extensions", .list(.string), "Companions: clip.xmp and clip.mp4.xmp belong to clip.mp4."),
+        KeySpec(
+            "wait", .duration(offAllowed: false), default: "10s",
+            "How long a file waits for companions that are missing, and a companion for its file."),
     ]
 
     package static let match: [KeySpec] = [

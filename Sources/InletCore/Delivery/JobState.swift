@@ -27,6 +27,16 @@ package enum FileState: String, Sendable, Codable, CaseIterable {
         ]
         return worstFirst.first { deliveries.contains($0.0) }?.1 ?? .pending
     }
+
+    /// The state of files that belong together: the worst, where a file that another content replaced counts only when
+    /// there is no other.
+    package static func worst(_ states: some Sequence<FileState>) -> FileState {
+        let order: [FileState] = [
+            .pending, .failed, .rejected, .expired, .cancelled, .gone, .delivered, .duplicate, .superseded,
+        ]
+        let states = Set(states)
+        return order.first { states.contains($0) } ?? .delivered
+    }
 }
 
 /// Where one delivery of one file stands.

@@ -10,6 +10,9 @@ package struct Proof: Sendable, Equatable, Codable {
         case size
         /// The written file was read back from the disk and its SHA-256 compared.
         case readBack = "read_back"
+        /// Nothing was compared: it is a sidecar or a marker that has no place of its own at the destination, and what it
+        /// said has gone there with its file, whose key stands here.
+        case carried
         /// The destination computed the SHA-256 of what it holds, and it equalled the file's.
         case sha256 = "sha256"
     }

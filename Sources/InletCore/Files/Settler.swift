@@ -13,6 +13,10 @@ package struct Settler: Sendable {
         case notRegular
         /// `busy`: the writer probe says that somebody may still write to it.
         case file(FileIdentity, busy: Bool)
+        /// A file that is complete after `quiet`, not after its settle time, because of others; `why` is for the status.
+        case bound(FileIdentity, busy: Bool, quiet: Duration, why: String)
+        /// A file that waits for others, however quiet it is; to be looked at again after so long.
+        case waiting(for: Duration, why: String)
     }
 
     package enum Verdict: Sendable, Equatable {
@@ -57,9 +61,22 @@ package struct Settler: Sendable {
         entry.settle = settle
         entry.busyWait = Self.shortestBusyWait
         entry.isBusy = false
+        entry.why = nil
         schedule(path, &entry, at: now.advanced(by: settle))
         entries[path] = entry
         return true
+    }
+
+    /// Others that the file waits for have changed: if it is tracked it is due at once, and its quiet time goes on.
+    package mutating func wake(_ path: FilePath, at now: ContinuousClock.Instant) {
+        guard var entry = entries[path], entry.deadline > now, entry.isAwaiting else { return }
+        schedule(path, &entry, at: now)
+        entries[path] = entry
+    }
+
+    /// Whether anything below `directory` is not complete yet. Looks at every entry.
+    package func isTracking(below directory: FilePath) -> Bool {
+        entries.keys.contains { $0.starts(with: directory) }
     }
 
     /// A listing shows the file: it is due at once, to be admitted if it is old enough. A file that is tracked already
@@ -106,10 +123,34 @@ package struct Settler: Sendable {
     package mutating func judge(
         _ path: FilePath, _ look: Look, at now: ContinuousClock.Instant, wall: WallTime
     ) -> Verdict {
-        guard case .file(let identity, let isBusy) = look, var entry = entries[path] else {
-            forget(path)
+        guard var entry = entries[path] else {
+            dropStaleTurns()
             return .dropped
         }
+        switch look {
+        case .gone, .notRegular:
+            forget(path)
+            return .dropped
+        case .waiting(let wait, let why):
+            entry.why = why
+            entry.isBusy = false
+            schedule(path, &entry, at: max(entry.deadline, now.advanced(by: max(wait, .milliseconds(1)))))
+        case .file(let identity, let isBusy):
+            entry.why = nil
+            if settles(path, &entry, identity, isBusy, entry.settle, now, wall) { return .settled(identity) }
+        case .bound(let identity, let isBusy, let quiet, let why):
+            entry.why = why
+            if settles(path, &entry, identity, isBusy, quiet, now, wall) { return .settled(identity) }
+        }
+        entries[path] = entry
+        return .waiting
+    }
+
+    /// Whether the file is complete, and then it is no longer tracked; otherwise it is due again later.
+    private mutating func settles(
+        _ path: FilePath, _ entry: inout Entry, _ identity: FileIdentity, _ isBusy: Bool, _ quiet: Duration,
+        _ now: ContinuousClock.Instant, _ wall: WallTime
+    ) -> Bool {
         if entry.look?.identity != identity { entry.look = (identity, now) }
         let since = entry.look?.time ?? now
         entry.isBusy = isBusy
@@ -118,14 +159,13 @@ package struct Settler: Sendable {
         } else if isBusy {
             schedule(path, &entry, at: now.advanced(by: entry.busyWait))
             entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
-        } else if let wait = entry.remainingWait(identity, since: since, now: now, wall: wall) {
+        } else if let wait = Entry.remainingWait(quiet, identity, since: since, now: now, wall: wall) {
             schedule(path, &entry, at: now.advanced(by: wait))
         } else {
             forget(path)
-            return .settled(identity)
+            return true
         }
-        entries[path] = entry
-        return .waiting
+        return false
     }
 
     private func makeEntry(_ settle: Duration, at now: ContinuousClock.Instant) -> Entry? {
@@ -152,79 +192,16 @@ package struct Settler: Sendable {
 }
 
 extension Settler {
-    /// A file that is not complete yet, for the status.
-    package struct Waiting: Sendable, Equatable {
-        package var path: FilePath
-        /// Since when it is tracked.
-        package var since: ContinuousClock.Instant
-        /// A writer holds it; otherwise it has not been quiet for long enough.
-        package var isBusy: Bool
-
-        package init(path: FilePath, since: ContinuousClock.Instant, isBusy: Bool) {
-            self.path = path
-            self.since = since
-            self.isBusy = isBusy
-        }
-    }
-
     /// The files that have been waiting longest, oldest first.
     package func oldest(_ limit: Int = 10) -> [Waiting] {
         var oldest: [Waiting] = []
         for (path, entry) in entries {
             if oldest.count == limit, let last = oldest.last, last.since <= entry.since { continue }
-            let waiting = Waiting(path: path, since: entry.since, isBusy: entry.isBusy)
+            let waiting = Waiting(
+                path: path, since: entry.since, isBusy: entry.isBusy, why: entry.isBusy ? nil : entry.why)
             oldest.insert(waiting, at: oldest.firstIndex { $0.since > entry.since } ?? oldest.endIndex)
             if oldest.count > limit { oldest.removeLast() }
         }
         return oldest
-    }
-}
-
-/// A path's place in the queue; stale when its entry has another number.
-private struct Turn: Comparable, Sendable {
-    var deadline: ContinuousClock.Instant
-    var number: UInt64
-    var path: FilePath
-
-    static func < (left: Turn, right: Turn) -> Bool {
-        (left.deadline, left.number) < (right.deadline, right.number)
-    }
-}
-
-/// What is remembered of one file.
-private struct Entry: Sendable {
-    var settle: Duration
-    var since: ContinuousClock.Instant
-    var deadline: ContinuousClock.Instant
-    var busyWait: Duration
-    var isBusy = false
-    /// The first of the looks in a row that found the same identity.
-    var look: (identity: FileIdentity, time: ContinuousClock.Instant)?
-    /// The number of the turn in the queue; nil while the path is handed out.
-    var turn: UInt64?
-    /// When that turn comes up; never after `deadline` but for a path handed out.
-    var turnDeadline: ContinuousClock.Instant
-
-    init(settle: Duration, at now: ContinuousClock.Instant, busyWait: Duration) {
-        self.settle = settle
-        self.busyWait = busyWait
-        since = now
-        deadline = now
-        turnDeadline = now
-    }
-
-    /// How much longer the file must stay as it is; nil = it is complete. Either we saw it unchanged for `settle`, or
-    /// its own times say so and can be trusted, which a time in the future cannot.
-    func remainingWait(
-        _ identity: FileIdentity, since: ContinuousClock.Instant, now: ContinuousClock.Instant, wall: WallTime
-    ) -> Duration? {
-        let bySight = settle - since.duration(to: now)
-        let age = wall - WallTime(nanoseconds: max(identity.modified, identity.changed))
-        let byClock = age < .zero ? bySight : settle - age
-        // A first look is not yet two looks, whatever the settle time.
-        let isSecondLook = now > since || age >= .zero
-        let wait = min(bySight, byClock)
-        if wait <= .zero, isSecondLook { return nil }
-        return max(wait, .milliseconds(1))
     }
 }

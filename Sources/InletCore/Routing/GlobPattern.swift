@@ -33,6 +33,18 @@ package struct GlobPattern: Sendable, Hashable {
         self.text = text
     }
 
+    /// The names that every match begins with: `gigs` and `2026` of `gigs/2026/*/raw/**`. For a pattern without
+    /// wildcards, all of them.
+    package var fixedFolders: [[UInt8]] {
+        var names: [[UInt8]] = []
+        for case .name(let tokens) in segments.prefix(while: { $0 != .anyDepth }) {
+            let bytes = tokens.compactMap { if case .byte(let byte) = $0 { byte } else { nil } }
+            guard bytes.count == tokens.count else { break }
+            names.append(bytes)
+        }
+        return names
+    }
+
     /// Whether `path`, relative to the root, or a folder above it matches.
     package func matches(_ path: FilePath, isDirectory: Bool = false) -> Bool {
         matches(path.bytes, isDirectory: isDirectory)

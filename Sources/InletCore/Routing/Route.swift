@@ -28,12 +28,16 @@ package struct Route: Sendable {
     package var retry: RetryPolicy
     /// nil = the root's.
     package var settle: Duration?
+    package var sidecars: SidecarRule
+    package var unit: RouteUnit
+    package var completion: Completion
 
     package init(
         name: String, match: RouteMatch = RouteMatch(), validate: Validation = Validation(), category: String? = nil,
         key: KeyTemplate = .standard, owner: String? = nil, to: [String], with: [String: KeyTemplate] = [:],
         sidecarFields: Set<String>? = nil, onSuccess: OnSuccess = .keep, onFailure: OnFailure = .keep,
-        retry: RetryPolicy = RetryPolicy(), settle: Duration? = nil
+        retry: RetryPolicy = RetryPolicy(), settle: Duration? = nil, sidecars: SidecarRule = SidecarRule(),
+        unit: RouteUnit = .file, completion: Completion = .quiet
     ) {
         self.name = name
         self.match = match
@@ -48,6 +52,9 @@ package struct Route: Sendable {
         self.onFailure = onFailure
         self.retry = retry
         self.settle = settle
+        self.sidecars = sidecars
+        self.unit = unit
+        self.completion = completion
     }
 }
 

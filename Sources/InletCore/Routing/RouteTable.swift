@@ -3,8 +3,16 @@ package import SystemPackage
 /// The routes in the configuration's order; the first that matches a file decides about it.
 package struct RouteTable: Sendable {
     package let routes: [Route]
+    /// Whether any route has files that belong to others; false for most configurations, which then pay nothing for it.
+    package let hasCompanions: Bool
+    /// Whether any route delivers folders as one.
+    package let hasUnits: Bool
 
-    package init(_ routes: [Route]) { self.routes = routes }
+    package init(_ routes: [Route]) {
+        self.routes = routes
+        hasCompanions = routes.contains(where: \.hasCompanions)
+        hasUnits = routes.contains { $0.unit == .folder }
+    }
 
     /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
     /// none (nil = the system's).
@@ -23,7 +31,11 @@ package struct RouteTable: Sendable {
     }
 
     /// The quiet time that the first route which might take the file asks for; nil = the root's.
-    package func settle(for path: FilePath) -> Duration? { route(for: path, size: nil)?.settle }
+    /// A file with a marker of its own has none: only the marker counts.
+    package func settle(for path: FilePath) -> Duration? {
+        let route = route(for: path, size: nil)
+        return route?.wantsMarker == true ? .zero : route?.settle
+    }
 
     /// Each route tried, up to and including the one that matches.
     package func trace(_ arrival: Arrival) -> [RouteTrace] {

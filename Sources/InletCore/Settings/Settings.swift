@@ -76,12 +76,18 @@ package struct DestinationType: Sendable {
     package var summary: String
     package var keys: [KeySpec]
     package var fields: [FieldSpec]
+    /// Whether a file's companions can be stored beside it. Where not, its metadata goes with it and other companions stay
+    /// behind.
+    package var takesSidecars: Bool
 
-    package init(name: String, summary: String, keys: [KeySpec], fields: [FieldSpec] = []) {
+    package init(
+        name: String, summary: String, keys: [KeySpec], fields: [FieldSpec] = [], takesSidecars: Bool = true
+    ) {
         self.name = name
         self.summary = summary
         self.keys = keys
         self.fields = fields
+        self.takesSidecars = takesSidecars
     }
 }
 

@@ -50,10 +50,13 @@ package struct LocalControl: ControlAPI {
 
     package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
         let filter = FileFilter(states: states, destination: destination, limit: limit)
-        return try await view.journal.jobs(filter).map(JobReport.init)
+        return try await view.journal.jobs(filter).map { JobReport($0) }
     }
 
-    package func job(_ id: Int64) async throws -> JobReport? { try await view.journal.job(id).map(JobReport.init) }
+    package func job(_ id: Int64) async throws -> JobReport? {
+        guard let job = try await view.journal.job(id) else { return nil }
+        return JobReport(job, batch: try await view.journal.batch(of: id))
+    }
 
     package func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
         guard try await view.journal.job(job) != nil else {

@@ -28,6 +28,8 @@ package struct StatusReport: Codable, Sendable {
     package struct Unsettled: Codable, Sendable {
         package var path: String
         package var writer: Bool
+        /// What it waits for besides writers and its quiet time.
+        package var waits_for: String?
     }
 
     package struct Transfer: Codable, Sendable {
@@ -111,7 +113,7 @@ package struct StatusReport: Codable, Sendable {
         return Root(
             path: status.root.display, state: state, directories: status.directories, settling: status.settling,
             ignored: status.ignored,
-            unsettled: status.unsettled.map { Unsettled(path: $0.path.display, writer: $0.busy) })
+            unsettled: status.unsettled.map { Unsettled(path: $0.path.display, writer: $0.busy, waits_for: $0.why) })
     }
 
     private static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {
@@ -150,8 +152,34 @@ package struct JobReport: Codable, Sendable {
     package var finished_at: String?
     package var disposition: String?
     package var deliveries: [Delivery]
+    /// The files that it belongs to; only where a single job is asked for.
+    package var batch: Batch?
 
-    package init(_ job: Job) {
+    /// Files that belong together: a file with its companions, or a folder that is delivered as one.
+    package struct Batch: Codable, Sendable {
+        package var batch: Int64
+        package var name: String
+        /// `open` while files are still collected, `pending` until it ends, then the worst of its files' states.
+        package var state: String
+        package var created_at: String
+        package var closed_at: String?
+        package var ended_at: String?
+        /// Files by state.
+        package var files: [String: Int]
+
+        init(_ batch: InletJournal.Batch) {
+            self.batch = batch.id
+            name = DisplayText.escape(batch.name)
+            state = batch.isOpen ? "open" : batch.state.rawValue
+            created_at = batch.createdAt.rfc3339
+            closed_at = batch.closedAt?.rfc3339
+            ended_at = batch.endedAt?.rfc3339
+            files = Dictionary(uniqueKeysWithValues: batch.counts.map { ($0.key.rawValue, $0.value) })
+        }
+    }
+
+    package init(_ job: Job, batch: InletJournal.Batch? = nil) {
+        self.batch = batch.map { Batch($0) }
         let file = job.file
         self.job = file.id
         path = file.fullPath.display
@@ -167,7 +195,7 @@ package struct JobReport: Codable, Sendable {
         deliveries = job.deliveries.map { row in
             Delivery(
                 destination: row.destination, key: row.proof?.key ?? row.key, state: row.state.rawValue,
-                attempts: row.attempts, next_at: row.state == .ready ? row.nextAt.rfc3339 : nil,
+                attempts: row.attempts, next_at: row.state == .ready && !row.isHeld ? row.nextAt.rfc3339 : nil,
                 code: row.code?.rawValue, reason: row.reason, url: row.proof?.url, etag: row.proof?.etag,
                 verified: row.proof?.method.rawValue, details: row.proof?.details)
         }

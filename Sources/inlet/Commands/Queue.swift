@@ -165,6 +165,10 @@ enum JobText {
         ]
         if let ended = job.ended_at { lines.append("  ended    \(ended)") }
         if let finished = job.finished_at { lines.append("  finished \(finished): \(job.disposition ?? "kept")") }
+        if let batch = job.batch {
+            let files = batch.files.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
+            lines.append("  batch    \(batch.batch) \(batch.name): \(batch.state); \(files)")
+        }
         if let reason = job.reason { lines.append("  \(reason) [\(job.code ?? "")]") }
         for delivery in job.deliveries {
             lines.append("  → \(delivery.destination): \(delivery.state), attempts \(delivery.attempts)")

@@ -103,7 +103,8 @@ struct StatusText {
             lines.append(
                 "  \(root.path)  \(root.state), \(root.directories) directories, \(root.settling) settling")
             for file in root.unsettled {
-                lines.append("    \(file.path): \(file.writer ? "open for writing" : "not quiet yet")")
+                let why = file.waits_for ?? "not quiet yet"
+                lines.append("    \(file.path): \(file.writer ? "open for writing" : why)")
             }
         }
         return "Watched\n" + lines.joined(separator: "\n")

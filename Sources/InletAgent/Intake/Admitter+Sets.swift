@@ -1,0 +1,120 @@
+internal import InletConfig
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// Companions and units on their way to the journal.
+extension Admitter {
+    /// What the sidecar among `companions` says of its file; nothing when there is none, or no longer.
+    ///
+    /// - Throws: `ConfigErrors` for one that cannot be understood.
+    func metadata(_ companions: [SetFinder.Found], _ pool: BlockingPool) async throws -> [String: String] {
+        guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return [:] }
+        let path = sidecar.arrival.root.pushing(sidecar.arrival.path)
+        do {
+            // Room for one that is too large by a little, so that its own error says so.
+            let limit = SidecarMetadata.maximumBytes + (64 << 10)
+            let bytes = try await pool.run { () throws(SystemError) in try DurableFile.read(path, limit: limit) }
+            return try SidecarMetadata.parse(bytes, file: FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
+        } catch let error as SystemError where error.isMissing {
+            return [:]
+        } catch let error as SystemError where error.code == .fileTooLarge {
+            throw SidecarText.tooLarge(path)
+        }
+    }
+
+    func admissions(of companions: [SetFinder.Found]) -> [CompanionAdmission] {
+        companions.map { admission(of: $0.companion, $0.arrival) }
+    }
+
+    private func admission(of companion: Companion, _ arrival: Arrival) -> CompanionAdmission {
+        let ending = FileName(arrival.path).plainExtension
+        return CompanionAdmission(
+            arrival, companion, category: Category.byExtension(ending), mediaType: MediaType.byExtension(ending),
+            lanes: companion.kind == .marker ? [:] : board.sidecarLanes(of: arrival.identity.size))
+    }
+
+    /// A companion whose file is in the journal.
+    func admitLate(_ arrival: Arrival, _ companion: Companion, _ main: Int64) async -> Outcome {
+        do {
+            let outcome = try await journal.admitLate(
+                admission(of: companion, arrival), main: main, uptimes: board.uptimes(), at: .now)
+            health.works()
+            if outcome.isBusy { return .later }
+            guard let job = try await journal.job(main) else { return .settled }
+            let found = SetFinder.Found(companion: companion, arrival: arrival)
+            _ = await tell([found], [outcome], job.file.route ?? "", job.deliveries.map(\.destination))
+            return .settled
+        } catch {
+            health.fails(error)
+            return .later
+        }
+    }
+
+    /// Says what became of companions, and wakes who has to do with them. - Returns: those that the journal has now.
+    func tell(
+        _ companions: [SetFinder.Found], _ outcomes: [AdmissionOutcome], _ route: String, _ destinations: [String]
+    ) async -> [FilePath] {
+        var known: [FilePath] = []
+        for (found, outcome) in zip(companions, outcomes) {
+            let path = found.arrival.root.pushing(found.arrival.path)
+            switch outcome {
+            case .busy: continue
+            case .known: break
+            case .admitted(let id):
+                log.emit(
+                    .jobAdmitted(
+                        job: id, path: path, route: route, size: found.arrival.identity.size,
+                        deliveries: destinations))
+            case .rejected(let id):
+                let reason = try? await journal.job(id)?.file.reason
+                log.emit(.fileRejected(job: id, path: path, route: route, reason: reason ?? ""))
+            }
+            known.append(found.arrival.path)
+        }
+        if !companions.isEmpty {
+            bells.ringAll()
+            finisherBell.ring()
+        }
+        return known
+    }
+
+    /// Closes a unit: everything that `routes` took of it is sent. - Returns: false when the journal cannot be written now.
+    func close(_ unit: FilePath, _ routes: [String], root: FilePath, marker: Arrival?) async -> Bool {
+        do {
+            let batches = try await journal.closeUnit(
+                unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), at: .now)
+            health.works()
+            for batch in batches {
+                log.emit(
+                    .batchClosed(
+                        batch: batch.id, path: root.pushing(unit), route: batch.route,
+                        files: batch.counts.values.reduce(0, +)))
+                if batch.endedAt != nil { log.emit(.batchEnded(batch)) }
+            }
+            if batches.isEmpty { return true }
+            bells.ringAll()
+            finisherBell.ring()
+            return true
+        } catch {
+            health.fails(error)
+            return false
+        }
+    }
+}
+
+/// What is wrong with a sidecar, as the reason of a rejection.
+enum SidecarText {
+    /// One line: `clip.mp4.yaml:2:1: …; clip.mp4.yaml:5:3: …`.
+    static func reason(_ errors: ConfigErrors) -> String {
+        errors.list.map { "\($0.file):\($0.line):\($0.column): \($0.message)" }.joined(separator: "; ")
+    }
+
+    static func tooLarge(_ path: FilePath) -> ConfigErrors {
+        let name = DisplayText.escape(FileName(path).bytes)
+        return ConfigErrors(list: [
+            ConfigError(file: name, line: 1, column: 1, message: "the sidecar is larger than 64 KiB", excerpt: "")
+        ])
+    }
+}

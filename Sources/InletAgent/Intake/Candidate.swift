@@ -1,0 +1,31 @@
+internal import InletCore
+internal import SystemPackage
+
+/// A settled file on its way to the journal.
+struct Candidate: Sendable {
+    enum Role: Sendable {
+        /// A file with the companions that go with it; nearly always none.
+        case main([SetFinder.Found])
+        /// A companion of a file that the journal has already.
+        case late(Companion, main: Int64)
+    }
+
+    var arrival: Arrival
+    var role: Role
+}
+
+/// What came of a round of admissions.
+struct AdmissionRound: Sendable {
+    /// A folder that is delivered as one, and into which a file was taken.
+    struct Joined: Sendable {
+        var unit: UnitClock.Unit
+        var settle: Duration
+        var completion: Completion
+    }
+
+    /// To be looked at again later.
+    var later: [FilePath] = []
+    /// Companions that are in the journal now.
+    var companions: [FilePath] = []
+    var units: [Joined] = []
+}

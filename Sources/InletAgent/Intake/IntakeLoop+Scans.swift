@@ -1,0 +1,83 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Listing the tree: at the start, now and then, and whenever events were lost.
+extension IntakeLoop {
+    /// Lists the whole tree, after the scan that runs: one that starts over again and again would never see the end.
+    mutating func requestScan() {
+        mustRescan = true
+        nextRescan = nil
+    }
+
+    mutating func startScan() {
+        mustRescan = false
+        isLimited = false
+        scan.add("")
+        nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
+    }
+
+    mutating func advanceScan() {
+        guard !scan.isIdle || held != nil else { return }
+        if let path = held {
+            guard settler.discover(path, settle: admission.settle(for: path), at: .now) else { return }
+            held = nil
+        }
+        for _ in 0..<Self.scanBudget {
+            switch scan.next(ignore) {
+            case .enter(let directory): enter(directory)
+            case .file(let path):
+                // Markers are found with what they mark.
+                if let unit = admission.unitMarked(by: path) {
+                    units.markerSeen(in: unit, at: .now)
+                } else if admission.fileMarked(by: path) == nil,
+                    !settler.discover(path, settle: admission.settle(for: path), at: .now)
+                {
+                    // No room: the scan waits until files have settled, so that memory stays bounded.
+                    held = path
+                    return
+                }
+            case .irregular(let path): admission.noteIrregular(path)
+            case .trouble(let directory, let error): tell(directory, error)
+            case .finished: return finishScan()
+            }
+        }
+    }
+
+    /// Watch first, then list: what is created in between shows up in one of the two.
+    mutating func enter(_ directory: FilePath) {
+        let path = settings.path.pushing(directory)
+        do throws(SystemError) {
+            watches.add(try inotify.add(path), directory)
+        } catch {
+            if error.isWatchLimit {
+                if !isLimitSaid { log.emit(.watchLimit(root: settings.path, reason: "\(error)")) }
+                isLimitSaid = true
+                isLimited = true
+            } else if error.isMissing {
+                if directory.isEmpty { loseRoot() }
+                return
+            } else {
+                return tell(directory, error)
+            }
+        }
+        if case .trouble(let directory, let error)? = scan.open() { tell(directory, error) }
+    }
+
+    mutating func finishScan() {
+        if isLimited {
+            // What is not watched is found by listing, more often than usual.
+            let soon = ContinuousClock.now.advanced(by: Self.limitedRescan)
+            nextRescan = min(nextRescan ?? soon, soon)
+        }
+        guard !isAnnounced else { return }
+        isAnnounced = true
+        log.emit(
+            .watchAdded(
+                root: settings.path, directories: watches.count, writerCheck: WriterCheck.describe(settings.path)))
+    }
+
+    func tell(_ directory: FilePath, _ error: SystemError) {
+        log.emit(.fileTrouble(path: settings.path.pushing(directory), reason: "\(error)"))
+    }
+}

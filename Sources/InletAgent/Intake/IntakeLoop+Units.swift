@@ -1,0 +1,50 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Folders that are delivered as one.
+extension IntakeLoop {
+    /// Before a unit that cannot be closed yet is looked at again.
+    private static let shortestPause = Duration.milliseconds(100)
+    /// Open units that the status shows.
+    private static let shown = 5
+
+    mutating func join(_ joined: AdmissionRound.Joined) {
+        units.open(joined.unit, settle: joined.settle, completion: joined.completion, at: .now)
+    }
+
+    /// Whether it is known which files are there: not before the first listing has ended, nor while another runs.
+    var canCloseUnits: Bool { isAnnounced && scan.isIdle && held == nil && !mustRescan }
+
+    /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
+    mutating func closeUnits() async {
+        guard canCloseUnits else { return }
+        for unit in units.due(at: .now) {
+            guard let completion = units.completion(of: unit), let settle = units.settle(of: unit) else { continue }
+            let pause = max(settle, Self.shortestPause)
+            if settler.isTracking(below: unit.folder) {
+                units.putOff(unit, for: pause, at: .now)
+                continue
+            }
+            // One marker speaks for the files of all routes that wait for it.
+            let routes = completion == .marker ? units.markedRoutes(of: unit.folder) : [unit.route]
+            switch await admission.close(unit.folder, routes, completion) {
+            case .closed: for route in routes { units.close(UnitClock.Unit(folder: unit.folder, route: route)) }
+            case .unmarked: break
+            case .later: units.putOff(unit, for: max(pause, Self.retryPause), at: .now)
+            }
+        }
+    }
+
+    /// Open units, for the status.
+    var openUnits: [IntakeStatus.Unsettled] {
+        units.open(Self.shown).map { folder, completion in
+            let why =
+                switch completion {
+                case .quiet: "its files are sent when the folder is quiet"
+                case .marker: "waiting for its marker \(folder.appending(Completion.folderMarker).display)"
+                }
+            return IntakeStatus.Unsettled(path: settings.path.pushing(folder), busy: false, why: why)
+        }
+    }
+}

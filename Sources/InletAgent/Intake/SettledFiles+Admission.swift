@@ -1,0 +1,52 @@
+internal import InletCore
+internal import SystemPackage
+
+/// Complete files on their way to the journal, a round at a time.
+extension SettledFiles {
+    mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
+        let arrival = Arrival(root: root, path: path, identity: identity)
+        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([])))
+    }
+
+    /// Admits what is queued, all in one group commit.
+    mutating func admitQueued() async -> AdmissionRound {
+        let candidates = queued
+        queued = []
+        let results = await withTaskGroup(of: (Arrival, Admitter.Result).self) { group in
+            for candidate in candidates {
+                group.addTask { [admitter, hashing] in
+                    (candidate.arrival, await admitter.admit(candidate, hashing: hashing))
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        var round = AdmissionRound()
+        for (arrival, result) in results {
+            round.companions += result.companions
+            switch result.outcome {
+            case .later: round.later.append(arrival.path)
+            case .admitted, .settled: round.units += joined(arrival)
+            case .unmatched:
+                guard tally.count(arrival.path) else { continue }
+                log.emit(
+                    .fileIgnored(
+                        path: root.pushing(arrival.path),
+                        reason: "no route takes it; 'inlet route FILE' shows why"))
+            }
+        }
+        return round
+    }
+
+    /// The unit that a file is in. It is told of even if nothing new came of the file: closing what is not open is harmless.
+    private func joined(_ arrival: Arrival) -> [AdmissionRound.Joined] {
+        guard admitter.routes.hasUnits,
+            let route = admitter.routes.route(for: arrival.path, size: arrival.identity.size),
+            let folder = route.unit(of: arrival.path)
+        else { return [] }
+        return [
+            AdmissionRound.Joined(
+                unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? finder.settle,
+                completion: route.completion)
+        ]
+    }
+}

@@ -1,0 +1,50 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// Markers, which are no files to deliver, and the units that they and quiet times close.
+extension SettledFiles {
+    /// The unit that the file at `path` says is complete.
+    func unitMarked(by path: FilePath) -> FilePath? { admitter.routes.unitMarked(by: path) }
+
+    /// The file whose marker is at `path`.
+    func fileMarked(by path: FilePath) -> FilePath? {
+        admitter.routes.belongings(of: path).first { $0.companion.kind == .marker }?.main
+    }
+
+    /// How an open unit of the journal is closed, by the route of that name as it is now.
+    func rule(_ batch: Batch) -> AdmissionRound.Joined? {
+        guard let folder = batch.unit else { return nil }
+        let route = admitter.routes.named(batch.route)
+        return AdmissionRound.Joined(
+            unit: UnitClock.Unit(folder: folder, route: batch.route), settle: route?.settle ?? finder.settle,
+            completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
+    }
+
+    enum UnitEnd: Sendable {
+        case closed
+        /// It needs a marker, and there is none, or only one of files that went before.
+        case unmarked
+        /// To be looked at again.
+        case later
+    }
+
+    /// Closes the unit, if its marker is there where it needs one.
+    func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
+        guard completion == .marker else {
+            return await admitter.close(unit, routes, root: root, marker: nil) ? .closed : .later
+        }
+        let path = unit.appending(Completion.folderMarker)
+        guard let identity = look(path)?.identity else { return .unmarked }
+        let marker = Arrival(root: root, path: path, identity: identity)
+        do {
+            guard try await journal.recall([marker], tolerance: tolerance) == [.new] else { return .unmarked }
+        } catch {
+            admitter.health.fails(error)
+            return .later
+        }
+        if Lease.probe(path: root.pushing(path)) == .busy { return .later }
+        return await admitter.close(unit, routes, root: root, marker: marker) ? .closed : .later
+    }
+}

@@ -1,0 +1,232 @@
+internal import Foundation
+internal import GRDB
+package import InletCore
+package import SystemPackage
+
+/// Files that belong together: a file with its companions, or a unit.
+package struct Batch: Sendable, Equatable {
+    package var id: Int64
+    /// The main file's name, or the unit's folder.
+    package var name: String
+    /// nil for a file with its companions.
+    package var unit: FilePath?
+    package var root: FilePath
+    package var route: String
+    /// `pending` until it ends; then the worst of its files' states.
+    package var state: FileState
+    package var createdAt: WallTime
+    /// nil while files are still collected; then nothing of it is sent.
+    package var closedAt: WallTime?
+    package var endedAt: WallTime?
+    /// Files by state; a unit's own marker is not counted.
+    package var counts: [FileState: Int]
+
+    package var isOpen: Bool { closedAt == nil }
+
+    init(row: Row, counts: [FileState: Int]) {
+        id = row["id"]
+        name = row["name"]
+        unit = (row["unit"] as Data?).map { FilePath(bytes: $0) }
+        root = FilePath(bytes: row["root"] as Data? ?? Data())
+        route = row["route"] ?? ""
+        state = FileState(rawValue: row["state"]) ?? .failed
+        createdAt = WallTime(milliseconds: row["created_at"])
+        closedAt = (row["closed_at"] as Int64?).map { WallTime(milliseconds: $0) }
+        endedAt = (row["ended_at"] as Int64?).map { WallTime(milliseconds: $0) }
+        self.counts = counts
+    }
+}
+
+/// The role of a unit's own marker: it has no deliveries and ends as the other files of its batch did.
+let unitMarkerRole = "unit_marker"
+
+extension Journal {
+    /// The batch of a file, with what has become of it; nil for a file that stands for itself.
+    package func batch(of file: Int64) async throws(JournalError) -> Batch? {
+        try await read { database in
+            try Int64.fetchOne(database, sql: "SELECT batch_id FROM file WHERE id = ?", arguments: [file])
+                .map { try Self.batch($0, database) }
+        }
+    }
+
+    /// The open units below `root`.
+    package func openUnits(_ root: FilePath) async throws(JournalError) -> [Batch] {
+        try await read { database in
+            try Row.fetchAll(
+                database, sql: "SELECT * FROM batch WHERE root = ? AND closed_at IS NULL",
+                arguments: [Data(root.bytes)]
+            ).map { Batch(row: $0, counts: [:]) }
+        }
+    }
+
+    /// Closes an open unit: all its deliveries are due at once, in one transaction.
+    ///
+    /// - Parameters:
+    ///   - routes: those whose files of the folder are complete; each has a batch of its own.
+    ///   - marker: the file that says so, in the first of the batches. It ends, and is disposed of, as that does.
+    ///   - uptimes: the destinations' expiry clocks; the files' time to live begins now.
+    /// - Returns: the batches that were open, ended already where no file has anything to wait for.
+    package func closeUnit(
+        _ unit: FilePath, root: FilePath, routes: [String], marker: Arrival?, uptimes: [String: Int64],
+        at now: WallTime
+    ) async throws(JournalError) -> [Batch] {
+        try await commit { database in
+            var marker = marker
+            return try routes.compactMap { route in
+                guard let id = try Self.openBatch(root, unit, route, database),
+                    let batch = try Self.close(id, marker, uptimes, now, database)
+                else { return nil }
+                marker = nil
+                return batch
+            }
+        }
+    }
+
+    private static func openBatch(
+        _ root: FilePath, _ unit: FilePath, _ route: String, _ database: Database
+    ) throws -> Int64? {
+        try Int64.fetchOne(
+            database.cachedStatement(
+                sql: "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL"),
+            arguments: [Data(root.bytes), Data(unit.bytes), route])
+    }
+
+    /// Closes the open units of roots that are no longer watched: nobody else would.
+    /// - Returns: how many there were.
+    package func closeUnits(
+        exceptBelow roots: [FilePath], uptimes: [String: Int64], at now: WallTime
+    ) async throws(JournalError) -> Int {
+        try await commit { database in
+            let rows = try Row.fetchAll(database, sql: "SELECT id, root FROM batch WHERE closed_at IS NULL")
+            let watched = Set(roots.map { Data($0.bytes) })
+            let left = rows.filter { !watched.contains($0["root"] as Data? ?? Data()) }
+            for row in left { _ = try Self.close(row["id"], nil, uptimes, now, database) }
+            return left.count
+        }
+    }
+
+    private static func close(
+        _ id: Int64, _ marker: Arrival?, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
+    ) throws -> Batch? {
+        try database.execute(
+            sql: "UPDATE batch SET closed_at = ? WHERE id = ?", arguments: [now.milliseconds, id])
+        guard let file = try FileRow.all(database, "WHERE batch_id = ? LIMIT 1", [id]).first else {
+            try database.execute(sql: "DELETE FROM batch WHERE id = ?", arguments: [id])
+            return nil
+        }
+        for (destination, uptime) in uptimes {
+            try database.execute(
+                sql: """
+                    UPDATE delivery INDEXED BY delivery_by_file SET expires_at = ? + (
+                        SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id)
+                    WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND destination = ?
+                        AND state IN ('ready', 'parked') AND key IS NOT NULL
+                    """, arguments: [uptime, id, destination])
+        }
+        try database.execute(
+            sql: """
+                UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?
+                WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND state IN ('ready', 'parked')
+                    AND next_at = ? AND after_id IS NULL
+                """, arguments: [now.milliseconds, id, never])
+        if let marker {
+            var new = NewFile(marker, route: file.route, policy: file.policy)
+            new.batch = id
+            new.role = unitMarkerRole
+            if new.policy.onSuccess == .delete, marker.identity.size > 0 { new.policy.onSuccess = .archive }
+            _ = try insert(new, now, database)
+        }
+        _ = try concludeBatch(id, now, database)
+        return try batch(id, database)
+    }
+
+    // MARK: - In transactions of others
+
+    /// The batch that a file to be admitted is put in; nil when it stands for itself.
+    static func batch(
+        for admission: Admission, _ now: WallTime, _ database: Database
+    ) throws -> (id: Int64, isOpen: Bool)? {
+        let route = admission.plan?.route ?? admission.rejection?.route.name ?? ""
+        let arrival = admission.arrival
+        guard let unit = admission.unit else {
+            if admission.companions.isEmpty { return nil }
+            return (try newSet(of: arrival.path, arrival.root, route, now, database), false)
+        }
+        if let open = try openBatch(arrival.root, unit, route, database) { return (open, true) }
+        try database.execute(
+            sql: "INSERT INTO batch (name, state, created_at, root, unit, route) VALUES (?, 'pending', ?, ?, ?, ?)",
+            arguments: [
+                unit.display, now.milliseconds, Data(arrival.root.bytes), Data(unit.bytes), route,
+            ])
+        return (database.lastInsertedRowID, true)
+    }
+
+    /// The batch that a file and its companions are in, made when it has none yet. What had ended goes on.
+    static func set(
+        of main: FileRow, _ now: WallTime, _ database: Database
+    ) throws -> (id: Int64, isOpen: Bool) {
+        guard let id = main.batchID else {
+            let id = try newSet(of: main.path, main.root, main.route ?? "", now, database)
+            try database.execute(sql: "UPDATE file SET batch_id = ? WHERE id = ?", arguments: [id, main.id])
+            return (id, false)
+        }
+        try reopenBatch(id, database)
+        let closed = try Int64.fetchOne(database, sql: "SELECT closed_at FROM batch WHERE id = ?", arguments: [id])
+        return (id, closed == nil)
+    }
+
+    private static func newSet(
+        of main: FilePath, _ root: FilePath, _ route: String, _ now: WallTime, _ database: Database
+    ) throws -> Int64 {
+        try database.execute(
+            sql:
+                "INSERT INTO batch (name, state, created_at, closed_at, root, route) VALUES (?, 'pending', ?, ?, ?, ?)",
+            arguments: [main.display, now.milliseconds, now.milliseconds, Data(root.bytes), route])
+        return database.lastInsertedRowID
+    }
+
+    /// A file of an ended batch goes on.
+    static func reopenBatch(_ id: Int64, _ database: Database) throws {
+        try database.execute(
+            sql: "UPDATE batch SET state = 'pending', ended_at = NULL WHERE id = ? AND ended_at IS NOT NULL",
+            arguments: [id])
+    }
+
+    /// Ends a closed batch when all its files are finished. Its marker comes last: it ends as the others did.
+    /// - Returns: the batch when it ended now.
+    static func concludeBatch(_ id: Int64, _ now: WallTime, _ database: Database) throws -> Batch? {
+        let open = try database.cachedStatement(
+            sql:
+                "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1"
+        )
+        guard try Int.fetchOne(open, arguments: [id, unitMarkerRole]) == nil else { return nil }
+        let known = try batch(id, database)
+        guard known.closedAt != nil, known.endedAt == nil else { return nil }
+        let state = FileState.worst(known.counts.keys)
+        try database.execute(
+            sql: """
+                UPDATE file SET state = ?, ended_at = ? WHERE batch_id = ? AND role = ? AND state = 'pending'
+                """, arguments: [state.rawValue, now.milliseconds, id, unitMarkerRole])
+        let unfinished = try database.cachedStatement(
+            sql: "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1")
+        guard try Int.fetchOne(unfinished, arguments: [id]) == nil else { return nil }
+        try database.execute(
+            sql: "UPDATE batch SET state = ?, ended_at = ? WHERE id = ?",
+            arguments: [state.rawValue, now.milliseconds, id])
+        return try batch(id, database)
+    }
+
+    private static func batch(_ id: Int64, _ database: Database) throws -> Batch {
+        let row = try Row.find(database.cachedStatement(sql: "SELECT * FROM batch WHERE id = ?"), [id])
+        let counts = try Row.fetchAll(
+            database.cachedStatement(
+                sql: """
+                    SELECT state, count(*) AS n FROM file WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
+                    """), arguments: [id, unitMarkerRole])
+        return Batch(
+            row: row,
+            counts: counts.reduce(into: [:]) { counts, row in
+                if let state = FileState(rawValue: row["state"]) { counts[state] = row["n"] }
+            })
+    }
+}

@@ -1,0 +1,138 @@
+internal import Foundation
+internal import GRDB
+package import InletCore
+
+/// A file that is taken into the journal with, or after, the file it belongs to.
+package struct CompanionAdmission: Sendable {
+    package var arrival: Arrival
+    package var companion: Companion
+    package var category: String
+    package var mediaType: String
+    /// The destinations that can store it, with its lane there.
+    package var lanes: [String: Lane]
+
+    package init(
+        _ arrival: Arrival, _ companion: Companion, category: String, mediaType: String, lanes: [String: Lane]
+    ) {
+        self.arrival = arrival
+        self.companion = companion
+        self.category = category
+        self.mediaType = mediaType
+        self.lanes = lanes
+    }
+
+    /// Whether what it says goes with its file where it cannot be stored itself.
+    fileprivate var isCarried: Bool { companion.kind == .metadata || companion.kind == .marker }
+}
+
+extension Journal {
+    /// Durable point 1 for a companion whose file is in the journal already: it goes to the same destinations, after the
+    /// file, under a key beside its. When the file has failed there, so has the companion.
+    ///
+    /// - Parameter main: the file's id; `busy` when it is no longer there.
+    /// - Returns: `rejected` for metadata whose values can no longer go with its file.
+    package func admitLate(
+        _ companion: CompanionAdmission, main: Int64, uptimes: [String: Int64], at now: WallTime
+    ) async throws(JournalError) -> AdmissionOutcome {
+        try await commit { database in
+            guard try Int64.fetchOne(database, sql: "SELECT id FROM file WHERE id = ?", arguments: [main]) != nil else {
+                return .busy(id: main)
+            }
+            return try Self.insertCompanion(companion, of: main, isLate: true, uptimes, now, database)
+        }
+    }
+
+    static func insertCompanion(
+        _ admission: CompanionAdmission, of id: Int64, isLate: Bool, _ uptimes: [String: Int64], _ now: WallTime,
+        _ database: Database
+    ) throws -> AdmissionOutcome {
+        if let obstacle = try obstacle(to: admission.arrival, now, database) { return obstacle }
+        let batch = try set(of: file(id, database), now, database)
+        let main = try job(file(id, database), database)
+        let stored = main.deliveries.filter { $0.key != nil && admission.lanes[$0.destination] != nil }
+        let carried = main.deliveries.filter { leader in
+            admission.isCarried && !isLate && !stored.contains { $0.id == leader.id }
+        }
+        var new = newFile(admission, main.file, isStored: !stored.isEmpty)
+        new.batch = batch.id
+        if let reason = refusal(main.file, isLate: isLate, isTaken: !stored.isEmpty || !carried.isEmpty) {
+            new.reject(reason)
+        }
+        let companion = try insert(new, now, database)
+        guard !new.state.isFinal else { return .rejected(id: companion) }
+        for leader in stored {
+            let key = admission.companion.key(beside: leader.key ?? "", of: main.file.path)
+            var delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
+            delivery.key = try freeKey(key, leader.destination, database)
+            delivery.lane = admission.lanes[leader.destination] ?? .small
+            let life = batch.isOpen ? nil : new.policy.retry.expire
+            delivery.expiresAt = life.map { (uptimes[leader.destination] ?? 0) + $0.milliseconds }
+            try follow(leader, delivery, isHeld: batch.isOpen, now, database)
+        }
+        for leader in carried {
+            let delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
+            try follow(leader, delivery, isHeld: batch.isOpen, now, database)
+        }
+        return .admitted(id: companion)
+    }
+
+    private static func newFile(_ admission: CompanionAdmission, _ main: FileRow, isStored: Bool) -> NewFile {
+        var new = NewFile(admission.arrival, route: main.route, policy: main.policy)
+        new.category = admission.category
+        new.mediaType = admission.mediaType
+        new.role = admission.companion.kind.rawValue
+        // Its bytes are nowhere else.
+        if !isStored, new.policy.onSuccess == .delete, admission.arrival.identity.size > 0 {
+            new.policy.onSuccess = .archive
+        }
+        return new
+    }
+
+    /// Why a companion of `main` goes nowhere; nil when it does not.
+    private static func refusal(_ main: FileRow, isLate: Bool, isTaken: Bool) -> String? {
+        let name = DisplayText.escape(FileName(main.path).bytes)
+        if main.state == .rejected { return "its file \(name) was rejected: \(main.reason ?? "no reason is known")" }
+        if isTaken { return nil }
+        return isLate
+            ? "it came too late: its file \(name) was taken without it, and no destination stores it"
+            : "no destination of its file \(name) stores it"
+    }
+
+    /// Inserts a delivery behind `leader`: due when that is delivered, or now when it is; ended when it ended otherwise.
+    private static func follow(
+        _ leader: DeliveryRow, _ delivery: NewDelivery, isHeld: Bool, _ now: WallTime, _ database: Database
+    ) throws {
+        var delivery = delivery
+        delivery.after = leader.id
+        if leader.state == .delivered, !isHeld { delivery.nextAt = now.milliseconds }
+        let id = try insert(delivery, database)
+        if leader.state.isFinal, leader.state != .delivered {
+            try endDelivery(
+                id, leader.state, code: leader.code ?? .internalFault, reason: leader.reason ?? "its file was not sent",
+                now, database)
+        }
+    }
+
+    /// What waits for `leader` goes on: companions are due, and what only goes with it has arrived.
+    /// - Returns: whether there was any.
+    @discardableResult
+    static func release(
+        followersOf leader: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
+    ) throws -> Bool {
+        let followers = try Row.fetchAll(
+            database.cachedStatement(
+                sql: "SELECT * FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')"),
+            arguments: [leader.id]
+        ).map(DeliveryRow.init(row:))
+        for follower in followers {
+            if follower.key == nil {
+                let size = try file(follower.fileID, database).identity.size
+                _ = try markDelivered(follower, Proof(key: proof.key, size: size, method: .carried), now, database)
+            } else {
+                try database.execute(
+                    sql: "UPDATE delivery SET next_at = ? WHERE id = ?", arguments: [now.milliseconds, follower.id])
+            }
+        }
+        return !followers.isEmpty
+    }
+}

@@ -1,0 +1,82 @@
+internal import Foundation
+internal import GRDB
+package import InletCore
+package import SystemPackage
+
+/// What the journal remembers of a path.
+package enum KnownFile: Sendable, Equatable {
+    case new
+    /// Nothing about it changed.
+    case known
+    /// Only inode, device or ctime differ: the content hash decides.
+    case touched(FileRow)
+}
+
+extension Journal {
+    /// Whether files of these identities were admitted before, by the rule of `FileIdentity.isKnown(as:tolerance:)`.
+    ///
+    /// - Parameter tolerance: nanoseconds that its file system's mtime may be off.
+    package func recall(_ arrivals: [Arrival], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
+        try await read { database in try arrivals.map { try Self.recall($0, tolerance, database) } }
+    }
+
+    static func recall(_ arrival: Arrival, _ tolerance: Int64, _ database: Database) throws -> KnownFile {
+        guard let row = try latest(arrival.root, arrival.path, database) else { return .new }
+        let file = try FileRow(row: row)
+        // What we took away ourselves and what came to nothing was dropped anew on purpose.
+        let wasVacated = file.finishedAt != nil && Disposition.vacates(file.disposition)
+        guard file.state != .gone, file.state != .superseded else { return .new }
+        // The same inode and times again: it was looked at just before we took it away, and is no new file.
+        if wasVacated { return arrival.identity == file.identity ? .known : .new }
+        guard arrival.identity.isKnown(as: file.identity, tolerance: tolerance) else { return .new }
+        return arrival.identity == file.identity ? .known : .touched(file)
+    }
+
+    static func latest(_ root: FilePath, _ path: FilePath, _ database: Database) throws -> Row? {
+        try Row.fetchOne(
+            database.cachedStatement(
+                sql: "SELECT \(FileRow.columns) FROM file WHERE root = ? AND path = ? ORDER BY id DESC LIMIT 1"),
+            arguments: [Data(root.bytes), Data(path.bytes)])
+    }
+
+    /// Takes note that a known file has another inode, device or ctime but the same content. A running
+    /// delivery keeps what it began with, and notices the change itself.
+    package func refresh(_ id: Int64, identity: FileIdentity) async throws(JournalError) {
+        try await commit { database in
+            try database.execute(
+                sql: "UPDATE file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?"
+                    + " AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')",
+                arguments: [
+                    identity.modified, identity.changed, Int64(bitPattern: identity.inode),
+                    Int64(bitPattern: identity.device), id,
+                ])
+        }
+    }
+
+    /// The newest file of each of these paths; nil for those that the journal does not know.
+    package func newest(_ root: FilePath, _ paths: [FilePath]) async throws(JournalError) -> [FileRow?] {
+        try await read { database in
+            try paths.map { try Self.latest(root, $0, database).map(FileRow.init(row:)) }
+        }
+    }
+
+    /// The next number for `{seq}`; gaps are possible, repeats are not.
+    package func nextSequence() async throws(JournalError) -> Int64 {
+        try await commit { database in
+            try Int64.fetchOne(
+                database, sql: "UPDATE counter SET value = value + 1 WHERE name = 'sequence' RETURNING value") ?? 0
+        }
+    }
+
+    /// Whether the root was watched before; remembers it with the time of the first call. For `existing: skip`.
+    package func firstSeen(root: FilePath, now: WallTime) async throws(JournalError) -> WallTime {
+        try await commit { database in
+            let bytes = Data(root.bytes)
+            try database.execute(
+                sql: "INSERT OR IGNORE INTO root VALUES (?, ?)", arguments: [bytes, now.milliseconds])
+            let first = try Int64.fetchOne(
+                database, sql: "SELECT first_seen FROM root WHERE path = ?", arguments: [bytes])
+            return WallTime(milliseconds: first ?? now.milliseconds)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+internal import Foundation
+internal import GRDB
+package import InletCore
+
+extension Journal {
+    /// Sends the ended, undelivered deliveries of a file again, with fresh attempts, and those of its companions that
+    /// ended with it. False when it has none, while its source is being disposed of, and for a companion whose file has
+    /// failed: that one is to be sent again.
+    ///
+    /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live begins anew.
+    package func retry(
+        _ file: Int64, uptimes: [String: Int64], at now: WallTime
+    ) async throws(JournalError) -> Bool {
+        try await commit { try Self.retry(file, uptimes, now, $0) }
+    }
+
+    private static let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
+
+    private static func retry(
+        _ file: Int64, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
+    ) throws -> Bool {
+        try database.execute(
+            sql: """
+                UPDATE delivery SET state = 'ready', attempts = 0, next_at = ?, ended_at = NULL
+                WHERE file_id = ? AND state IN (\(ended))
+                    AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
+                    AND iif(after_id IS NULL, key IS NOT NULL, EXISTS (
+                        SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
+                            AND leader.state IN ('ready', 'claimed', 'parked', 'delivered')))
+                """,
+            arguments: [now.milliseconds, file])
+        guard database.changesCount > 0 else { return false }
+        try holdBack(file, now, database)
+        try renewExpiry(file, uptimes, database)
+        try database.execute(
+            sql: "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)",
+            arguments: [file])
+        try reopen(file, database)
+        try concludeFile(file, now, database)
+        let companions = try Int64.fetchAll(
+            database,
+            sql: """
+                SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
+                    AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
+                """, arguments: [file])
+        for companion in companions { _ = try retry(companion, uptimes, now, database) }
+        return true
+    }
+
+    /// What has just been made ready waits again for its unit, or for the delivery that it comes after; and what only goes
+    /// with a delivery that has arrived has arrived too.
+    private static func holdBack(_ file: Int64, _ now: WallTime, _ database: Database) throws {
+        try database.execute(
+            sql: """
+                UPDATE delivery SET next_at = ? WHERE file_id = ? AND state = 'ready' AND (
+                    EXISTS (SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
+                        AND leader.state <> 'delivered')
+                    OR EXISTS (SELECT 1 FROM file JOIN batch ON batch.id = batch_id
+                        WHERE file.id = delivery.file_id AND closed_at IS NULL))
+                """, arguments: [never, file])
+        let leaders = try Int64.fetchAll(
+            database,
+            sql: """
+                SELECT leader.id FROM delivery JOIN delivery AS leader ON leader.id = delivery.after_id
+                WHERE delivery.file_id = ? AND delivery.key IS NULL AND delivery.state = 'ready'
+                    AND leader.state = 'delivered'
+                """, arguments: [file])
+        for leader in try leaders.map({ try delivery($0, database) }) {
+            if let proof = leader.proof { try release(followersOf: leader, proof, now, database) }
+        }
+    }
+
+    private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
+        let life = try self.file(file, database).policy.retry.expire
+        for destination in try String.fetchAll(
+            database, sql: "SELECT DISTINCT destination FROM delivery WHERE file_id = ?", arguments: [file])
+        {
+            let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
+            try database.execute(
+                sql: """
+                    UPDATE delivery SET expires_at = ?
+                    WHERE file_id = ? AND destination = ? AND state = 'ready' AND key IS NOT NULL
+                    """, arguments: [expires, file, destination])
+        }
+    }
+}

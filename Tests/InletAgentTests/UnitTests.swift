@@ -1,0 +1,210 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Folders that are delivered as one, and files that wait for a marker.
+@Suite struct UnitTests {
+    private func scene(_ completion: Completion) throws -> Scene {
+        var scene = try Scene()
+        scene.route.match.paths = [try GlobPattern("gigs/**")]
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        scene.route.unit = .folder
+        scene.route.completion = completion
+        return scene
+    }
+
+    private func files(_ scene: Scene) -> [String] { scene.here.record.stored.keys.sorted() }
+
+    @Test func `a quiet folder is delivered as one`() async throws {
+        var scene = try scene(.quiet)
+        scene.route.settle = .milliseconds(300)
+        for number in 0..<50 { try scene.directory.write([1], to: FilePath("outside/day \(number % 3)/\(number)")) }
+        try await scene.run { stage in
+            try scene.directory.makeDirectory("drop/gigs")
+            try move(scene.directory.path.appending("outside"), to: stage.root.pushing("gigs/X"))
+            try await eventually("its end is said") { stage.events.count("batch.ended") == 1 }
+            #expect(files(scene).count == 50)
+            let names = stage.events.names
+            #expect(names.firstIndex(of: "batch.closed") ?? 0 < names.firstIndex(of: "job.started") ?? 0)
+            let jobs = try await stage.jobs()
+            #expect(Set(jobs.map(\.file.batchID)).count == 1)
+            let batch = try #require(try await stage.journal.batch(of: jobs[0].file.id))
+            #expect(batch.name == "gigs/X" && batch.counts == [.delivered: 50] && batch.state == .delivered)
+        }
+    }
+
+    @Test func `a folder with a marker waits for it, however quiet it is, and the marker goes with it`() async throws {
+        var scene = try scene(.marker)
+        scene.route.onSuccess = .archive
+        try await scene.run { stage in
+            try scene.drop("gigs/X/a")
+            try scene.drop("gigs/X/raw/b")
+            try scene.drop("gigs/loose")
+            try await stage.finished("gigs/loose")
+            try await stage.job("gigs/X/a")
+            try await stage.job("gigs/X/raw/b")
+            try await eventually("the status says so") {
+                stage.agent.view.live?.roots().first?.unsettled.first?.why
+                    == "waiting for its marker gigs/X/DONE"
+            }
+            #expect(files(scene) == ["gigs/loose"])
+            try scene.drop("gigs/X/DONE", "")
+            try await stage.finished("gigs/X/DONE")
+            #expect(files(scene) == ["gigs/X/a", "gigs/X/raw/b", "gigs/loose"])
+            for name in ["a", "raw/b", "DONE"] as [FilePath] {
+                #expect(isThere(stage.root.pushing(".inlet/done/gigs/X").pushing(name)))
+            }
+            try await eventually("its end is said") { stage.events.count("batch.ended") == 1 }
+        }
+    }
+
+    @Test func `a marker that was there first closes the folder too`() async throws {
+        let scene = try scene(.marker)
+        for name in ["gigs/X/DONE", "gigs/X/a", "gigs/X/b"] as [FilePath] { try scene.drop(name) }
+        try await scene.run { stage in
+            for name in ["gigs/X/a", "gigs/X/b", "gigs/X/DONE"] as [FilePath] { try await stage.finished(name) }
+            #expect(files(scene) == ["gigs/X/a", "gigs/X/b"])
+        }
+    }
+
+    @Test func `a marker that stays does not speak for files that come after it`() async throws {
+        let scene = try scene(.marker)
+        try await scene.run { stage in
+            try scene.drop("gigs/X/a")
+            try scene.drop("gigs/X/DONE", "")
+            try await stage.finished("gigs/X/DONE")
+        }
+        try await scene.run { stage in
+            try scene.drop("gigs/X/b")
+            try scene.drop("gigs/other")
+            try await stage.finished("gigs/other")
+            try await stage.job("gigs/X/b")
+            try await eventually("the unit is open") {
+                try await stage.journal.openUnits(stage.root).count == 1
+            }
+            #expect(!files(scene).contains("gigs/X/b"))
+            try scene.drop("gigs/X/DONE", "again")
+            try await stage.finished("gigs/X/b")
+            #expect(try await stage.job("gigs/X/a").file.batchID != stage.job("gigs/X/b").file.batchID)
+        }
+    }
+
+    @Test func `an open folder is found again after a restart, and closed by the same rules`() async throws {
+        var scene = try scene(.marker)
+        try await scene.run { stage in
+            try scene.drop("gigs/X/a")
+            try await stage.job("gigs/X/a")
+        }
+        #expect(files(scene).isEmpty)
+        try await scene.run { stage in
+            try scene.drop("gigs/X/DONE")
+            try await stage.finished("gigs/X/a")
+        }
+        scene.route.completion = .marker
+        try await scene.run { stage in
+            try scene.drop("gigs/Y/a")
+            try await stage.job("gigs/Y/a")
+        }
+        // Without a marker's rule the quiet time counts.
+        scene.route.completion = .quiet
+        try await scene.run { stage in try await stage.finished("gigs/Y/a") }
+    }
+
+    @Test func `a folder whose root is no longer watched is closed at the start`() async throws {
+        var scene = try scene(.marker)
+        try await scene.run { stage in
+            try scene.drop("gigs/X/a")
+            try await stage.job("gigs/X/a")
+        }
+        scene.watch = []
+        scene.watch = [WatchSettings(path: try scene.directory.makeDirectory("elsewhere"), settle: .zero, rescan: nil)]
+        try await scene.run { stage in
+            try await stage.finished("gigs/X/a")
+        }
+    }
+
+    @Test func `a folder stays open while one of its files is written`() async throws {
+        let scene = try scene(.marker)
+        let file = try scene.drop("gigs/X/b")
+        try scene.drop("gigs/X/a")
+        try scene.drop("gigs/X/DONE")
+        try await whileWriting(file) {
+            try await scene.run { stage in
+                try await stage.job("gigs/X/a")
+                try scene.drop("gigs/loose")
+                try await stage.finished("gigs/loose")
+                #expect(files(scene) == ["gigs/loose"])
+            }
+        }
+        try await scene.run { stage in
+            try await stage.finished("gigs/X/DONE")
+            #expect(files(scene) == ["gigs/X/a", "gigs/X/b", "gigs/loose"])
+        }
+    }
+
+    // MARK: - Files with markers
+
+    private func marked() throws -> Scene {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.completion = .marker
+        return scene
+    }
+
+    @Test func `a file waits for its marker, which goes where it goes and is never sent`() async throws {
+        var scene = try marked()
+        scene.route.onSuccess = .archive
+        try await scene.run { stage in
+            try scene.drop("one.mp4")
+            try scene.drop("two.mp4")
+            try await eventually("it is said once") { stage.events.count("file.awaited") == 1 }
+            try scene.drop("one.mp4.done", "")
+            try await stage.finished("one.mp4")
+            let marker = try await stage.finished("one.mp4.done")
+            #expect(marker.deliveries.map(\.proof?.method) == [.carried])
+            #expect(files(scene) == ["one.mp4"])
+            #expect(isThere(stage.root.pushing(".inlet/done/one.mp4.done")))
+            #expect(isThere(stage.root.appending("two.mp4")))
+            #expect(stage.events.count("file.awaited") == 1)
+            #expect(stage.agent.view.live?.roots().first?.settling == 0)
+        }
+    }
+
+    @Test func `a marker that is there first, or at the start, counts; kept, it does not trigger again`() async throws {
+        let scene = try marked()
+        try scene.drop("one.mp4")
+        try scene.drop("one.mp4.done", "")
+        try await scene.run { stage in
+            try await stage.finished("one.mp4")
+            try scene.drop("two.mp4.done", "")
+            try scene.drop("two.mp4")
+            try await stage.finished("two.mp4")
+        }
+        try await scene.run { stage in
+            try scene.drop("three.mp4")
+            try scene.drop("three.mp4.done", "")
+            try await stage.finished("three.mp4.done")
+            #expect(scene.here.record.orders.count == 3)
+            #expect(try await stage.jobs().count == 6)
+        }
+    }
+
+    @Test func `a marker says nothing of a writer`() async throws {
+        let scene = try marked()
+        let file = try scene.drop("one.mp4")
+        try await whileWriting(file) {
+            try await scene.run { stage in
+                try scene.drop("one.mp4.done", "")
+                try await eventually("it is seen as busy") {
+                    stage.agent.view.live?.roots().first?.unsettled.first?.busy == true
+                }
+                #expect(try await stage.jobs().isEmpty)
+            }
+        }
+        try await scene.run { stage in try await stage.finished("one.mp4") }
+    }
+}
