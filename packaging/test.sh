@@ -4,7 +4,7 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 need_toolchain
-need_packages "openssl command:openssl" "sqlite3 command:sqlite3"
+need_packages "openssl command:openssl" "sqlite3 command:sqlite3" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
 # Before the tests: CommandTests drive the inlet binary of this build.
 build_debug
 # All tests are Swift Testing's; a run of XCTest would only add "Executed 0 tests".
@@ -16,7 +16,9 @@ if (($# > 0)); then
 fi
 # In groups: those that start servers, agents and processes would starve each other's time bounds on two cores. Whatever
 # no group names runs with the last one, so that no test can be left out by its name.
-groups=('Inlet(Core|Config|Linux|Media|Journal|Transfer)Tests' 'Inlet(Sandbox|Pipelines)Tests' InletAgentTests)
+groups=('Inlet(Core|Config|Linux|Media|Journal|Transfer)Tests' 'Inlet(Sandbox|Pipelines)Tests' InletAgentTests InteropTests)
+# Servers that no one here wrote. Without them their tests say that they are skipped, and why.
+if place="$(packaging/interop/install.sh)"; then export INLET_INTEROP="$place"; fi
 failed=0
 for group in "${groups[@]}"; do
   printf '\n== %s\n' "$group"

@@ -14,8 +14,13 @@ package final class PipelineFactory: Sendable {
     /// Where hashing and copying happen.
     private let pool: BlockingPool
     private let userAgent: String
-    /// One client, and so one set of connections, for each set of trusted certificates.
-    private let clients = Mutex<[Trust: HTTPClient]>([:])
+    /// One client, and so one set of connections, for each set of trusted certificates and each number of connections.
+    private let clients = Mutex<[Needs: HTTPClient]>([:])
+
+    private struct Needs: Hashable {
+        var trust: Trust
+        var connections: Int
+    }
 
     package init(pool: BlockingPool, userAgent: String) {
         self.pool = pool
@@ -27,13 +32,17 @@ package final class PipelineFactory: Sendable {
         switch destination.type {
         case R2Settings.type.name:
             let settings = try R2Settings(destination.values)
-            let pipeline = R2Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
+            let pipeline = R2Pipeline(
+                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
                 connections: settings.connections, maxInFlight: settings.maxInFlight)
         case S3Settings.type.name:
             let settings = try S3Settings(destination.values)
-            let pipeline = S3Pipeline(settings: settings, client: client(Trust(caFile: settings.caFile)), hashing: pool)
+            let pipeline = S3Pipeline(
+                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline,
                 smallLimit: settings.multipartThreshold, connections: settings.connections,
@@ -65,11 +74,13 @@ package final class PipelineFactory: Sendable {
         return made
     }
 
-    private func client(_ trust: Trust) -> HTTPClient {
-        clients.withLock { clients in
-            if let known = clients[trust] { return known }
-            let client = HTTPClient(trust: trust, userAgent: userAgent)
-            clients[trust] = client
+    private func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
+        let needs = Needs(trust: trust, connections: max(connections, 32))
+        return clients.withLock { clients in
+            if let known = clients[needs] { return known }
+            let client = HTTPClient(
+                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent)
+            clients[needs] = client
             return client
         }
     }

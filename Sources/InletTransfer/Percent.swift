@@ -2,10 +2,10 @@
 package enum Percent {
     /// `text` with every UTF-8 byte but the unreserved ones and those of `kept` as `%HH`.
     package static func encode(_ text: Substring, keeping kept: String = "") -> String {
-        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~\(kept)".utf8)
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.utf8.count)
         for byte in text.utf8 {
-            if plain.contains(byte) {
+            if unreserved[Int(byte)] || kept.utf8.contains(byte) {
                 bytes.append(byte)
             } else {
                 let digits = String(byte, radix: 16, uppercase: true)
@@ -14,6 +14,11 @@ package enum Percent {
         }
         return String(decoding: bytes, as: UTF8.self)
     }
+
+    private static let unreserved: [Bool] = {
+        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
+        return (UInt8.min...UInt8.max).map { plain.contains($0) }
+    }()
 
     /// `text` with every `%HH` as its byte; what is no such triplet stays, bytes that are not UTF-8 become U+FFFD.
     package static func decode(_ text: Substring) -> String {

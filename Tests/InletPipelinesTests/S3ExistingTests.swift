@@ -132,4 +132,22 @@ import Testing
             }
         }
     }
+
+    @Test func `keys that may only write still never overwrite, and are not refused`() async throws {
+        for ifExists in ["fail", "version"] {
+            try await Self.withPlace(ifExists) { place in
+                for count in Self.sizes {
+                    let (path, order) = try await Self.occupied(place, count)
+                    place.s3?.faults.add(S3Fault(.reply(.s3(403, "AccessDenied")), at: .headObject, times: nil))
+                    switch try await place.deliver(path, order) {
+                    case .success(let proof): #expect(proof.key == "a/b_2.\(count)" && ifExists == "version")
+                    case .failure(let error): #expect(error.code == .destinationExists && ifExists == "fail")
+                    }
+                    #expect(try place.visible()[order.key] == content(count, seed: 2))
+                    place.behave()
+                }
+                #expect(try place.leftovers() == [])
+            }
+        }
+    }
 }

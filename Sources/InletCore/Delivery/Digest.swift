@@ -32,11 +32,13 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
 extension Sequence<UInt8> {
     /// Lower-case hexadecimal.
     package var hex: String {
-        var text = ""
+        var text: [UInt8] = []
+        text.reserveCapacity(2 * underestimatedCount)
+        func append(_ digit: UInt8) { text.append(digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)) }
         for byte in self {
-            if byte < 16 { text.append("0") }
-            text += String(byte, radix: 16)
+            append(byte >> 4)
+            append(byte & 15)
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -18,6 +18,8 @@ extension S3API {
     struct ListedPart: Sendable, Equatable {
         var size: Int64
         var etag: String
+        /// Where the store keeps one.
+        var checksum: Digest?
     }
 
     /// ListParts, all pages of it.
@@ -38,10 +40,18 @@ extension S3API {
                 guard let number = part.integer("PartNumber"), (1...S3Settings.mostParts).contains(number),
                     let size = part.integer("Size"), let etag = part.text(of: "ETag")
                 else { continue }
-                parts[Int(number)] = ListedPart(size: size, etag: etag)
+                parts[Int(number)] = ListedPart(size: size, etag: etag, checksum: Self.checksum(part))
             }
             guard answer.text(of: "IsTruncated") == "true", parts.count > before else { return parts }
         }
+    }
+
+    private static func checksum(_ part: XMLAnswer) -> Digest? {
+        for algorithm in [Digest.Algorithm.sha256, .crc32c] {
+            let text = part.text(of: "Checksum\(ChecksumField.name(algorithm))")
+            if let bytes = text.flatMap({ Data(base64Encoded: $0) }), !bytes.isEmpty { return Digest(algorithm, bytes) }
+        }
+        return nil
     }
 
     /// CompleteMultipartUpload. An error can come behind status 200.
@@ -61,7 +71,7 @@ extension S3API {
             guard let part = record.parts[number] else { continue }
             text += "<Part><PartNumber>\(number)</PartNumber><ETag>\(escaped(part.etag))</ETag>"
             if let checksum = part.checksum {
-                let name = checksum.algorithm == .sha256 ? "ChecksumSHA256" : "ChecksumCRC32C"
+                let name = "Checksum\(ChecksumField.name(checksum.algorithm))"
                 text += "<\(name)>\(Data(checksum.bytes).base64EncodedString())</\(name)>"
             }
             text += "</Part>"
@@ -91,6 +101,21 @@ extension S3API {
         var etag: String
         /// `x-amz-meta-mtime`
         var modified: String?
+    }
+
+    /// As `head`; also nil for keys that may only write, which see no object at all.
+    func look(_ key: String) async throws(DeliveryError) -> Found? {
+        do throws(DeliveryError) {
+            return try await head(key)
+        } catch {
+            guard error.code == .unauthorized else { throw error }
+            return nil
+        }
+    }
+
+    /// DeleteObject. An object that is not there counts as deleted.
+    func delete(_ key: String) async throws(DeliveryError) {
+        _ = try await send(Call(method: "DELETE", key: key), "deleting \(url(key).redacted)")
     }
 
     /// HeadObject; nil when no object has the key.

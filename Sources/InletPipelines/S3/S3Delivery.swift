@@ -52,7 +52,7 @@ struct S3Delivery: Sendable {
         if isSingle { return try await putWhole() }
         // The condition counts when the parts are composed; a key that is taken now need not be learnt after hours.
         if settings.ifExists.keepsOthers, UploadRecord.identity(attempt.checkpoint.entries) == nil,
-            try await store.api.head(order.key) != nil
+            try await store.api.look(order.key) != nil
         {
             throw DeliveryError(.giveUp, .destinationExists, "an object has the key '\(order.key)'")
         }
@@ -61,7 +61,10 @@ struct S3Delivery: Sendable {
 
     /// A proof when the object under the key is this very file; nil when there is none, or another.
     func existing() async throws(DeliveryError) -> Proof? {
-        guard let found = try await store.api.head(order.key) else { return nil }
+        let found =
+            settings.ifExists == .skipSame
+            ? try await store.api.head(order.key) : try await store.api.look(order.key)
+        guard let found else { return nil }
         let comparison = S3Comparison(order: order, plan: plan, verify: settings.verify)
         guard let match = try await comparison.isSame(found, expectedETag: nil, sender) else { return nil }
         return Proof(
@@ -73,7 +76,7 @@ struct S3Delivery: Sendable {
     func nextFree() async throws(DeliveryError) -> ChosenKey {
         var candidate = chosen
         while let next = candidate.next {
-            if try await store.api.head(next.key) == nil { return next }
+            if try await store.api.look(next.key) == nil { return next }
             candidate = next
         }
         throw DeliveryError(

@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 internal import InletTransfer
 
 /// An object as a store lists it.
@@ -12,13 +12,18 @@ package struct ListedObject: Sendable, Equatable {
     package var etag: String
 }
 
-/// A destination whose objects can be listed, for `inlet storage list`.
+/// A destination whose objects can be listed and removed, for `inlet storage list` and `inlet check --upload`.
 package protocol ObjectListing: Sendable {
     /// Gives every object whose key begins with `prefix` to `each`, in the store's order, a page at a time.
     func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws
+
+    /// Removes one object; only what Inlet itself put there to try.
+    func remove(_ key: String) async throws(DeliveryError)
 }
 
 extension S3Pipeline: ObjectListing {
+    package func remove(_ key: String) async throws(DeliveryError) { try await api.delete(key) }
+
     package func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws {
         var cursor = S3API.ListCursor(prefix: prefix)
         while true {

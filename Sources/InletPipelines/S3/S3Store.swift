@@ -62,11 +62,16 @@ struct S3Store: PartStore {
         return record
     }
 
-    /// A part that nobody noted counts if its ETag is the MD5 of these bytes; other tags prove nothing.
+    /// A part that nobody noted counts if its checksum or its ETag is that of these bytes; other tags prove nothing.
     private func proved(
         _ part: S3API.ListedPart, _ range: Range<Int64>, _ sender: PartSender
     ) async throws(DeliveryError) -> UploadRecord.ProvedPart? {
         guard settings.verify != .size else { return UploadRecord.ProvedPart(etag: part.etag) }
+        if let checksum = part.checksum, checksum.algorithm == settings.verify.algorithm {
+            let kind: SumKinds = checksum.algorithm == .sha256 ? .sha256 : .crc32c
+            let isSame = try await sender.sums(kind, range).sum(checksum.algorithm) == checksum
+            return isSame ? UploadRecord.ProvedPart(etag: part.etag, checksum: checksum) : nil
+        }
         guard let md5 = try await sender.sums(.md5, range).md5, ETagJudge.bare(part.etag) == md5.hex else { return nil }
         return UploadRecord.ProvedPart(etag: part.etag, md5: md5.hex)
     }
@@ -84,7 +89,7 @@ struct S3Store: PartStore {
     }
 
     func hasComposed(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Bool {
-        guard let found = try await api.head(record.upload.key) else { return false }
+        guard let found = try await api.look(record.upload.key) else { return false }
         let comparison = S3Comparison(order: order, plan: record.plan, verify: settings.verify)
         return try await comparison.isSame(found, expectedETag: record.expectedETag, sender) != nil
     }

@@ -33,27 +33,29 @@ struct SigV4: Sendable {
         var text: String { "\(day)/\(region)/\(service)/aws4_request" }
     }
 
-    let request: Request
-    let scope: Scope
-
+    private let request: Request
+    private let scope: Scope
     /// Names and values of the signed fields, in the order of their names; those of one name are one field.
-    private var fields: [(name: String, value: String)] {
+    private let fields: [(key: String, value: String)]
+
+    init(request: Request, scope: Scope) {
+        self.request = request
+        self.scope = scope
         var merged: [String: String] = [:]
         for (name, value) in request.headers {
             let name = name.lowercased()
             let value = Self.collapsed(value)
             merged[name] = merged[name].map { $0 + "," + value } ?? value
         }
-        return merged.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map { ($0.key, $0.value) }
+        fields = merged.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 
-    var signedHeaders: String { fields.map(\.name).joined(separator: ";") }
+    var signedHeaders: String { fields.map(\.key).joined(separator: ";") }
 
     var canonicalRequest: String {
-        let fields = fields
         var text = "\(request.method)\n\(request.path)\n\(Self.canonicalQuery(request.query))\n"
         for (name, value) in fields { text += "\(name):\(value)\n" }
-        return text + "\n" + fields.map(\.name).joined(separator: ";") + "\n" + request.payload
+        return text + "\n\(signedHeaders)\n\(request.payload)"
     }
 
     var stringToSign: String {
@@ -61,7 +63,7 @@ struct SigV4: Sendable {
     }
 
     /// The signature, in hexadecimal.
-    func signature(_ key: SigningKey) -> String { Self.hmac(key.key, stringToSign).map(\.self).hex }
+    func signature(_ key: SigningKey) -> String { Self.hmac(key.key, stringToSign).hex }
 
     /// The value of the Authorization field.
     func authorization(accessKey: String, _ key: SigningKey) -> String {

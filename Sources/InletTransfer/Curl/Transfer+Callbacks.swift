@@ -55,7 +55,9 @@ extension Transfer {
         else { return CInt(CURL_SEEKFUNC_FAIL) }
         // curl sends a request anew by itself when a kept connection dies without an answer. What has been done by then is
         // unknown: only the caller can say whether it may be done twice (RFC 9110, 9.2.2).
-        if transfer.position > 0, !["PUT", "DELETE"].contains(transfer.request.method) { return CInt(CURL_SEEKFUNC_FAIL) }
+        if transfer.position > 0, !["PUT", "DELETE"].contains(transfer.request.method) {
+            return CInt(CURL_SEEKFUNC_FAIL)
+        }
         transfer.position = Int64(offset)
         return CInt(CURL_SEEKFUNC_OK)
     }

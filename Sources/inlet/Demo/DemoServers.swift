@@ -26,9 +26,11 @@ struct DemoServers: Sendable {
     /// - Throws: When a folder of a server cannot be made, read or written.
     init(_ place: DemoPlace) throws {
         spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey))
+        // Stores of one's own sign for this region, and so does the agent where nothing else is said.
         s3 = try S3Sandbox(
             directory: place.archive,
-            account: .init(bucket: Self.bucket, accessKey: Self.accessKey, secretKey: Secret(Self.secretKey)))
+            account: .init(
+                bucket: Self.bucket, accessKey: Self.accessKey, secretKey: Secret(Self.secretKey), region: "us-east-1"))
         let password = Secret(Self.password)
         gigHive = try GigHiveSandbox(
             directory: place.gigHive, logins: GigHiveLogins(admin: password, uploader: password, viewer: password))

@@ -68,6 +68,8 @@ struct TestUpload {
         do {
             if let undo = destination.undo, proof.keepsakes != nil {
                 _ = try await undo(proof)
+            } else if let storage = destination.pipeline as? any ObjectListing {
+                try await storage.remove(proof.key)
             } else if destination.type == "folder", let path = proof.url.map({ FilePath($0) }) {
                 try DurableFile.remove(path)
             } else {
