@@ -10,7 +10,10 @@ final class CommitQueue: Sendable {
         /// Runs the change; the returned closure tells its caller what came of it, once that is durable.
         ///
         /// Throws when SQLite took back the whole transaction with the change, as it does on a full disk.
-        let run: @Sendable (Database) throws -> @Sendable () -> Void
+        ///
+        /// - Parameter isAlone: nothing else is in the transaction, so that it needs no savepoint: if the change throws, all
+        ///   of it is taken back.
+        let run: @Sendable (Database, _ isAlone: Bool) throws -> @Sendable () -> Void
         /// Tells the caller that nothing of the transaction was kept.
         let fail: @Sendable (any Error) -> Void
     }
@@ -30,7 +33,11 @@ final class CommitQueue: Sendable {
     func commit<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let change = Change(
-                run: { database in
+                run: { database, isAlone in
+                    if isAlone {
+                        let value = try body(database)
+                        return { continuation.resume(returning: value) }
+                    }
                     let outcome = Result { try Self.inSavepoint(database, body) }
                     if case .failure(let error) = outcome, !database.isInsideTransaction { throw error }
                     return { continuation.resume(with: outcome) }
@@ -41,13 +48,19 @@ final class CommitQueue: Sendable {
     }
 
     private static func inSavepoint<Value>(_ database: Database, _ body: (Database) throws -> Value) throws -> Value {
-        var value: Value?
-        try database.inSavepoint {
-            value = try body(database)
-            return .commit
+        try database.run(sql: "SAVEPOINT change")
+        do {
+            let value = try body(database)
+            try database.run(sql: "RELEASE change")
+            return value
+        } catch {
+            // A full disk takes back the whole transaction, and the savepoint with it.
+            if database.isInsideTransaction {
+                try database.run(sql: "ROLLBACK TO change")
+                try database.run(sql: "RELEASE change")
+            }
+            throw error
         }
-        guard let value else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
-        return value
     }
 
     private func enqueue(_ change: Change) {
@@ -78,7 +91,7 @@ final class CommitQueue: Sendable {
         do {
             var answers: [@Sendable () -> Void] = []
             try database.inTransaction(.immediate) {
-                answers = try batch.map { try $0.run(database) }
+                answers = try batch.map { try $0.run(database, batch.count == 1) }
                 return .commit
             }
             for answer in answers { answer() }

@@ -108,14 +108,14 @@ extension Journal {
     private static func close(
         _ id: Int64, _ marker: Arrival?, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
     ) throws -> Batch? {
-        try database.execute(
+        try database.run(
             sql: "UPDATE batch SET closed_at = ? WHERE id = ?", arguments: [now.milliseconds, id])
         guard let file = try FileRow.all(database, "WHERE batch_id = ? LIMIT 1", [id]).first else {
-            try database.execute(sql: "DELETE FROM batch WHERE id = ?", arguments: [id])
+            try database.run(sql: "DELETE FROM batch WHERE id = ?", arguments: [id])
             return nil
         }
         for (destination, uptime) in uptimes {
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE delivery INDEXED BY delivery_by_file SET expires_at = ? + (
                         SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id)
@@ -123,7 +123,7 @@ extension Journal {
                         AND state IN ('ready', 'parked') AND key IS NOT NULL
                     """, arguments: [uptime, id, destination])
         }
-        try database.execute(
+        try database.run(
             sql: """
                 UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?
                 WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND state IN ('ready', 'parked')
@@ -153,7 +153,7 @@ extension Journal {
             return (try newSet(of: arrival.path, arrival.root, route, now, database), false)
         }
         if let open = try openBatch(arrival.root, unit, route, database) { return (open, true) }
-        try database.execute(
+        try database.run(
             sql: "INSERT INTO batch (name, state, created_at, root, unit, route) VALUES (?, 'pending', ?, ?, ?, ?)",
             arguments: [
                 unit.display, now.milliseconds, Data(arrival.root.bytes), Data(unit.bytes), route,
@@ -167,7 +167,7 @@ extension Journal {
     ) throws -> (id: Int64, isOpen: Bool) {
         guard let id = main.batchID else {
             let id = try newSet(of: main.path, main.root, main.route ?? "", now, database)
-            try database.execute(sql: "UPDATE file SET batch_id = ? WHERE id = ?", arguments: [id, main.id])
+            try database.run(sql: "UPDATE file SET batch_id = ? WHERE id = ?", arguments: [id, main.id])
             return (id, false)
         }
         try reopenBatch(id, database)
@@ -178,7 +178,7 @@ extension Journal {
     private static func newSet(
         of main: FilePath, _ root: FilePath, _ route: String, _ now: WallTime, _ database: Database
     ) throws -> Int64 {
-        try database.execute(
+        try database.run(
             sql:
                 "INSERT INTO batch (name, state, created_at, closed_at, root, route) VALUES (?, 'pending', ?, ?, ?, ?)",
             arguments: [main.display, now.milliseconds, now.milliseconds, Data(root.bytes), route])
@@ -187,7 +187,7 @@ extension Journal {
 
     /// A file of an ended batch goes on.
     static func reopenBatch(_ id: Int64, _ database: Database) throws {
-        try database.execute(
+        try database.run(
             sql: "UPDATE batch SET state = 'pending', ended_at = NULL WHERE id = ? AND ended_at IS NOT NULL",
             arguments: [id])
     }
@@ -203,14 +203,14 @@ extension Journal {
         let known = try batch(id, database)
         guard known.closedAt != nil, known.endedAt == nil else { return nil }
         let state = FileState.worst(known.counts.keys)
-        try database.execute(
+        try database.run(
             sql: """
                 UPDATE file SET state = ?, ended_at = ? WHERE batch_id = ? AND role = ? AND state = 'pending'
                 """, arguments: [state.rawValue, now.milliseconds, id, unitMarkerRole])
         let unfinished = try database.cachedStatement(
             sql: "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1")
         guard try Int.fetchOne(unfinished, arguments: [id]) == nil else { return nil }
-        try database.execute(
+        try database.run(
             sql: "UPDATE batch SET state = ?, ended_at = ? WHERE id = ?",
             arguments: [state.rawValue, now.milliseconds, id])
         return try batch(id, database)

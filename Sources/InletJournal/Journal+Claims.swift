@@ -90,9 +90,8 @@ extension Journal {
     private func claim(
         _ lane: Lane, _ rooms: [ClaimRoom], _ owner: String, _ now: WallTime
     ) async throws(JournalError) -> Claimed? {
-        // A look first: an idle agent must not write.
-        guard try await read({ try Self.candidate(lane, rooms, now, $0) }) != nil else { return nil }
-        return try await commit { database in
+        // A transaction that changes nothing writes nothing: an idle agent leaves the disk alone.
+        try await commit { database in
             guard let id = try Self.candidate(lane, rooms, now, database) else { return nil }
             try database.cachedStatement(
                 sql: """
@@ -161,9 +160,9 @@ extension Journal {
     private static func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]], _ database: Database) throws {
         let statement = try database.cachedStatement(sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)")
         for (name, value) in entries { try statement.execute(arguments: [delivery, name, Data(value)]) }
-        try database.execute(sql: "UPDATE delivery SET interrupted = 0 WHERE id = ?", arguments: [delivery])
+        try database.run(sql: "UPDATE delivery SET interrupted = 0 WHERE id = ?", arguments: [delivery])
         // Cancelled meanwhile: what the attempt has just made is left over too.
-        try database.execute(
+        try database.run(
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at)
                 SELECT id, ended_at FROM delivery WHERE id = ? AND state = 'cancelled'
@@ -173,7 +172,7 @@ extension Journal {
     /// Forgets what attempts left and remembers `entries`, in one transaction: no crash comes between.
     package func replaceCheckpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
         try await commit { database in
-            try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
+            try database.run(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [delivery])
             if !entries.isEmpty { try Self.checkpoint(delivery, entries, database) }
         }
     }
@@ -187,7 +186,8 @@ extension Journal {
 
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
         try DeliveryRow(
-            row: Row.find(database.cachedStatement(sql: "SELECT * FROM delivery WHERE id = ?"), [id]))
+            row: Row.find(
+                database.cachedStatement(sql: "SELECT \(DeliveryRow.columns) FROM delivery WHERE id = ?"), [id]))
     }
 
     static func file(_ id: Int64, _ database: Database) throws -> FileRow {

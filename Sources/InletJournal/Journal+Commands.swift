@@ -22,7 +22,7 @@ extension Journal {
     /// again without progress waits a little, so that it cannot keep the others from their turn.
     package func recover(destinations: [String], at now: WallTime) async throws(JournalError) -> Recovery {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, attempts = max(attempts - 1, 0),
                         interrupted = interrupted + 1,
@@ -32,18 +32,18 @@ extension Journal {
                 arguments: [now.milliseconds])
             let freed = database.changesCount
             // Cancelled while they ran.
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
                     WHERE owner IS NOT NULL
                     """)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             let names = StatementArguments(destinations)
-            try database.execute(
+            try database.run(
                 sql: "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination NOT IN (\(list))",
                 arguments: names)
             let parked = database.changesCount
-            try database.execute(
+            try database.run(
                 sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
                 arguments: names)
             return Recovery(freedClaims: freed, parked: parked, unparked: database.changesCount)
@@ -79,7 +79,7 @@ extension Journal {
                         SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
                         WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
                 """
-            try database.execute(
+            try database.run(
                 sql: """
                     INSERT OR IGNORE INTO spent_key SELECT destination, key FROM delivery
                     WHERE key IS NOT NULL AND (state = 'delivered' OR \(Self.mayBeVisible))
@@ -88,14 +88,14 @@ extension Journal {
             let batch = try Int64.fetchOne(
                 database, sql: "SELECT batch_id FROM file WHERE \(forgettable)", arguments: [file])
             // Companions that have gone their own way since no longer follow it.
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE delivery SET after_id = NULL WHERE after_id IN (
                         SELECT id FROM delivery WHERE file_id IN (SELECT id FROM file WHERE \(forgettable)))
                     """, arguments: [file])
-            try database.execute(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
+            try database.run(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
             let isForgotten = database.changesCount > 0
-            try database.execute(
+            try database.run(
                 sql: """
                     DELETE FROM batch WHERE id = ? AND closed_at IS NOT NULL
                         AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
@@ -107,7 +107,7 @@ extension Journal {
     /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays.
     package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
                 arguments: [try JournalJSON.encode(proof), delivery])
         }
@@ -141,7 +141,7 @@ extension Journal {
     /// Pauses a destination until it is resumed, across restarts.
     package func setPaused(_ destination: String, _ paused: Bool) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: """
                     INSERT INTO destination (name, paused) VALUES (?, ?)
                     ON CONFLICT(name) DO UPDATE SET paused = excluded.paused
@@ -168,7 +168,7 @@ extension Journal {
         _ destination: String, _ uptime: Int64, at now: WallTime
     ) async throws(JournalError) -> [Int64] {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: """
                     INSERT INTO destination (name, uptime) VALUES (?, ?)
                     ON CONFLICT(name) DO UPDATE SET uptime = max(uptime, excluded.uptime)

@@ -121,7 +121,7 @@ extension Journal {
     ) throws -> Bool {
         let followers = try Row.fetchAll(
             database.cachedStatement(
-                sql: "SELECT * FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')"),
+                sql: "SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')"),
             arguments: [leader.id]
         ).map(DeliveryRow.init(row:))
         for follower in followers {
@@ -129,7 +129,7 @@ extension Journal {
                 let size = try file(follower.fileID, database).identity.size
                 _ = try markDelivered(follower, Proof(key: proof.key, size: size, method: .carried), now, database)
             } else {
-                try database.execute(
+                try database.run(
                     sql: "UPDATE delivery SET next_at = ? WHERE id = ?", arguments: [now.milliseconds, follower.id])
             }
         }

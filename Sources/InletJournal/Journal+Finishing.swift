@@ -28,7 +28,7 @@ extension Journal {
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'",
                 arguments: [time.milliseconds, note, file])
         }
@@ -39,7 +39,7 @@ extension Journal {
     /// Throws when the file was put back in the queue meanwhile: its deliveries need it where it is.
     package func intend(_ file: Int64, _ intent: [UInt8]?) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: "UPDATE file SET intent = ? WHERE id = ? AND (? IS NULL OR state <> 'pending')",
                 arguments: [intent.map { Data($0) }, file, intent.map { Data($0) }])
             guard database.changesCount > 0 else { throw BackInQueue() }
@@ -54,14 +54,14 @@ extension Journal {
         _ file: FileRow, disposition: String, state: FileState? = nil, receipt: [UInt8], at now: WallTime
     ) async throws(JournalError) -> Finish? {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE file SET finished_at = ?, disposition = ?, state = ifnull(?, state), intent = NULL
                     WHERE id = ? AND finished_at IS NULL AND state = ?
                     """,
                 arguments: [now.milliseconds, disposition, state?.rawValue, file.id, file.state.rawValue])
             guard database.changesCount > 0 else { return nil }
-            try database.execute(
+            try database.run(
                 sql: "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
                 arguments: [
                     file.id, Data(file.root.bytes), Data(file.path.bytes), now.milliseconds, Data(receipt),
@@ -102,14 +102,14 @@ extension Journal {
     /// That something may be visible under the key stays on record.
     package func leftoverRemoved(_ delivery: Int64) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE delivery SET key = NULL
                     WHERE id = ? AND EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id AND frees_key)
                     """, arguments: [delivery])
-            try database.execute(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [delivery])
+            try database.run(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [delivery])
             guard database.changesCount > 0 else { return }
-            try database.execute(
+            try database.run(
                 sql: "DELETE FROM checkpoint WHERE delivery_id = ? AND name <> ?",
                 arguments: [delivery, CheckpointNote.mayBeVisible])
         }
@@ -118,7 +118,7 @@ extension Journal {
     /// The leftover's destination cannot be asked now; that is no try.
     package func postponeLeftover(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: "UPDATE leftover SET next_at = ? WHERE delivery_id = ?",
                 arguments: [time.milliseconds, delivery])
         }
@@ -127,10 +127,10 @@ extension Journal {
     /// The leftover could not be removed; it is tried again at `time`, and after ten tries left to the store's expiry.
     package func leftoverRemains(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: "UPDATE leftover SET tries = tries + 1, next_at = ? WHERE delivery_id = ?",
                 arguments: [time.milliseconds, delivery])
-            try database.execute(
+            try database.run(
                 sql: "DELETE FROM leftover WHERE delivery_id = ? AND tries >= 10", arguments: [delivery])
         }
     }

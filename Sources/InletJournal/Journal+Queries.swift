@@ -119,7 +119,7 @@ extension Journal {
 
     static func job(_ file: FileRow, _ database: Database) throws -> Job {
         let rows = try Row.fetchAll(
-            database.cachedStatement(sql: "SELECT * FROM delivery WHERE file_id = ? ORDER BY id"),
+            database.cachedStatement(sql: "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? ORDER BY id"),
             arguments: [file.id])
         return Job(file: file, deliveries: try rows.map(DeliveryRow.init(row:)))
     }

@@ -43,7 +43,7 @@ extension Journal {
     /// delivery keeps what it began with, and notices the change itself.
     package func refresh(_ id: Int64, identity: FileIdentity) async throws(JournalError) {
         try await commit { database in
-            try database.execute(
+            try database.run(
                 sql: "UPDATE file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?"
                     + " AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')",
                 arguments: [
@@ -72,7 +72,7 @@ extension Journal {
     package func firstSeen(root: FilePath, now: WallTime) async throws(JournalError) -> WallTime {
         try await commit { database in
             let bytes = Data(root.bytes)
-            try database.execute(
+            try database.run(
                 sql: "INSERT OR IGNORE INTO root VALUES (?, ?)", arguments: [bytes, now.milliseconds])
             let first = try Int64.fetchOne(
                 database, sql: "SELECT first_seen FROM root WHERE path = ?", arguments: [bytes])

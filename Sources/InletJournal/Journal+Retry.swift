@@ -19,7 +19,7 @@ extension Journal {
     private static func retry(
         _ file: Int64, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        try database.execute(
+        try database.run(
             sql: """
                 UPDATE delivery SET state = 'ready', attempts = 0, next_at = ?, ended_at = NULL
                 WHERE file_id = ? AND state IN (\(ended))
@@ -32,7 +32,7 @@ extension Journal {
         guard database.changesCount > 0 else { return false }
         try holdBack(file, now, database)
         try renewExpiry(file, uptimes, database)
-        try database.execute(
+        try database.run(
             sql: "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)",
             arguments: [file])
         try reopen(file, database)
@@ -50,7 +50,7 @@ extension Journal {
     /// What has just been made ready waits again for its unit, or for the delivery that it comes after; and what only goes
     /// with a delivery that has arrived has arrived too.
     private static func holdBack(_ file: Int64, _ now: WallTime, _ database: Database) throws {
-        try database.execute(
+        try database.run(
             sql: """
                 UPDATE delivery SET next_at = ? WHERE file_id = ? AND state = 'ready' AND (
                     EXISTS (SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
@@ -76,7 +76,7 @@ extension Journal {
             database, sql: "SELECT DISTINCT destination FROM delivery WHERE file_id = ?", arguments: [file])
         {
             let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE delivery SET expires_at = ?
                     WHERE file_id = ? AND destination = ? AND state = 'ready' AND key IS NOT NULL

@@ -19,7 +19,9 @@ extension Journal {
             }
             try database.cachedStatement(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?")
                 .execute(arguments: [delivery])
-            return SettledFile(state: try Self.file(row.fileID, database).state, hasReleased: hasReleased)
+            let state = try String.fetchOne(
+                database.cachedStatement(sql: "SELECT state FROM file WHERE id = ?"), arguments: [row.fileID])
+            return SettledFile(state: state.flatMap(FileState.init) ?? .failed, hasReleased: hasReleased)
         }
     }
 
@@ -50,10 +52,10 @@ extension Journal {
     /// Lets a file be finished anew, and its batch: what was concluded of them is no longer so. What the finisher has begun
     /// stays begun.
     static func reopen(_ file: Int64, _ database: Database) throws {
-        try database.execute(
+        try database.run(
             sql: "UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?",
             arguments: [file])
-        try database.execute(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
+        try database.run(sql: "DELETE FROM receipt WHERE file_id = ?", arguments: [file])
         if let batch = try self.file(file, database).batchID { try reopenBatch(batch, database) }
     }
 
@@ -66,10 +68,10 @@ extension Journal {
                 UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ? WHERE id = ?
                 """
         ).execute(arguments: [try JournalJSON.encode(proof), now.milliseconds, row.id])
-        try database.execute(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [row.id])
-        try database.execute(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [row.id])
+        try database.run(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [row.id])
+        try database.run(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [row.id])
         if let content = proof.content {
-            try database.execute(
+            try database.run(
                 sql: "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
                 arguments: [try JournalJSON.encode(content), row.fileID])
         }
@@ -86,10 +88,10 @@ extension Journal {
         _ id: Int64, _ state: DeliveryState, code: ErrorCode, reason: String, freesKey: Bool = false, _ now: WallTime,
         _ database: Database
     ) throws {
-        try database.execute(
+        try database.run(
             sql: "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
             arguments: [state.rawValue, code.rawValue, reason, now.milliseconds, id])
-        try database.execute(
+        try database.run(
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
                 SELECT id, ?, ? AND NOT \(mayBeVisible) FROM delivery
@@ -98,7 +100,7 @@ extension Journal {
                 """,
             arguments: [now.milliseconds, freesKey, id, CheckpointNote.mayBeVisible])
         if state == .superseded {
-            try database.execute(
+            try database.run(
                 sql: """
                     UPDATE delivery SET key = NULL
                     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM leftover WHERE delivery_id = delivery.id)

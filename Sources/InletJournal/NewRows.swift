@@ -88,7 +88,8 @@ extension Journal {
                 VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?)
                 """
         ).execute(arguments: [
-            delivery.file, delivery.after, delivery.destination, delivery.key, try JournalJSON.encode(delivery.fields),
+            delivery.file, delivery.after, delivery.destination, delivery.key,
+            delivery.fields.isEmpty ? nil : try JournalJSON.encode(delivery.fields),
             delivery.lane.rawValue, delivery.nextAt, delivery.expiresAt,
         ])
         return database.lastInsertedRowID

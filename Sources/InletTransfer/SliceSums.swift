@@ -84,13 +84,21 @@ extension Checksum {
         _ kinds: SumKinds, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> SliceSums {
-        try await pool.run { () throws(TransferError) in
-            var hasher = SliceHasher(kinds)
-            try readAll(source, offset: offset, length: length) { piece in
-                hasher.update(piece)
-                progress()
-            }
-            return hasher.finish()
+        // Two changes of thread take longer than such a read. The agent's deliveries run on threads that may block.
+        if length <= shortest { return try sums(kinds, source, offset, length, progress) }
+        return try await pool.run { () throws(TransferError) in try sums(kinds, source, offset, length, progress) }
+    }
+
+    private static let shortest: Int64 = 256 << 10
+
+    private static func sums(
+        _ kinds: SumKinds, _ source: SourceFile, _ offset: Int64, _ length: Int64, _ progress: () -> Void
+    ) throws(TransferError) -> SliceSums {
+        var hasher = SliceHasher(kinds)
+        try readAll(source, offset: offset, length: length) { piece in
+            hasher.update(piece)
+            progress()
         }
+        return hasher.finish()
     }
 }

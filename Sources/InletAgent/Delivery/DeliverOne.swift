@@ -124,19 +124,20 @@ final class DeliverOne: Sendable {
         _ pipeline: any Pipeline, _ order: DeliveryOrder, _ file: FileRow, _ attempt: Attempt, _ ref: AgentEvent.JobRef
     ) async -> Result<DeliveryOutcome, DeliveryError> {
         let size = file.identity.size
-        let cancel = inFlight.add(ref, size: size, since: .now, attempt: attempt)
+        let (cancel, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
-        // Whoever cancelled it before it was listed found nothing to end.
-        if (try? await journal.isClaimed(ref.delivery)) == false { cancel.ring() }
+        if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false { cancel.ring() }
         return await withTaskGroup(of: Ended.self) { group in
             group.addTask { .pipeline(await Self.open(file, pipeline, order, attempt)) }
             group.addTask {
                 await cancel.wait(until: nil)
                 return .cancelled
             }
-            group.addTask {
-                await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
-                return .watched
+            if size > ProgressWatch.smallest {
+                group.addTask {
+                    await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
+                    return .watched
+                }
             }
             var result = Result<DeliveryOutcome, DeliveryError>.failure(
                 DeliveryError(.cancelled, .cancelled, "cancelled"))

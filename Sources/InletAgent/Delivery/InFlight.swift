@@ -19,26 +19,41 @@ package final class InFlight: Sendable {
         let cancel: Doorbell
     }
 
-    private let entries = Mutex<[Int64: Entry]>([:])
-
-    /// Lists a delivery until `remove`. - Returns: the bell that rings when somebody cancels it.
-    func add(_ ref: AgentEvent.JobRef, size: Int64, since: WallTime, attempt: Attempt) -> Doorbell {
-        let cancel = Doorbell()
-        entries.withLock {
-            $0[ref.delivery] = Entry(ref: ref, size: size, since: since, attempt: attempt, cancel: cancel)
-        }
-        return cancel
+    private struct State {
+        var entries: [Int64: Entry] = [:]
+        /// Cancelled while they were not listed: claimed a moment ago, or ended.
+        var missed: Set<Int64> = []
     }
 
-    func remove(_ delivery: Int64) { entries.withLock { $0[delivery] = nil } }
+    private let state = Mutex(State())
 
-    /// Ends a running delivery; nothing happens when it does not run.
-    func cancel(_ delivery: Int64) { entries.withLock { $0[delivery]?.cancel }?.ring() }
+    /// Lists a delivery until `remove`.
+    /// - Returns: the bell that rings when somebody cancels it, and whether somebody may have done so before it was listed.
+    func add(
+        _ ref: AgentEvent.JobRef, size: Int64, since: WallTime, attempt: Attempt
+    ) -> (cancel: Doorbell, mayBeCancelled: Bool) {
+        let entry = Entry(ref: ref, size: size, since: since, attempt: attempt, cancel: Doorbell())
+        return state.withLock { state in
+            state.entries[ref.delivery] = entry
+            return (entry.cancel, state.missed.remove(ref.delivery) != nil)
+        }
+    }
 
-    func cancelAll() { for entry in entries.withLock({ Array($0.values) }) { entry.cancel.ring() } }
+    func remove(_ delivery: Int64) { state.withLock { $0.entries[delivery] = nil } }
+
+    /// Ends a running delivery.
+    func cancel(_ delivery: Int64) {
+        let entry = state.withLock { state -> Entry? in
+            if state.entries[delivery] == nil { state.missed.insert(delivery) }
+            return state.entries[delivery]
+        }
+        entry?.cancel.ring()
+    }
+
+    func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.ring() } }
 
     package func snapshots() -> [Snapshot] {
-        entries.withLock { Array($0.values) }
+        state.withLock { Array($0.entries.values) }
             .map { Snapshot(ref: $0.ref, sent: $0.attempt.bytesSent, size: $0.size, since: $0.since) }
             .sorted { $0.ref.delivery < $1.ref.delivery }
     }

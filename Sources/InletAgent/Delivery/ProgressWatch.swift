@@ -8,10 +8,12 @@ struct ProgressWatch: Sendable {
     let log: EventLog
     let heartbeat: Heartbeat
 
+    /// Smaller files are not watched: they are over before there is anything to say.
+    static let smallest: Int64 = 1 << 20
+
     private static let interval = Duration.seconds(5)
 
     func run(_ attempt: Attempt) async {
-        guard size > 0 else { return }
         var told: Int64 = 0
         var seen: Int64 = 0
         while (try? await Task.sleep(for: Self.interval)) != nil {

@@ -60,6 +60,8 @@ struct DemoStage: Sendable {
     func play(until samples: [DemoSamples.Sample], after lastJob: Int64) async throws {
         let wanted = Set(samples.map { place.drop.pushing($0.path).display })
         while true {
+            // A cancelled task waits for nothing: without this, the loop would turn for ever.
+            try Task.checkCancellation()
             try await draw()
             let jobs = try await control.jobs(states: [], destination: nil, limit: 1000)
             let open = wanted.subtracting(jobs.filter { $0.job > lastJob && $0.finished_at != nil }.map(\.path))
