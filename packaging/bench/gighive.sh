@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# 6 GiB through GigHive's form and through tus, against curl -F: speed and memory. Options: --rounds N, --gib N.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+
+bench gighive "$@"
