@@ -49,8 +49,9 @@ package final class SourceFile: Sendable {
         return now.inode == opened.inode && now.device == opened.device
     }
 
-    /// Tells the kernel that the range is read soon and in order; advice only.
+    /// Tells the kernel that the range is read soon and in order; advice only. Its own read-ahead covers short ranges.
     package func adviseSequential(offset: Int64, length: Int64) {
+        guard length > 128 << 10 else { return }
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_SEQUENTIAL)
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_WILLNEED)
     }
