@@ -63,6 +63,18 @@ import Testing
         }
     }
 
+    @Test func `status has an answer at any moment of an agent's start and end`() async throws {
+        let place = try Place()
+        for _ in 0..<5 {
+            let agent = try place.start("run")
+            let status = try await place.inlet("status")
+            #expect(status.ending == .code(0), "\(status.errors)")
+            agent.signal(SIGKILL)
+            _ = try await agent.ending()
+            #expect(try await place.inlet("status").ending == .code(0))
+        }
+    }
+
     @Test func `a second agent on the same state_dir is 75 and leaves the first alone`() async throws {
         let place = try Place()
         let first = try await place.run()

@@ -10,29 +10,57 @@ import SystemPackage
 
 /// Reaches an agent: over its socket while it runs, on its journal while it does not.
 enum ControlAccess {
+    /// An agent that starts has the lock before it listens, one that stops has it for a moment longer.
+    private static let patience = Duration.seconds(5)
+
     /// Calls `body` with the API. Without a running agent the journal is opened under its lock, so that an agent cannot
     /// start in between.
     static func use<Value>(
         _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
     ) async throws -> Value {
+        let end = ContinuousClock.now.advanced(by: patience)
+        while true {
+            if let value = try await askAgent(config, body) { return value }
+            if let state = try freeState(config, mayWait: ContinuousClock.now < end) {
+                return try await useJournal(state, config, body)
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    /// nil when no agent answers.
+    private static func askAgent<Value>(
+        _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
+    ) async throws -> Value? {
         let socket = StateDirectory.controlSocket(in: config.settings.stateDirectory)
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         do {
-            if try FileLook.look(at: socket) != .missing { return try await body(client) }
+            guard try FileLook.look(at: socket) != .missing else { return nil }
+            return try await body(client)
         } catch is ControlClient.NotRunning {
             // A socket without a listener is what a killed agent leaves behind.
+            return nil
         } catch let failure as ControlClient.Failure {
             Console.printError("inlet: \(failure)")
             throw ExitStatus.tryLater
         }
-        return try await useJournal(config, body)
+    }
+
+    /// nil while another process holds the lock and may be waited for; otherwise says why not and exits.
+    private static func freeState(_ config: LoadedConfig, mayWait: Bool) throws -> StateDirectory? {
+        guard mayWait else { return try AgentSession.takeState(config.settings.stateDirectory) }
+        do throws(StateDirectory.Fault) {
+            return try StateDirectory(config.settings.stateDirectory)
+        } catch {
+            if case .held = error { return nil }
+            return try AgentSession.takeState(config.settings.stateDirectory)
+        }
     }
 
     private static func useJournal<Value>(
-        _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
+        _ state: consuming StateDirectory, _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
     ) async throws -> Value {
-        let state = try AgentSession.takeState(config.settings.stateDirectory)
         let journal: Journal
         do {
             journal = try Journal(path: state.journal, now: .now)
