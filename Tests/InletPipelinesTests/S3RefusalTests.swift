@@ -62,8 +62,7 @@ import Testing
     @Test(
         arguments: [
             (301, .outage(after: nil), .redirected), (400, .giveUp, .badRequest), (401, .credentials, .unauthorized),
-            (403, .credentials, .unauthorized), (404, .retry(after: nil), .notFound),
-            (408, .retry(after: nil), .timedOut),
+            (403, .credentials, .unauthorized), (408, .retry(after: nil), .timedOut),
             (409, .retry(after: nil), .conflict), (412, .giveUp, .destinationExists), (413, .giveUp, .tooLarge),
             (429, .outage(after: nil), .throttled), (500, .retry(after: nil), .serverError),
             (502, .outage(after: nil), .serverError), (503, .outage(after: nil), .serverError),
@@ -76,6 +75,21 @@ import Testing
         let refusal = Self.error(expected.0, body)
         #expect(refusal.verdict == expected.1)
         #expect(refusal.code == expected.2)
+    }
+
+    @Test(arguments: ["404 page not found\n", "<html>proxy</html>", "<!doctype html><p>Gone", "{\"error\":404}"])
+    func `a 404 in the words of a proxy is an outage, and says nothing of objects`(_ body: String) {
+        let refusal = Self.error(404, body)
+        #expect(refusal.verdict == .outage(after: nil))
+        #expect(refusal.code == .serverError)
+        #expect(refusal.reason.contains("404"))
+        #expect(refusal.reason.contains("not an answer of an S3 store"))
+    }
+
+    @Test(arguments: ["", "<Error></Error>", "<Error><Code>NoSuchKey</Code></Error>"])
+    func `a 404 without words, or in the store's own, is about an object`(_ body: String) {
+        #expect(Self.error(404, body).verdict == .retry(after: nil))
+        #expect(Self.error(404, body).code == .notFound)
     }
 
     @Test func `Retry-After is heeded`() {

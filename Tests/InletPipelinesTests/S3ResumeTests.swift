@@ -114,7 +114,27 @@ import Testing
         }
     }
 
-    @Test(arguments: [FaultAction.reply(.errorIn200), .html, .garbage, .reply(.s3(409, "OperationAborted"))])
+    @Test func `a bucket that is not there when the parts are composed costs none of them`() async throws {
+        try await withS3Place { place in
+            place.misbehave(.reply(.s3(404, "NoSuchBucket")), at: .complete)
+            let (path, order) = try place.file(Self.part + 1)
+            let notes = Notes()
+            let error = try await place.failure(path, order, notes.attempt())
+            #expect(error?.verdict == .outage(after: nil))
+            #expect(error?.code == .notFound)
+            #expect(notes.provedParts == 2)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(place.count(.create) == 1)
+            #expect(place.count(.part) == 2)
+        }
+    }
+
+    static let failures: [FaultAction] = [
+        .reply(.errorIn200), .html, .garbage, .reply(.s3(409, "OperationAborted")),
+        .reply(FaultReply(404, body: "404 page not found\n")),
+    ]
+
+    @Test(arguments: failures)
     func `a completion that failed is asked for again`(_ action: FaultAction) async throws {
         try await withS3Place { place in
             place.misbehave(action, at: .complete)

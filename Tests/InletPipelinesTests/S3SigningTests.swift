@@ -160,6 +160,15 @@ import Testing
         #expect(Self.header("x-amz-security-token", request) == "token")
     }
 
+    @Test func `a store may be silent for as long as its answer may take`() throws {
+        let (api, client) = try Self.api()
+        defer { client.shutdown() }
+        let request = try api.signed(S3API.Call(method: "POST", key: "k", answerDeadline: .seconds(300)))
+        #expect(request.answerDeadline == .seconds(300))
+        #expect(request.silenceTimeout == .seconds(300))
+        #expect(request.stallTimeout == .seconds(60))
+    }
+
     @Test func `the key for a day is kept, and made anew for the next`() throws {
         let keyring = Keyring(
             .fixed(S3Credentials(accessKey: Secret("a"), secretKey: Secret("s"), sessionToken: nil)))

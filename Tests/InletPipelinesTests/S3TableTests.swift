@@ -93,6 +93,14 @@ import Testing
                 """)
     }
 
+    @Test func `pages of parts have a length that is asked for`() {
+        let upload = OpenUpload(id: "u", key: "k")
+        let first = S3API.listing(upload, after: 0).query
+        #expect(first.map { "\($0.name)=\($0.value)" } == ["uploadId=u", "max-parts=1000"])
+        let next = S3API.listing(upload, after: 1000).query
+        #expect(next.map { "\($0.name)=\($0.value)" } == ["uploadId=u", "max-parts=1000", "part-number-marker=1000"])
+    }
+
     @Test func `listings are understood, percent-encoded or not`() throws {
         func page(_ inner: String) throws -> S3API.ListPage {
             S3API.page(try XMLReader.read(Array("<ListBucketResult>\(inner)</ListBucketResult>".utf8)))

@@ -34,8 +34,11 @@ struct PartSender: Sendable {
                 attempt.meter.add(range.lowerBound - range.upperBound)
                 // A file that is being written to explains other bytes better than damage does.
                 try SourceGuard.check(source, order)
-                if judgement == .notMD5, claim.wanted?.algorithm == .md5 { throw Self.notMD5(what, target) }
-                if judgement != .sendAgain { throw Self.corrupted(what, target) }
+                // Where one request makes the object, the next would take it for another's.
+                if judgement != .sendAgain || target.isOnce {
+                    let mayBeForeign = judgement != .corrupted && claim.wanted?.algorithm == .md5
+                    throw mayBeForeign ? Self.notMD5(what, target) : Self.corrupted(what, target)
+                }
             } catch {
                 failed += 1
                 try await pause(after: failed, error)
@@ -147,9 +150,10 @@ struct PartSender: Sendable {
     ]
 
     private static func corrupted(_ what: String, _ target: any SliceTarget) -> DeliveryError {
-        DeliveryError(
+        let times = target.isOnce ? "" : ", twice"
+        return DeliveryError(
             .retry(after: nil), .corrupted,
-            "\(what): \(target.address) holds other bytes than were sent, twice; the network or the store is damaging "
+            "\(what): \(target.address) holds other bytes than were sent\(times); the network or the store is damaging "
                 + "data")
     }
 

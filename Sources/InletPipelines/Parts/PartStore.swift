@@ -66,6 +66,9 @@ protocol SliceTarget: Sendable {
     /// For error texts; without any signature.
     var address: String { get }
 
+    /// Whether a second request would meet the object that the first one made, and be refused for it.
+    var isOnce: Bool { get }
+
     /// The request that carries `body`, made anew for each try, because signatures have a time.
     func request(_ body: HTTPBody, _ sums: SliceSums) throws(DeliveryError) -> HTTPRequest
 
@@ -77,6 +80,8 @@ protocol SliceTarget: Sendable {
 }
 
 extension SliceTarget {
+    var isOnce: Bool { false }
+
     func confirmed(_ answer: HTTPResponse) -> Digest? { nil }
 }
 

@@ -19,8 +19,12 @@ struct UploadCompletion: Sendable {
             } catch {
                 tried += 1
                 switch error.code {
-                case .badRequest, .notFound, .uploadGone: return try await resolve(record, error)
+                case .badRequest, .uploadGone: return try await resolve(record, error)
                 case .cancelled, .destinationExists: throw error
+                case .notFound:
+                    // A bucket that is not there says nothing of the upload.
+                    guard case .retry = error.verdict else { throw error }
+                    return try await resolve(record, error)
                 // Our own earlier request, whose answer was lost, may still be at work.
                 case .conflict: break
                 default: if error.verdict == .giveUp || error.verdict == .credentials { throw error }

@@ -51,9 +51,12 @@ struct S3API: Sendable {
         let access = credentials.accessKey.reveal()
         headers.append(("Authorization", signature.authorization(accessKey: access, key)))
         for item in call.query { url = url.appending(queryItem: item.name, item.value) }
-        return HTTPRequest(
+        var signed = HTTPRequest(
             call.method, url, headers: headers, body: call.body, answerLimit: call.answerLimit,
             answerDeadline: call.answerDeadline)
+        // Stores compose large objects without a word.
+        signed.silenceTimeout = call.answerDeadline
+        return signed
     }
 
     /// TLS covers the bytes of a file; without it the signature does.

@@ -30,10 +30,7 @@ extension S3API {
         let what = "listing the parts at \(url(upload.key).redacted)"
         var parts: [Int: ListedPart] = [:]
         while true {
-            let last = parts.keys.max() ?? 0
-            let marker: Query = last > 0 ? [("part-number-marker", "\(last)")] : []
-            let call = Call(
-                method: "GET", key: upload.key, query: [("uploadId", upload.id)] + marker, answerLimit: 4 << 20)
+            let call = Self.listing(upload, after: parts.keys.max() ?? 0)
             let answer = try parse(try await send(call, what), root: "ListParts", what)
             let before = parts.count
             for part in answer.all("Part") {
@@ -44,6 +41,16 @@ extension S3API {
             }
             guard answer.text(of: "IsTruncated") == "true", parts.count > before else { return parts }
         }
+    }
+
+    /// One page of ListParts. Its length is always asked for: left to itself, MinIO answers with up to 10,000 parts,
+    /// more than one answer may hold here.
+    /// - Parameter last: the last part that was seen; 0 for the first page.
+    static func listing(_ upload: OpenUpload, after last: Int) -> Call {
+        let marker: Query = last > 0 ? [("part-number-marker", "\(last)")] : []
+        return Call(
+            method: "GET", key: upload.key, query: [("uploadId", upload.id), ("max-parts", "1000")] + marker,
+            answerLimit: 4 << 20)
     }
 
     private static func checksum(_ part: XMLAnswer) -> Digest? {
@@ -108,7 +115,7 @@ extension S3API {
         do throws(DeliveryError) {
             return try await head(key)
         } catch {
-            guard error.code == .unauthorized else { throw error }
+            guard error.code == .unauthorized, error.reason.contains(Self.denied) else { throw error }
             return nil
         }
     }
@@ -131,8 +138,26 @@ extension S3API {
                 modified: response.header("x-amz-meta-mtime"))
         } catch {
             // Without a body nothing tells a missing bucket from a missing object.
-            guard error.code == .notFound else { throw error }
-            return nil
+            if error.code == .notFound { return nil }
+            throw error.code == .badRequest ? await explained(error, key) : error
         }
     }
+
+    /// The answer to HEAD has no words. What it says with 400, such as an expired token or a wrong region, a listing
+    /// says with its name; where that has nothing to say of the destination, the error stays.
+    private func explained(_ error: DeliveryError, _ key: String) async -> DeliveryError {
+        do throws(DeliveryError) {
+            _ = try await page(ListCursor(prefix: key), limit: 1)
+            return error
+        } catch let reason {
+            switch reason.verdict {
+            case .outage, .cancelled: return reason
+            case .credentials: return reason.reason.contains(Self.denied) ? error : reason
+            default: return error
+            }
+        }
+    }
+
+    /// How keys that are good but may not do something are refused.
+    static let denied = " AccessDenied"
 }

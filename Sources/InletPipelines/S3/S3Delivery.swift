@@ -34,6 +34,8 @@ struct S3Delivery: Sendable {
             mostParts: S3Settings.mostParts)
     }
 
+    private var comparison: S3Comparison { S3Comparison(order: order, plan: plan, verify: settings.verify) }
+
     /// - Throws: `.destinationExists` when another object has the key, or this one has from a request whose answer was lost.
     func run() async throws(DeliveryError) -> Proof {
         let upload = MultipartUpload(store: store, sender: sender, order: order, attempt: attempt)
@@ -64,19 +66,36 @@ struct S3Delivery: Sendable {
         let found =
             settings.ifExists == .skipSame
             ? try await store.api.head(order.key) : try await store.api.look(order.key)
-        guard let found else { return nil }
-        let comparison = S3Comparison(order: order, plan: plan, verify: settings.verify)
-        guard let match = try await comparison.isSame(found, expectedETag: nil, sender) else { return nil }
-        return Proof(
-            key: order.key, size: found.size, method: match.content == nil ? .size : .md5Parts, content: match.content,
-            etag: found.etag, url: store.location(order.key, answered: nil))
+        return if let found { try await proof(found, under: order.key) } else { nil }
     }
 
-    /// The next key that no object has.
+    private func proof(_ found: S3API.Found, under key: String) async throws(DeliveryError) -> Proof? {
+        guard let match = try await comparison.isSame(found, expectedETag: nil, sender) else { return nil }
+        return Proof(
+            key: key, size: found.size, method: match.content == nil ? .size : .md5Parts, content: match.content,
+            etag: found.etag, url: store.location(key, answered: nil))
+    }
+
+    /// A proof when the object that stands in the way is this very file, from a request whose answer was lost.
+    func ownObject() async throws(DeliveryError) -> Proof? {
+        guard let proof = try await existing(), isCertain(proof) else { return nil }
+        return proof
+    }
+
+    /// Other takes can have the same length and time: with `verify: md5` only contents tell.
+    private func isCertain(_ proof: Proof) -> Bool { proof.content != nil || settings.verify != .md5 }
+
+    /// The next key that no object has, or that this very file has from an attempt whose notes are gone.
     func nextFree() async throws(DeliveryError) -> ChosenKey {
         var candidate = chosen
         while let next = candidate.next {
-            if try await store.api.look(next.key) == nil { return next }
+            if attempt.isStopping() { throw .stopping }
+            guard let found = try await store.api.look(next.key) else { return next }
+            // The time goes first: the file is read only for what can be ours.
+            if comparison.byTime(found) == .same, let proof = try await proof(found, under: next.key), isCertain(proof)
+            {
+                return next
+            }
             candidate = next
         }
         throw DeliveryError(

@@ -17,12 +17,29 @@ package protocol ObjectListing: Sendable {
     /// Gives every object whose key begins with `prefix` to `each`, in the store's order, a page at a time.
     func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws
 
+    /// Whether a second object under `key`, which has one, is refused, as `if_exists` needs it; nil where the settings
+    /// do not need it.
+    func refusesSecond(_ key: String) async throws(DeliveryError) -> Bool?
+
     /// Removes one object; only what Inlet itself put there to try.
     func remove(_ key: String) async throws(DeliveryError)
 }
 
 extension S3Pipeline: ObjectListing {
     package func remove(_ key: String) async throws(DeliveryError) { try await api.delete(key) }
+
+    package func refusesSecond(_ key: String) async throws(DeliveryError) -> Bool? {
+        guard settings.ifExists.keepsOthers else { return nil }
+        do throws(DeliveryError) {
+            let call = S3API.Call(
+                method: "PUT", key: key, headers: S3Store.onlyNew, body: .bytes(Array("inlet check\n".utf8)))
+            _ = try await api.send(call, "putting \(api.url(key).redacted) again")
+            return false
+        } catch {
+            guard error.code == .destinationExists else { throw error }
+            return true
+        }
+    }
 
     package func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws {
         var cursor = S3API.ListCursor(prefix: prefix)

@@ -26,7 +26,7 @@ package struct S3Pipeline: Pipeline {
                 return .delivered(try await delivery.run())
             } catch {
                 guard error.code == .destinationExists else { throw error }
-                if let proof = try await delivery.existing() { return .delivered(proof) }
+                if let proof = try await delivery.ownObject() { return .delivered(proof) }
                 guard settings.ifExists == .version else { throw Self.taken(chosen.key, error) }
                 chosen = try await delivery.nextFree()
                 // Before anything is sent: a later attempt must not make a second object.
@@ -54,7 +54,7 @@ package struct S3Pipeline: Pipeline {
             _ = try await api.page(S3API.ListCursor(prefix: ""), limit: 1)
             return "\(place) answers"
         } catch {
-            guard error.code == .unauthorized, error.reason.contains(" AccessDenied") else { throw error }
+            guard error.code == .unauthorized, error.reason.contains(S3API.denied) else { throw error }
             return "\(place) answers, and does not let these keys list it"
         }
     }

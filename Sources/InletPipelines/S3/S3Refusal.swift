@@ -18,8 +18,10 @@ struct S3Refusal: Sendable {
     init(_ response: HTTPResponse, now: WallTime) {
         status = response.status
         let error = (try? XMLReader.read(response.body)).flatMap { $0.name == "Error" ? $0 : nil }
-        code = error?.text(of: "Code") ?? Self.code(of: response.status)
-        message = error?.text(of: "Message") ?? ""
+        // A store names what it does not find. Other words come from a proxy, and say nothing of objects.
+        let isForeign = error == nil && status == 404 && !response.body.isEmpty
+        code = isForeign ? "ServiceUnavailable" : error?.text(of: "Code") ?? Self.code(of: response.status)
+        message = isForeign ? "not an answer of an S3 store" : error?.text(of: "Message") ?? ""
         region = error?.text(of: "Region") ?? response.header("x-amz-bucket-region")
         endpoint = error?.text(of: "Endpoint")
         date = response.date

@@ -23,7 +23,10 @@ struct S3Store: PartStore {
     }
 
     /// Only a new key is taken, where the settings want it so; the store decides, at the moment it makes the object.
-    var condition: HTTPFields { settings.ifExists.keepsOthers ? [("If-None-Match", "*")] : [] }
+    var condition: HTTPFields { settings.ifExists.keepsOthers ? Self.onlyNew : [] }
+
+    static let conditionName = "If-None-Match"
+    static let onlyNew: HTTPFields = [(conditionName, "*")]
 
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
         var headers = objectHeaders
@@ -109,6 +112,8 @@ struct S3Target: SliceTarget {
     let headers: HTTPFields
 
     var address: String { api.url(key).redacted }
+
+    var isOnce: Bool { headers.contains { $0.name == S3Store.conditionName } }
 
     func request(_ body: HTTPBody, _ sums: SliceSums) throws(DeliveryError) -> HTTPRequest {
         var headers = headers

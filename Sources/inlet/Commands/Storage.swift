@@ -51,9 +51,10 @@ struct StorageList: AsyncParsableCommand {
         }
     }
 
-    /// Keys hold any character: what would change the terminal is escaped.
+    /// Keys hold any character, and times what the store says: what would change the terminal is escaped.
     static func line(_ object: ListedObject) -> String {
-        "\(String(object.size).leftPadded(15))  \(object.modified)  \(DisplayText.escape(object.key))"
+        let (modified, key) = (DisplayText.escape(object.modified), DisplayText.escape(object.key))
+        return "\(String(object.size).leftPadded(15))  \(modified)  \(key)"
     }
 
     static func jsonLine(_ object: ListedObject) -> String {

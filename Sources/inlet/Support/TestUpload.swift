@@ -36,13 +36,21 @@ struct TestUpload {
         guard let proof = try await deliver(source, order) else {
             return [(.warning, "took the test object, and works on it")]
         }
-        return [
-            (
-                .fine,
-                "stored a test object, verified by \(proof.method.rawValue)" + (proof.etag.map { ", ETag \($0)" } ?? "")
-            ),
-            await remove(proof),
-        ]
+        let tag = proof.etag.map { ", ETag \($0)" } ?? ""
+        let stored = (Findings.Grade.fine, "stored a test object, verified by \(proof.method.rawValue)\(tag)")
+        let warnings = await overwriting(proof.key)
+        return [stored] + warnings + [await remove(proof)]
+    }
+
+    /// A warning where the settings rely on something that the store does not do.
+    private func overwriting(_ key: String) async -> [(Findings.Grade, String)] {
+        guard let storage = destination.pipeline as? any ObjectListing else { return [] }
+        do {
+            guard try await storage.refusesSecond(key) == false else { return [] }
+            return [(.warning, "the store ignores If-None-Match: if_exists fail and version would overwrite")]
+        } catch {
+            return [(.warning, "whether the store honours If-None-Match could not be tried: \(error)")]
+        }
     }
 
     /// nil when the destination does not end its work in time.

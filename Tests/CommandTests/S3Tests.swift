@@ -1,0 +1,66 @@
+import InletCore
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The commands that look into a bucket.
+@Suite(.serialized) struct S3Tests {
+    /// Runs `body` beside an S3 sandbox, in a place that is configured for it.
+    private static func withS3(
+        ifExists: String, _ body: @Sendable @escaping (Place, S3Sandbox) async throws -> Void
+    ) async throws {
+        let place = try Place()
+        let account = S3Sandbox.Account(
+            accessKey: "AKIDEXAMPLE", secretKey: Secret("sandbox-secret-93f1"), region: "us-east-1")
+        let sandbox = try S3Sandbox(directory: place.folder.path.appending("store"), account: account)
+        try await whileServing({ try await sandbox.run() }) {
+            var config = ConfigText()
+            config.destination =
+                "type: s3, endpoint: \"http://127.0.0.1:\(try await sandbox.port())\", region: us-east-1, "
+                + "bucket: sandbox, access_key: AKIDEXAMPLE, secret_key: sandbox-secret-93f1, if_exists: \(ifExists)"
+            try place.configure(config)
+            try await body(place, sandbox)
+        }
+    }
+
+    @Test(arguments: ["overwrite", "version", "fail"])
+    func `check --upload stores a test object, and removes it`(_ ifExists: String) async throws {
+        try await Self.withS3(ifExists: ifExists) { place, sandbox in
+            let result = try await place.inlet("check", "--upload")
+            #expect(result.ending == .code(0), "\(result.output)")
+            #expect(result.output.contains("stored a test object, verified by"))
+            #expect(result.output.contains("the test object was removed"))
+            #expect(!result.output.contains("If-None-Match"))
+            #expect(sandbox.objects().isEmpty)
+            #expect(sandbox.traffic.counts[.putObject] == (ifExists == "overwrite" ? 1 : 2))
+        }
+    }
+
+    @Test func `check --upload warns of a store that overwrites all the same`() async throws {
+        try await Self.withS3(ifExists: "version") { place, sandbox in
+            // The test object goes its way; the second PUT is taken as if nothing had been asked.
+            sandbox.faults.add(
+                S3Fault(.delay(.zero), at: .putObject), S3Fault(.reply(FaultReply(200, body: "")), at: .putObject))
+            let result = try await place.inlet("check", "--upload")
+            #expect(result.ending == .code(1), "\(result.output)")
+            #expect(
+                result.output.contains("the store ignores If-None-Match: if_exists fail and version would overwrite"))
+            #expect(sandbox.objects().isEmpty)
+        }
+    }
+
+    @Test func `what a store says of its objects does not reach the terminal raw`() async throws {
+        try await Self.withS3(ifExists: "overwrite") { place, sandbox in
+            let listing = """
+                <ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a&#10;b</Key>\
+                <LastModified>2026&#27;[31m&#10;-11-21</LastModified><Size>12</Size></Contents></ListBucketResult>
+                """
+            let reply = FaultReply(200, type: "application/xml", body: listing)
+            sandbox.faults.add(S3Fault(.reply(reply), at: .listObjects))
+            let result = try await place.inlet("storage", "list", "store")
+            #expect(result.ending == .code(0), "\(result.errors)")
+            #expect(result.output.trimmingPrefix { $0 == " " } == "12  2026\\x1B[31m\\x0A-11-21  a\\x0Ab\n")
+        }
+    }
+}
