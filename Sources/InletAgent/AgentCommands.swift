@@ -70,19 +70,47 @@ package struct AgentCommands: Sendable {
     /// does it. The journal remembers that, and forgets what can be used once only.
     ///
     /// - Returns: what was done, a sentence a delivery; empty when the file has none that was delivered there.
+    /// - Throws: once every delivery was tried, a `DeliveryError` that says what was done and what was not. One that was
+    ///   deleted earlier counts only when nothing else was there to delete.
     package func undo(_ file: Int64, type: String) async throws -> [String] {
         var said: [String] = []
+        var failures: [DeliveryError] = []
+        var repeated: DeliveryError?
         for delivery in try await journal.job(file)?.deliveries ?? [] {
             guard var proof = delivery.proof,
                 let destination = destination(delivery.destination), destination.type == type,
                 let undo = destination.undo
             else { continue }
-            said.append(try await undo(proof))
+            switch await Self.result(of: undo, proof) {
+            case .success(let done): said.append(done)
+            case .failure(let error):
+                if error.code == .notFound, proof.details?[Self.deletedName] != nil {
+                    repeated = error
+                } else {
+                    failures.append(error)
+                }
+                continue
+            }
             proof.keepsakes = nil
-            proof.details = (proof.details ?? [:]).merging(["deleted": WallTime.now.rfc3339]) { $1 }
+            proof.details = (proof.details ?? [:]).merging([Self.deletedName: WallTime.now.rfc3339]) { $1 }
             try await journal.replaceProof(of: delivery.id, by: proof)
         }
-        return said
+        if said.isEmpty, failures.isEmpty, let repeated { throw repeated }
+        guard let first = failures.first else { return said }
+        throw DeliveryError(first.verdict, first.code, (said + failures.map(\.reason)).joined(separator: "\n"))
+    }
+
+    /// The proof's detail that says when it was deleted.
+    private static let deletedName = "deleted"
+
+    private static func result(
+        of undo: @Sendable (Proof) async throws(DeliveryError) -> String, _ proof: Proof
+    ) async -> Result<String, DeliveryError> {
+        do throws(DeliveryError) {
+            return .success(try await undo(proof))
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// Pauses or resumes a destination, or all of them. - Returns: the names that were meant, empty for an unknown one.

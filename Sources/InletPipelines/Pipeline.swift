@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 internal import InletTransfer
+package import SystemPackage
 
 /// Where files go: the one seam of Inlet with many implementations. This comment is the contract;
 /// `PipelineContractTests` runs it over every implementation.
@@ -22,12 +23,24 @@ package protocol Pipeline: Sendable {
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome
 
+    /// Goes on without the source, which `path` does not name any more, where all its bytes have left; nil elsewhere.
+    /// What was sent whole is then delivered, rather than dropped with the only copy that may be left.
+    func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome?
+
     /// Removes what attempts at `order` left at the destination. Idempotent: nothing left is success.
     func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError)
 
     /// Whether the destination answers and takes our credentials; leaves nothing behind.
     /// - Returns: what it said, in a few words.
     func probe() async throws(DeliveryError) -> String
+}
+
+extension Pipeline {
+    package func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome? { nil }
 }
 
 /// How an attempt ended without an error.

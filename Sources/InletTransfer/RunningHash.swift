@@ -12,20 +12,32 @@ package struct RunningHash: Sendable {
 
     package init() {}
 
+    /// What one job of a pool reads: its few threads serve everybody, and a whole file may take minutes.
+    package static let piece: Int64 = 16 << 20
+
     /// The hash with everything up to `end` in it, read on `pool`; itself when it is that far already.
     ///
     /// - Throws: as `Checksum.sha256(of:)`.
     package func advanced(
         to end: Int64, of source: SourceFile, on pool: BlockingPool
     ) async throws(TransferError) -> RunningHash {
-        guard position < end else { return self }
-        let start = self
-        return try await pool.run { () throws(TransferError) in
-            var result = start
-            try Checksum.readAll(source, offset: start.position, length: end - start.position) {
-                result.hash.update(bufferPointer: $0)
-            }
-            result.position = end
+        var hash = self
+        while hash.position < end {
+            // Also where the caller is on the pool itself: whoever waits for the thread is next.
+            if hash.position > position { await Task.yield() }
+            hash = try await hash.withNextPiece(to: end, of: source, on: pool)
+        }
+        return hash
+    }
+
+    private func withNextPiece(
+        to end: Int64, of source: SourceFile, on pool: BlockingPool
+    ) async throws(TransferError) -> RunningHash {
+        try await pool.run { () throws(TransferError) in
+            var result = self
+            let length = min(end - position, Self.piece)
+            try Checksum.readAll(source, offset: position, length: length) { result.hash.update(bufferPointer: $0) }
+            result.position += length
             return result
         }
     }

@@ -81,6 +81,7 @@ extension Checklist {
                 whole, cancelled, "progress of a form is that of its file",
                 "an upload that was killed sends at most one chunk again",
                 "a killed moment before filing loses nothing and files once",
+                "a form that is killed at any moment is filed once, and can be taken back where its answer came",
             ])),
     ]
 }

@@ -112,6 +112,39 @@ import Testing
         }
     }
 
+    @Test func `a form that is killed at any moment is filed once, and can be taken back where its answer came`()
+        async throws
+    {
+        let lost = FaultReply.page(504, "Gateway Timeout")
+        let moments: [(failpoint: String?, fault: FaultAction?)] = [
+            (nil, .stall), ("beforeComplete", .replyAfterWork(lost)), ("afterComplete", nil),
+        ]
+        for (failpoint, fault) in moments {
+            try await withGigHive("transport: multipart") { place, sandbox in
+                let what = failpoint ?? "on its way"
+                let content = bytes(Self.chunk + 1)
+                if let fault { sandbox.faults.add(GigHiveFault(fault, at: .upload)) }
+                try place.put("film.mov", content)
+                let environment = failpoint.map { ["INLET_FAILPOINT": $0] } ?? [:]
+                let killed = try place.start("run", environment: environment)
+                if failpoint == nil {
+                    try await eventually("the form is under way") { sandbox.traffic.counts[.upload] == 1 }
+                    try await killed.kill()
+                } else {
+                    #expect(try await killed.ending() == .signal(SIGKILL), "\(what)")
+                }
+                let agent = try await place.run()
+                try await agent.line("job.finished")
+                #expect(try await agent.stop() == .code(0), "\(what)")
+                #expect(sandbox.assets().map(\.entries.count) == [1], "\(what)")
+                #expect(try place.content(#require(sandbox.assets().first).path) == content, "\(what)")
+                // Of the one whose answer was lost the server gave its token away unheard.
+                let deleted = try await place.inlet("gighive", "delete", "1")
+                #expect(deleted.ending == .code(failpoint == "beforeComplete" ? 1 : 0), "\(what): \(deleted.errors)")
+            }
+        }
+    }
+
     @Test func `check logs in, and a test object comes and goes`() async throws {
         try await withGigHive { place, sandbox in
             let checked = try await place.inlet("check", "--upload")

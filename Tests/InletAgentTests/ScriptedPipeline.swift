@@ -3,6 +3,7 @@ import InletCore
 import InletLinux
 import InletPipelines
 import Synchronization
+import SystemPackage
 
 /// A destination in memory that does what the test says, and remembers what was asked of it.
 final class ScriptedPipeline: Pipeline {
@@ -29,6 +30,8 @@ final class ScriptedPipeline: Pipeline {
         var running = 0
         var mostRunning = 0
         var abandoned: [DeliveryOrder] = []
+        /// Orders that were to go on without their source.
+        var concluded: [DeliveryOrder] = []
         /// The keys of attempts and `probe`, in order.
         var calls: [String] = []
     }
@@ -38,6 +41,7 @@ final class ScriptedPipeline: Pipeline {
         var steps: [String: [Step]] = [:]
         var otherwise = Step.deliver
         var probeErrors: [DeliveryError] = []
+        var hasAll = false
     }
 
     private let state = Mutex(State())
@@ -48,6 +52,8 @@ final class ScriptedPipeline: Pipeline {
     /// The steps of the next attempts at `key`; afterwards `otherwise`.
     func script(_ key: String, _ steps: Step...) { state.withLock { $0.steps[key, default: []] += steps } }
     func always(_ step: Step) { state.withLock { $0.otherwise = step } }
+    /// From now on all bytes of every order have left.
+    func haveAll() { state.withLock { $0.hasAll = true } }
     func failProbes(_ errors: DeliveryError...) { state.withLock { $0.probeErrors += errors } }
 
     func deliver(
@@ -100,6 +106,15 @@ final class ScriptedPipeline: Pipeline {
             return Array(content.prefix(count))
         } catch {
             throw DeliveryError(.retry(after: nil), .sourceUnreadable, "\(error)")
+        }
+    }
+
+    func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        state.withLock { state in
+            state.record.concluded.append(order)
+            return state.hasAll ? .delivered(Proof(key: order.key, size: order.source.size, method: .size)) : nil
         }
     }
 

@@ -136,7 +136,9 @@ import Testing
         notes.upload = "abc"
         notes.offset = 5 << 30
         notes.sent = Digest(.sha256, [UInt8](repeating: 7, count: 32))
-        (notes.waited, notes.tries, notes.missing, notes.isStuck) = (1500, 3, 1, true)
+        (notes.waited, notes.tries, notes.missing, notes.stuckSince) = (
+            1500, 3, 1, WallTime(milliseconds: 1_700_000_000_000)
+        )
         (notes.needsTus, notes.isSecond, notes.mayBeVisible) = (true, true, true)
         var entries: [String: [UInt8]] = [:]
         for part in [notes.uploadNote, notes.offsetNote, notes.sentNote, notes.finalizeNote, notes.lasting] {

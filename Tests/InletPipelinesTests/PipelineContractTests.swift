@@ -203,6 +203,15 @@ import Testing
     }
 
     @Test(arguments: Implementation.all)
+    func `what never began cannot go on without its source`(_ implementation: Implementation) async throws {
+        try await withPlace(implementation) { place in
+            let (path, order) = try place.file(10)
+            #expect(try await place.pipeline.conclude(path, order, Notes().attempt()) == nil)
+            #expect(try place.visible().isEmpty)
+        }
+    }
+
+    @Test(arguments: Implementation.all)
     func `a probe says what answers and leaves nothing`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in
             let said = try await place.pipeline.probe()

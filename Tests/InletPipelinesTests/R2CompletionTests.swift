@@ -25,6 +25,27 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func `what was composed counts, although the source is gone since`(
+        _ isComposed: Bool
+    ) async throws {
+        try await withPlace(.r2("v1"), faults: Fault(.loseAnswer, at: .complete)) { place in
+            let (path, order) = try place.file(Self.whole)
+            let notes = Notes()
+            #expect(try await place.pipeline.conclude(path, order, notes.attempt()) == nil)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            try FileManager.default.removeItem(atPath: path.string)
+            var entries = notes.entries
+            // Without it the store was never asked.
+            if !isComposed { entries[CheckpointNote.mayBeVisible] = nil }
+            let ended = try await place.pipeline.conclude(path, order, Notes(entries).attempt())
+            if case .delivered(let proof) = ended {
+                #expect(isComposed && proof.method == .md5Parts)
+            } else {
+                #expect(!isComposed && ended == nil)
+            }
+        }
+    }
+
     @Test func `where nothing tells, the same key is sent once more`() async throws {
         try await withPlace(.r2("r2"), faults: Fault(.loseAnswer, at: .complete)) { place in
             let (path, order) = try place.file(Self.whole)

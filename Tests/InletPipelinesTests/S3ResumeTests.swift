@@ -180,4 +180,20 @@ import Testing
             #expect(try place.visible() == [order.key: content(Self.part + 1)])
         }
     }
+
+    @Test func `what was composed counts, although the source is gone since`() async throws {
+        try await withS3Place { place in
+            let (path, order) = try place.file(Self.part + 1)
+            let notes = Notes()
+            #expect(try await place.pipeline.conclude(path, order, notes.attempt()) == nil)
+            let proof = try await place.deliver(path, order, notes.attempt()).get()
+            try FileManager.default.removeItem(atPath: path.string)
+            let ended = try await place.pipeline.conclude(path, order, notes.attempt())
+            guard case .delivered(let found) = ended else {
+                Issue.record("\(String(describing: ended))")
+                return
+            }
+            #expect(found.content == proof.content && found.key == order.key)
+        }
+    }
 }

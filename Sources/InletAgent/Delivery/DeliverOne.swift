@@ -133,11 +133,9 @@ final class DeliverOne: Sendable {
                 await cancel.wait(until: nil)
                 return .cancelled
             }
-            if size > ProgressWatch.smallest {
-                group.addTask {
-                    await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
-                    return .watched
-                }
+            group.addTask {
+                await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
+                return .watched
             }
             var result = Result<DeliveryOutcome, DeliveryError>.failure(
                 DeliveryError(.cancelled, .cancelled, "cancelled"))
@@ -162,6 +160,10 @@ final class DeliverOne: Sendable {
             do {
                 source = try SourceFile(opening: file.fullPath)
             } catch {
+                // What has been sent whole needs no source, wherever that is.
+                if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {
+                    return .success(ended)
+                }
                 throw Self.unopened(error, file)
             }
             return .success(try await pipeline.deliver(source, order, attempt))

@@ -23,16 +23,17 @@ struct Finalizing: Sendable {
         switch verdict {
         case .done, .duplicate:
             let reply = try await job.accept(response, request)
-            let proof: Proof
-            do throws(DeliveryError) {
-                proof = try await job.proof(reply, digest)
-            } catch {
-                if error.code == .corrupted { try? await Tus(api: job.api).delete(upload) }
-                throw error
-            }
             // Bytes that another event had already stay in the upload; what was filed is gone from it.
             if reply.deleteToken == nil { try? await Tus(api: job.api).delete(upload) }
-            return .delivered(proof)
+            do throws(DeliveryError) {
+                return .delivered(try await job.proof(reply, digest))
+            } catch {
+                switch error.verdict {
+                case .sourceChanged, .sourceGone: try? await Tus(api: job.api).delete(upload)
+                default: if error.code == .corrupted { try? await Tus(api: job.api).delete(upload) }
+                }
+                throw error
+            }
         // The bytes are safe where they are, so whatever passes is waited out here.
         case .notYet, .retry(.serverError), .retry(.timedOut), .retry(.throttled), .retry(.conflict):
             return .waiting(until: try await putOff(&notes, upload, response))
@@ -57,7 +58,7 @@ struct Finalizing: Sendable {
         let wait = max(Self.wait(after: notes.tries), asked)
         notes.tries += 1
         notes.waited += wait.milliseconds
-        notes.isStuck = isOver
+        notes.stuckSince = isOver ? .now : nil
         // A person's retry has the whole time again.
         if isOver { (notes.waited, notes.tries, notes.missing) = (0, 0, 0) }
         try await job.attempt.checkpoint.put(notes.finalizeNote)
@@ -70,7 +71,8 @@ struct Finalizing: Sendable {
             .giveUp, .conflict,
             "\(job.name.display): all bytes are at \(job.api.settings.url.redacted) as upload \(upload), but it did not "
                 + "file them in \(DurationText.format(bound)) (\(cause)); put it right, then 'inlet queue retry', which "
-                + "sends nothing again")
+                + "within \(DurationText.format(GigHiveNotes.keptWhenStuck)) sends nothing again; then the upload is "
+                + "dropped")
     }
 
     /// Between half of the step and all of it.

@@ -13,7 +13,7 @@ struct FormUpload: Sendable {
         let settings = job.api.settings
         let form = FormData(
             fields: job.fields.values, fileField: "file", fileName: job.name.bytes, mediaType: job.mediaType)
-        let request = job.api.form(form, job.source, size: job.size)
+        let request = job.api.form(form, try job.source, size: job.size)
         // A send that fails ends the scope, and with it the hashing: the two readers share the page cache.
         async let hashed = job.hashed(RunningHash(), to: job.size)
         let response: HTTPResponse
@@ -21,9 +21,7 @@ struct FormUpload: Sendable {
             response = try await job.api.send(request, meter: job.attempt.meter)
         } catch {
             // Its answer may be all that was lost.
-            if job.attempt.meter.hasStarted {
-                await job.attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
-            }
+            await noteMayBeVisible()
             if settings.transport == .auto, brokeInBody(error) { return nil }
             throw error
         }
@@ -33,10 +31,19 @@ struct FormUpload: Sendable {
             let reply = try await job.accept(response, request)
             return try await job.proof(reply, try await hashed.get().digest)
         case .useTus where settings.transport == .auto: return nil
+        case .outage, .retry, .notYet:
+            // What a proxy says of time-outs tells nothing about what the server does behind it.
+            await noteMayBeVisible()
+            fallthrough
         default:
             throw verdict.error(
                 response, "sending \(job.name.display) to \(request.url.redacted)", hiding: job.api.secrets)
         }
+    }
+
+    private func noteMayBeVisible() async {
+        guard job.attempt.meter.hasStarted else { return }
+        await job.attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
     }
 
     /// Servers that refuse a body in its middle may hang up before their answer can be read. What is larger than a chunk

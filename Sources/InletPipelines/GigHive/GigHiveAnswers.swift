@@ -80,6 +80,9 @@ extension GigHiveVerdict {
         // ModSecurity's way of refusing a body over its limit, when it only detects.
         guard said.isJSON else { return endpoint == .form ? .useTus : .retry(.serverError) }
         let rows: [(String, GigHiveVerdict)] = [
+            // The database is away: nothing that is wrong with the file, and nothing that a probe of tus sees.
+            ("DB connection failed", .outage), ("SQLSTATE[HY000] [20", .outage), ("SQLSTATE[HY000] [1040]", .outage),
+            ("SQLSTATE[HY000]: General error: 20", .outage), ("SQLSTATE[08", .outage),
             ("SQLSTATE[22", .giveUp(.badRequest)), ("SQLSTATE[01", .giveUp(.badRequest)),
             ("hook output has not been written", .notYet), ("Failed to move", .notYet), ("1062", .notYet),
             ("Upload not found", .sendAgain), ("Upload data missing on disk", .sendAgain),

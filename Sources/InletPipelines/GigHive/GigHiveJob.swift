@@ -1,11 +1,14 @@
 internal import InletCore
 internal import InletLinux
 internal import InletTransfer
+internal import SystemPackage
 
 /// One attempt at one file: what both transports share.
 struct GigHiveJob: Sendable {
     let api: GigHiveAPI
-    let source: SourceFile
+    let path: FilePath
+    /// nil when nothing is at the path any more.
+    let opened: SourceFile?
     let order: DeliveryOrder
     let attempt: Attempt
     let fields: GigHiveFields
@@ -13,8 +16,20 @@ struct GigHiveJob: Sendable {
     let hashing: BlockingPool
 
     var size: Int64 { order.source.size }
-    var name: FileName { FileName(source.path) }
+    var name: FileName { FileName(path) }
     var mediaType: String { GigHiveMedia.declaredType(name.plainExtension, mediaType: order.mediaType) }
+
+    var source: SourceFile {
+        get throws(DeliveryError) {
+            guard let opened else {
+                throw DeliveryError(.sourceGone, .sourceGone, "\(path.display): removed before it was delivered")
+            }
+            return opened
+        }
+    }
+
+    /// Whether the source is still what was admitted. - Throws: as `SourceGuard.check`.
+    func checkSource() throws(DeliveryError) { try SourceGuard.check(source, order) }
 
     /// Takes the server's word that it has a file: into the checkpoint first, then it is read.
     ///
@@ -43,7 +58,7 @@ struct GigHiveJob: Sendable {
     func proof(ofEarlier reply: GigHiveReply, sent: Digest?) async throws(DeliveryError) -> Proof {
         if let sent { return try await proof(reply, sent) }
         do throws(DeliveryError) {
-            try SourceGuard.check(source, order)
+            try checkSource()
         } catch {
             // What was admitted has arrived, and cannot be compared any more.
             return reply.proof(order, digest: nil, asset: asset(reply))
@@ -52,10 +67,15 @@ struct GigHiveJob: Sendable {
     }
 
     func hashed(_ hash: RunningHash, to end: Int64) async -> Result<RunningHash, DeliveryError> {
-        do throws(TransferError) {
-            return .success(try await hash.advanced(to: end, of: source, on: hashing))
+        do throws(DeliveryError) {
+            let source = try source
+            do throws(TransferError) {
+                return .success(try await hash.advanced(to: end, of: source, on: hashing))
+            } catch {
+                throw DeliveryError(error)
+            }
         } catch {
-            return .failure(DeliveryError(error))
+            return .failure(error)
         }
     }
 
@@ -67,11 +87,22 @@ struct GigHiveJob: Sendable {
             return DeliveryError(.giveUp, .conflict, "\(what); it refused the file as one that it has")
         }
         if let asset = reply.assetID, let token = reply.deleteToken {
-            try? await api.delete(asset: asset, token: token)
+            do throws(DeliveryError) {
+                try await api.delete(asset: asset, token: token)
+            } catch {
+                // While the server may still take the token, its only copy stays, and with it what it has to be compared
+                // with; the next attempt begins here again.
+                guard error.verdict == .giveUp else {
+                    var notes = GigHiveNotes([:])
+                    notes.sent = digest
+                    await attempt.checkpoint.putPersistently(notes.sentNote)
+                    throw error
+                }
+            }
         }
         try await attempt.checkpoint.replace(with: [CheckpointNote.mayBeVisible: []])
         // A file that was written to explains other bytes better than damage does.
-        try SourceGuard.check(source, order)
+        try checkSource()
         return DeliveryError(.retry(after: nil), .corrupted, "\(what); the bytes were damaged on the way")
     }
 

@@ -21,8 +21,9 @@ struct GigHiveNotes: Sendable, Equatable {
     var needsTus = false
     /// A request went out that may have filed the file.
     var mayBeVisible = false
-    /// Given up on a server that never got ready: the upload stays, so that a retry need not send it again.
-    var isStuck = false
+    /// When a server that never got ready was given up on: the upload stays for `keptWhenStuck`, so that a retry in that
+    /// time need not send it again.
+    var stuckSince: WallTime?
     /// The server's word; the file is there.
     var reply: GigHiveReply?
 
@@ -30,8 +31,12 @@ struct GigHiveNotes: Sendable, Equatable {
         var waited: Int64
         var tries: Int
         var missing: Int
-        var isStuck: Bool
+        /// Milliseconds since 1970.
+        var stuckSince: Int64?
     }
+
+    /// Less than the tries to drop what was given up go on for: the server itself never forgets an upload.
+    static let keptWhenStuck = Duration.seconds(40 * 60)
 
     init(_ entries: [String: [UInt8]]) {
         upload = entries["upload"].flatMap(Self.text)
@@ -44,7 +49,7 @@ struct GigHiveNotes: Sendable, Equatable {
         guard let note = entries["finalize"], let progress = try? JSONDecoder().decode(Progress.self, from: Data(note))
         else { return }
         (waited, tries, missing) = (progress.waited, progress.tries, progress.missing)
-        isStuck = progress.isStuck
+        stuckSince = progress.stuckSince.map { WallTime(milliseconds: $0) }
     }
 
     var uploadNote: [String: [UInt8]] { ["upload": Array((upload ?? "").utf8)] }
@@ -55,7 +60,7 @@ struct GigHiveNotes: Sendable, Equatable {
     }
 
     var finalizeNote: [String: [UInt8]] {
-        let progress = Progress(waited: waited, tries: tries, missing: missing, isStuck: isStuck)
+        let progress = Progress(waited: waited, tries: tries, missing: missing, stuckSince: stuckSince?.milliseconds)
         return Self.json("finalize", progress)
     }
 

@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 package import InletTransfer
+package import SystemPackage
 
 /// Delivers to a GigHive server: one streamed form for smaller files, tus and a finalizing call for larger ones.
 ///
@@ -21,35 +22,42 @@ package struct GigHivePipeline: Pipeline {
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
         var notes = GigHiveNotes(attempt.checkpoint.entries)
-        let job = GigHiveJob(
-            api: api, source: source, order: order, attempt: attempt, fields: try fields(source, order),
-            hashing: hashing)
-        if let reply = notes.reply { return .delivered(try await job.proof(ofEarlier: reply, sent: notes.sent)) }
+        let job = try job(source.path, source, order, attempt)
+        if let reply = notes.reply { return .delivered(try await filed(job, notes, reply)) }
         if notes.sent != nil {
-            if notes.isStuck {
-                // A person tries again, and may give up again.
-                notes.isStuck = false
-                try await attempt.checkpoint.put(notes.finalizeNote)
-            }
             // What was admitted is at the server, whatever has become of the file since.
-            attempt.meter.add(job.size)
+            try await takeUp(job, &notes)
             return try await TusUpload(job: job).deliver(notes)
         }
-        try SourceGuard.check(source, order)
+        try job.checkSource()
         try checkFile(job)
         if !usesTus(job.size, notes) {
             if let proof = try await FormUpload(job: job).deliver() { return .delivered(proof) }
             notes.needsTus = true
+            notes.mayBeVisible = notes.mayBeVisible || attempt.meter.hasStarted
             try await attempt.checkpoint.put(notes.lasting)
-            try SourceGuard.check(source, order)
+            try job.checkSource()
         }
         return try await TusUpload(job: job).deliver(notes)
     }
 
+    package func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        var notes = GigHiveNotes(attempt.checkpoint.entries)
+        guard notes.reply != nil || notes.sent != nil else { return nil }
+        if attempt.isStopping() { throw .stopping }
+        let job = try job(path, nil, order, attempt)
+        if let reply = notes.reply { return .delivered(try await filed(job, notes, reply)) }
+        try await takeUp(job, &notes)
+        return try await Finalizing(job: job).finish(&notes)
+    }
+
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let notes = GigHiveNotes(checkpoint)
-        guard let upload = notes.upload, notes.reply == nil else { return }
-        if notes.isStuck {
+        // Where a token came with the answer, the server has used the upload up.
+        guard let upload = notes.upload, notes.reply?.deleteToken == nil else { return }
+        if let since = notes.stuckSince, WallTime.now < since + GigHiveNotes.keptWhenStuck {
             throw DeliveryError(
                 .retry(after: nil), .conflict, "upload \(upload) is kept at the server: a retry need not send it again")
         }
@@ -83,6 +91,36 @@ package struct GigHivePipeline: Pipeline {
         return "asset \(asset) is deleted at \(settings.url.redacted)"
     }
 
+    // MARK: - Going on
+
+    /// The proof from an answer that is in the notes.
+    private func filed(
+        _ job: GigHiveJob, _ notes: GigHiveNotes, _ reply: GigHiveReply
+    ) async throws(DeliveryError) -> Proof {
+        // Bytes that another event had already stay in the upload, and the attempt that learnt so may not have come to
+        // dropping it.
+        if let upload = notes.upload, reply.deleteToken == nil { try? await Tus(api: api).delete(upload) }
+        return try await job.proof(ofEarlier: reply, sent: notes.sent)
+    }
+
+    /// Goes on with an upload that was sent whole.
+    private func takeUp(_ job: GigHiveJob, _ notes: inout GigHiveNotes) async throws(DeliveryError) {
+        if notes.stuckSince != nil {
+            // A person tries again, and may give up again.
+            notes.stuckSince = nil
+            try await job.attempt.checkpoint.put(notes.finalizeNote)
+        }
+        job.attempt.meter.add(job.size)
+    }
+
+    private func job(
+        _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
+    ) throws(DeliveryError) -> GigHiveJob {
+        GigHiveJob(
+            api: api, path: path, opened: source, order: order, attempt: attempt, fields: try fields(path, order),
+            hashing: hashing)
+    }
+
     // MARK: - Before anything is sent
 
     private func usesTus(_ size: Int64, _ notes: GigHiveNotes) -> Bool {
@@ -93,27 +131,27 @@ package struct GigHivePipeline: Pipeline {
         }
     }
 
-    private func fields(_ source: SourceFile, _ order: DeliveryOrder) throws(DeliveryError) -> GigHiveFields {
+    private func fields(_ path: FilePath, _ order: DeliveryOrder) throws(DeliveryError) -> GigHiveFields {
         do {
             return try GigHiveFields(
-                order.fields, defaults: Self.defaults(source, order), isGuest: api.isGuest)
+                order.fields, defaults: Self.defaults(path, order), isGuest: api.isGuest)
         } catch {
             throw DeliveryError(
                 .giveUp, .badRequest,
-                "\(source.path.display): \(error.field) \(error.reason); correct 'with:' of its route")
+                "\(path.display): \(error.field) \(error.reason); correct 'with:' of its route")
         }
     }
 
     /// The default templates on what does not change between attempts: for files that were sent here by name only.
-    private static func defaults(_ source: SourceFile, _ order: DeliveryOrder) -> [String: String] {
+    private static func defaults(_ path: FilePath, _ order: DeliveryOrder) -> [String: String] {
         let facts = KeyFields(
-            path: source.path, modified: order.source.modified, category: "",
+            path: path, modified: order.source.modified, category: "",
             admitted: WallTime(nanoseconds: order.source.modified))
         return FieldSpec.filled([:], GigHiveFields.specs).mapValues { $0.text(facts) }
     }
 
     private func checkFile(_ job: GigHiveJob) throws(DeliveryError) {
-        let shown = job.source.path.display
+        let shown = job.path.display
         if job.size == 0 {
             throw DeliveryError(.giveUp, .badRequest, "\(shown) is empty; the server takes no empty files")
         }

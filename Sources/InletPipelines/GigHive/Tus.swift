@@ -49,7 +49,8 @@ struct Tus: Sendable {
             "PATCH", url(upload), headers: headers + fields,
             body: .slice(source, offset: range.lowerBound, length: Int64(range.count)), answerDeadline: .seconds(120))
         let response = try await call(request, what, meter: meter)
-        guard let offset = Self.offset(response, length) else {
+        // Any other offset says that nothing of this arrived, or something else; it must not keep us here.
+        guard let offset = Self.offset(response, length), offset > range.lowerBound, offset <= range.upperBound else {
             meter.add(-Int64(range.count))
             throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer has no usable Upload-Offset")
         }

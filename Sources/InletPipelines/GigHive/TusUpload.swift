@@ -36,7 +36,7 @@ struct TusUpload: Sendable {
         if notes.sent == nil {
             do throws(DeliveryError) {
                 notes.sent = try await send(&notes)
-                try SourceGuard.check(job.source, job.order)
+                try job.checkSource()
             } catch {
                 throw try await concluding(error, &notes)
             }
@@ -85,7 +85,7 @@ struct TusUpload: Sendable {
                 }
                 let end = min(offset + job.api.settings.chunkSize, job.size)
                 (place, hash) = try await chunk(place, offset..<end, of: upload, hash, noting: news)
-                try SourceGuard.check(job.source, job.order)
+                try job.checkSource()
                 notes.offset = place.offset ?? end
                 news = notes.offsetNote
                 failed = 0
@@ -105,10 +105,11 @@ struct TusUpload: Sendable {
     ) async throws(DeliveryError) -> (TusPlace, RunningHash) {
         var place = place
         async let noted = note(news)
-        job.source.adviseSequential(offset: range.lowerBound, length: Int64(range.count))
+        let source = try job.source
+        source.adviseSequential(offset: range.lowerBound, length: Int64(range.count))
         async let hashed = job.hashed(hash, to: range.upperBound)
         let offset = try await tus.send(
-            range, of: job.source, to: upload, length: job.size, meter: job.attempt.meter)
+            range, of: source, to: upload, length: job.size, meter: job.attempt.meter)
         place.sent(range, offset, job.attempt.meter)
         try await noted.get()
         return (place, try await hashed.get())
@@ -138,7 +139,7 @@ struct TusUpload: Sendable {
 
     /// Forgets the upload, which is not there any more.
     private func begin(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
-        try SourceGuard.check(job.source, job.order)
+        try job.checkSource()
         notes.forgetUpload()
         try await job.attempt.checkpoint.replace(with: notes.lasting)
     }
@@ -150,7 +151,7 @@ struct TusUpload: Sendable {
         case .retry(let after), .outage(let after): asked = after
         case .sourceChanged:
             // To the reader of an open file a removal looks like a change; the guard knows better.
-            try SourceGuard.check(job.source, job.order)
+            try job.checkSource()
             throw error
         default: throw error
         }
@@ -162,7 +163,7 @@ struct TusUpload: Sendable {
         } catch {
             throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send again")
         }
-        try SourceGuard.check(job.source, job.order)
+        try job.checkSource()
     }
 
     /// What a failed attempt means for the upload: it stays for the next one, unless the file is not the same any more.

@@ -39,13 +39,8 @@ struct MultipartUpload: Sendable {
         return proof
     }
 
-    /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
-    /// store does not have it.
-    func composedEarlier() async throws(DeliveryError) -> Proof? {
-        guard let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size), record.isCompleting
-        else { return nil }
-        return try await completion.lookUp(record)
-    }
+    /// As `UploadCompletion.composedEarlier`.
+    func composedEarlier() async throws(DeliveryError) -> Proof? { try await completion.composedEarlier(order) }
 
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {

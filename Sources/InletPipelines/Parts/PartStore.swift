@@ -23,7 +23,8 @@ protocol PartStore: Sendable {
     func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed
 
     /// Whether the store has the object that `record` makes, as far as it can tell.
-    func hasComposed(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Bool
+    /// - Parameter sender: reads the source where it has to be compared; nil when that is gone.
+    func hasComposed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Bool
 
     /// Drops an upload and its parts. An upload that is not there counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError)

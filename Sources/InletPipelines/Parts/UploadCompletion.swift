@@ -5,7 +5,8 @@ internal import InletTransfer
 /// Asks the store to compose the object, and finds out what happened when the answer is lost.
 struct UploadCompletion: Sendable {
     let store: any PartStore
-    let sender: PartSender
+    /// nil when the source is gone.
+    let sender: PartSender?
     let attempt: Attempt
 
     private static let tries = 3
@@ -38,6 +39,14 @@ struct UploadCompletion: Sendable {
     /// A conflict with ourselves passes.
     private static func passing(_ error: DeliveryError) -> DeliveryError {
         error.code == .conflict ? DeliveryError(.retry(after: nil), .conflict, error.reason) : error
+    }
+
+    /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
+    /// store does not have it.
+    func composedEarlier(_ order: DeliveryOrder) async throws(DeliveryError) -> Proof? {
+        guard let record = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size), record.isCompleting
+        else { return nil }
+        return try await lookUp(record)
     }
 
     /// The proof, if the store has the object.

@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 package import InletTransfer
+package import SystemPackage
 
 /// Delivers to Cloudflare R2 through the Spiral Storage API: presigned multipart uploads that survive a restart, and a
 /// single presigned PUT for small files where the dialect has one.
@@ -37,6 +38,14 @@ package struct R2Pipeline: Pipeline {
             return .delivered(try await SinglePut(api: api, sender: sender).deliver(order))
         }
         return .delivered(try await upload.deliver())
+    }
+
+    /// The answer to the last complete may have been lost: then what was admitted has arrived, whole.
+    package func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        let completion = UploadCompletion(store: SpiralStore(api: api), sender: nil, attempt: attempt)
+        return try await completion.composedEarlier(order).map { .delivered($0) }
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {

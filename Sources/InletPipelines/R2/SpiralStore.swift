@@ -47,7 +47,7 @@ struct SpiralStore: PartStore {
         }
     }
 
-    func hasComposed(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Bool {
+    func hasComposed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Bool {
         let finding = try await ObjectLookup(api: api).find(record.upload.key)
         return ObjectLookup.matches(finding, size: record.plan.fileSize, expectedETag: record.expectedETag)
     }

@@ -37,14 +37,16 @@ struct S3Comparison: Sendable {
 
     /// A proof that the object holds the file, reading the file where tags have to be compared; nil when it does not.
     func isSame(
-        _ found: S3API.Found, expectedETag: String?, _ sender: PartSender
+        _ found: S3API.Found, expectedETag: String?, _ sender: PartSender?
     ) async throws(DeliveryError) -> Match? {
         switch clue(found, expectedETag: expectedETag) {
         case .same: return Match(content: nil)
         case .different: return nil
         case .compare(let partSize):
             // A file that is gone or was changed since cannot tell any more.
-            if (try? SourceGuard.check(sender.source, order)) == nil { return byTime(found) == .same ? Match() : nil }
+            guard let sender, (try? SourceGuard.check(sender.source, order)) != nil else {
+                return byTime(found) == .same ? Match() : nil
+            }
             let model = ContentHash(digest: Digest(.md5, []), partSize: partSize)
             let content: ContentHash
             do {

@@ -1,6 +1,7 @@
 package import InletCore
 package import InletLinux
 package import InletTransfer
+package import SystemPackage
 
 /// Delivers to a bucket of any S3 store: one PUT for small files, resumable multipart uploads for larger ones.
 package struct S3Pipeline: Pipeline {
@@ -37,6 +38,18 @@ package struct S3Pipeline: Pipeline {
                 attempt.meter.add(-attempt.bytesSent)
             }
         }
+    }
+
+    /// The answer to the last complete may have been lost: then what was admitted has arrived, whole.
+    package func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        let chosen = ChosenKey(order.key, attempt.checkpoint.entries)
+        var order = order
+        order.key = chosen.key
+        let store = S3Store(api: api, order: order, lastingNotes: chosen.notes)
+        let completion = UploadCompletion(store: store, sender: nil, attempt: attempt)
+        return try await completion.composedEarlier(order).map { .delivered($0) }
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {

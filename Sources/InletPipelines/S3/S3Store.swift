@@ -91,7 +91,7 @@ struct S3Store: PartStore {
         try await api.complete(record, headers: condition)
     }
 
-    func hasComposed(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Bool {
+    func hasComposed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Bool {
         guard let found = try await api.look(record.upload.key) else { return false }
         let comparison = S3Comparison(order: order, plan: record.plan, verify: settings.verify)
         return try await comparison.isSame(found, expectedETag: record.expectedETag, sender) != nil
