@@ -51,7 +51,7 @@ final class DeliverOne: Sendable {
         log.emit(.jobStarted(ref, key: key, attempt: delivery.attempts, size: file.identity.size))
         let start = ContinuousClock.now
         let attempt = attempt(ref, claim.checkpoint)
-        switch await run(destination.pipeline, order, file, attempt, ref) {
+        switch await run(destination, order, file, attempt, ref) {
         case .success(.delivered(let proof)):
             Failpoint.afterComplete.reached()
             var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
@@ -121,21 +121,25 @@ final class DeliverOne: Sendable {
 
     /// Runs the pipeline beside a watch for cancellation and the progress lines; both end with it.
     private func run(
-        _ pipeline: any Pipeline, _ order: DeliveryOrder, _ file: FileRow, _ attempt: Attempt, _ ref: AgentEvent.JobRef
+        _ destination: Destination, _ order: DeliveryOrder, _ file: FileRow, _ attempt: Attempt,
+        _ ref: AgentEvent.JobRef
     ) async -> Result<DeliveryOutcome, DeliveryError> {
         let size = file.identity.size
         let (cancel, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
         if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false { cancel.ring() }
         return await withTaskGroup(of: Ended.self) { group in
-            group.addTask { .pipeline(await Self.open(file, pipeline, order, attempt)) }
+            group.addTask { .pipeline(await Self.open(file, destination.pipeline, order, attempt)) }
             group.addTask {
                 await cancel.wait(until: nil)
                 return .cancelled
             }
-            group.addTask {
-                await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
-                return .watched
+            // A child for each of thousands of small files would cost more than their delivery.
+            if size > min(destination.smallLimit, ProgressWatch.smallest) {
+                group.addTask {
+                    await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
+                    return .watched
+                }
             }
             var result = Result<DeliveryOutcome, DeliveryError>.failure(
                 DeliveryError(.cancelled, .cancelled, "cancelled"))
