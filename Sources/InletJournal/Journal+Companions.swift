@@ -65,7 +65,9 @@ extension Journal {
             var delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
             delivery.key = try freeKey(key, leader.destination, database)
             delivery.lane = admission.lanes[leader.destination] ?? .small
-            let life = batch.isOpen ? nil : new.policy.retry.expire
+            // How long its file is on its way is not its own fault, either.
+            let isHeld = batch.isOpen || leader.state != .delivered
+            let life = isHeld ? nil : new.policy.retry.expire
             delivery.expiresAt = life.map { (uptimes[leader.destination] ?? 0) + $0.milliseconds }
             try follow(leader, delivery, isHeld: batch.isOpen, now, database)
         }
