@@ -12,7 +12,7 @@ package struct Admission: Sendable {
     package var lanes: [String: Lane]
     /// The expiry clock of each of the plan's destinations, in milliseconds.
     package var uptimes: [String: Int64]
-    package var rejection: (route: Route, reason: String)?
+    package var rejection: (route: Route, reason: String, code: ErrorCode)?
     /// Admitted although the journal knows the path, because a person asked for it: unless a row newer than this one is of
     /// the same file to the same destinations. nil = admitted only if new.
     package var newerThan: Int64?
@@ -30,9 +30,9 @@ package struct Admission: Sendable {
     }
 
     /// A file that its route refuses.
-    package init(_ arrival: Arrival, rejectedBy route: Route, reason: String) {
+    package init(_ arrival: Arrival, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
         self.arrival = arrival
-        rejection = (route, reason)
+        rejection = (route, reason, code)
         lanes = [:]
         uptimes = [:]
     }

@@ -37,7 +37,8 @@ package struct Batch: Sendable, Equatable {
     }
 }
 
-/// The role of a unit's own marker: it has no deliveries and ends as the other files of its batch did.
+/// The role of a unit's own marker: it has no deliveries and ends as the other files of its batch did,
+/// delivered where those were replaced or are gone.
 let unitMarkerRole = "unit_marker"
 
 extension Journal {
@@ -110,7 +111,9 @@ extension Journal {
     ) throws -> Batch? {
         try database.run(
             sql: "UPDATE batch SET closed_at = ? WHERE id = ?", arguments: [now.milliseconds, id])
-        guard let file = try FileRow.all(database, "WHERE batch_id = ? LIMIT 1", [id]).first else {
+        // A rejected file, and a companion, may have another policy than what is sent.
+        let first = "WHERE batch_id = ? ORDER BY state = 'rejected', role IS NOT NULL, id LIMIT 1"
+        guard let file = try FileRow.all(database, first, [id]).first else {
             try database.run(sql: "DELETE FROM batch WHERE id = ?", arguments: [id])
             return nil
         }
@@ -120,7 +123,7 @@ extension Journal {
                     UPDATE delivery INDEXED BY delivery_by_file SET expires_at = ? + (
                         SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id)
                     WHERE file_id IN (SELECT id FROM file WHERE batch_id = ?) AND destination = ?
-                        AND state IN ('ready', 'parked') AND key IS NOT NULL
+                        AND state IN ('ready', 'parked') AND key IS NOT NULL AND after_id IS NULL
                     """, arguments: [uptime, id, destination])
         }
         try database.run(
@@ -195,18 +198,22 @@ extension Journal {
     /// Ends a closed batch when all its files are finished. Its marker comes last: it ends as the others did.
     /// - Returns: the batch when it ended now.
     static func concludeBatch(_ id: Int64, _ now: WallTime, _ database: Database) throws -> Batch? {
+        // Asked first: a unit that is open would have all its files counted at the end of each.
+        let closed = try database.cachedStatement(
+            sql: "SELECT 1 FROM batch WHERE id = ? AND closed_at IS NOT NULL AND ended_at IS NULL")
+        guard try Int.fetchOne(closed, arguments: [id]) != nil else { return nil }
         let open = try database.cachedStatement(
             sql:
                 "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL AND ifnull(role, '') <> ? LIMIT 1"
         )
         guard try Int.fetchOne(open, arguments: [id, unitMarkerRole]) == nil else { return nil }
-        let known = try batch(id, database)
-        guard known.closedAt != nil, known.endedAt == nil else { return nil }
-        let state = FileState.worst(known.counts.keys)
+        let state = FileState.worst(try batch(id, database).counts.keys)
+        // It has done its work where files are gone or were replaced: otherwise it would speak for the unit again.
+        let markerState = [.gone, .superseded].contains(state) ? .delivered : state
         try database.run(
             sql: """
                 UPDATE file SET state = ?, ended_at = ? WHERE batch_id = ? AND role = ? AND state = 'pending'
-                """, arguments: [state.rawValue, now.milliseconds, id, unitMarkerRole])
+                """, arguments: [markerState.rawValue, now.milliseconds, id, unitMarkerRole])
         let unfinished = try database.cachedStatement(
             sql: "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1")
         guard try Int.fetchOne(unfinished, arguments: [id]) == nil else { return nil }

@@ -95,13 +95,18 @@ extension Journal {
                     """, arguments: [file])
             try database.run(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
             let isForgotten = database.changesCount > 0
-            try database.run(
-                sql: """
-                    DELETE FROM batch WHERE id = ? AND closed_at IS NOT NULL
-                        AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
-                    """, arguments: [batch])
+            try Self.dropEmptyBatch(batch, database)
             return isForgotten
         }
+    }
+
+    /// The row of a batch goes with its last file; that of an open unit when it closes.
+    static func dropEmptyBatch(_ batch: Int64?, _ database: Database) throws {
+        try database.run(
+            sql: """
+                DELETE FROM batch WHERE id = ? AND closed_at IS NOT NULL
+                    AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
+                """, arguments: [batch])
     }
 
     /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays.

@@ -42,6 +42,30 @@ extension Journal {
         }
     }
 
+    /// Takes a file that was rejected for its sidecar out of the journal, with the companions that were rejected with it, so
+    /// that they are new again. Receipts stay.
+    ///
+    /// - Returns: false while any of them is not disposed of yet, and for every other file.
+    package func retake(_ main: Int64) async throws(JournalError) -> Bool {
+        try await commit { database in
+            let rejected = "state = 'rejected' AND code = ?"
+            let code = ErrorCode.badSidecar.rawValue
+            guard let file = try FileRow.all(database, "WHERE id = ? AND \(rejected)", [main, code]).first else {
+                return false
+            }
+            let set = """
+                state = 'rejected' AND (id = ? OR batch_id = ? AND role IS NOT NULL AND reason = ?)
+                """
+            let members: StatementArguments = [main, file.batchID, Self.refusal(file, isLate: false, isTaken: false)]
+            let open = try Int.fetchOne(
+                database, sql: "SELECT 1 FROM file WHERE \(set) AND finished_at IS NULL LIMIT 1", arguments: members)
+            guard open == nil else { return false }
+            try database.run(sql: "DELETE FROM file WHERE \(set)", arguments: members)
+            try Self.dropEmptyBatch(file.batchID, database)
+            return true
+        }
+    }
+
     static func insertCompanion(
         _ admission: CompanionAdmission, of id: Int64, isLate: Bool, _ uptimes: [String: Int64], _ now: WallTime,
         _ database: Database
@@ -65,7 +89,9 @@ extension Journal {
             var delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
             delivery.key = try freeKey(key, leader.destination, database)
             delivery.lane = admission.lanes[leader.destination] ?? .small
-            let life = batch.isOpen ? nil : new.policy.retry.expire
+            // How long its file is on its way is not its own fault, either.
+            let isHeld = batch.isOpen || leader.state != .delivered
+            let life = isHeld ? nil : new.policy.retry.expire
             delivery.expiresAt = life.map { (uptimes[leader.destination] ?? 0) + $0.milliseconds }
             try follow(leader, delivery, isHeld: batch.isOpen, now, database)
         }

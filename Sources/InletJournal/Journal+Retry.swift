@@ -70,6 +70,7 @@ extension Journal {
         }
     }
 
+    /// What is held back has no time to live yet.
     private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
         let life = try self.file(file, database).policy.retry.expire
         for destination in try String.fetchAll(
@@ -78,9 +79,9 @@ extension Journal {
             let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
             try database.run(
                 sql: """
-                    UPDATE delivery SET expires_at = ?
+                    UPDATE delivery SET expires_at = iif(next_at >= ?, NULL, ?)
                     WHERE file_id = ? AND destination = ? AND state = 'ready' AND key IS NOT NULL
-                    """, arguments: [expires, file, destination])
+                    """, arguments: [never, expires, file, destination])
         }
     }
 }

@@ -30,12 +30,12 @@ struct NewFile {
                 retry: admission.plan?.retry ?? RetryPolicy()))
         category = admission.plan?.category
         mediaType = admission.plan?.mediaType
-        if admission.plan == nil { reject(admission.rejection?.reason) }
+        if admission.plan == nil { reject(admission.rejection?.reason, admission.rejection?.code ?? .rejected) }
     }
 
-    mutating func reject(_ reason: String?) {
+    mutating func reject(_ reason: String?, _ code: ErrorCode = .rejected) {
         state = .rejected
-        code = reason == nil ? nil : .rejected
+        self.code = reason == nil ? nil : code
         self.reason = reason
     }
 }

@@ -57,8 +57,11 @@ enum MovieDates {
 
     /// CR3: Canon's own box holds the EXIF directory as a TIFF file, `CMT2`.
     private static func inCanonRaw(_ box: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
-        guard try bytes.read(16, at: box.content.lowerBound) == canonID else { return [] }
-        let inside = (box.content.lowerBound + 16)..<box.content.upperBound
+        let length = Int64(canonID.count)
+        guard box.length >= length, try bytes.read(canonID.count, at: box.content.lowerBound) == canonID else {
+            return []
+        }
+        let inside = (box.content.lowerBound + length)..<box.content.upperBound
         guard let block = try bytes.first("CMT2", in: inside) else { return [] }
         return try ExifBlock.at(block.content.lowerBound, count: block.length, bytes).map(ExifDates.read) ?? []
     }

@@ -55,7 +55,7 @@ import Testing
         try await scene.run { stage in
             for name in ["clip.mp4", "clip.xmp", "clip.mp4.yaml"] as [FilePath] { try await stage.finished(name) }
             #expect(scene.here.record.orders.first?.key == "v/clip.mp4")
-            #expect(stage.events.count("batch.ended") == 1)
+            try await eventually("the end of the batch is said") { stage.events.count("batch.ended") == 1 }
         }
     }
 

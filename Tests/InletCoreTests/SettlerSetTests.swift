@@ -51,10 +51,32 @@ struct SettlerSetTests {
         #expect(settler.count == 0)
     }
 
-    @Test func `what is tracked below a folder is known`() {
+    @Test func `a file takes its companion's place where there is no room, so that companions never keep it out`() {
+        var settler = Settler(settle: .seconds(1), capacity: 2)
+        for name in ["a.xmp", "b.xmp"] as [FilePath] {
+            #expect(settler.observe(name, at: at(0)) == true)
+        }
+        #expect(settler.due(at: at(1)).count == 2)
+        #expect(settler.wake("a.mp4", for: "a.xmp", at: at(1)) == false)
+        #expect(settler.isTracked("a.mp4") && !settler.isTracked("a.xmp") && settler.isTracked("b.xmp"))
+        #expect(settler.due(at: at(1)) == ["a.mp4"])
+        // What was handed out and has lost its place is nothing to judge.
+        let look = Settler.Look.waiting(for: .seconds(10), why: "its file")
+        #expect(settler.judge("a.xmp", look, at: at(1), wall: wall(1)) == .dropped)
+        #expect(
+            settler.judge("a.mp4", .file(identity(0), busy: false), at: at(1), wall: wall(1)) == .settled(identity(0)))
+        #expect(settler.wake("b.mp4", for: "b.xmp", at: at(2)) == true)
+        #expect(settler.isTracked("b.mp4") && settler.isTracked("b.xmp"))
+    }
+
+    @Test func `folders with files that are not complete are known`() {
         var settler = Settler(settle: .seconds(1))
-        #expect(settler.observe("gigs/X/a", at: at(0)) == true)
-        #expect(settler.isTracking(below: "gigs/X") && settler.isTracking(below: "gigs"))
-        #expect(!settler.isTracking(below: "gigs/Y") && !settler.isTracking(below: "gigs/X/b"))
+        #expect(settler.tracked(below: ["gigs/X"]).isEmpty)
+        for path in ["gigs/X/a", "gigs/Z/raw/b", "gigs/Z/c"] as [FilePath] {
+            #expect(settler.observe(path, at: at(0)) == true)
+        }
+        let folders: Set<FilePath> = ["gigs", "gigs/X", "gigs/X/b", "gigs/Y", "gigs/Z", "gigs/Z/raw", "gig"]
+        #expect(settler.tracked(below: folders) == ["gigs", "gigs/X", "gigs/Z", "gigs/Z/raw"])
+        #expect(settler.tracked(below: []).isEmpty)
     }
 }

@@ -94,6 +94,33 @@ import Testing
         #expect(try await bench.finish(last.file.id)?.state == .delivered)
     }
 
+    @Test(arguments: [DeliveryState.gone, .superseded])
+    func `a unit's marker has done its work where a file is gone or was replaced`(state: DeliveryState) async throws {
+        let bench = try Bench()
+        let id = try await admit(bench, inUnit("a"))
+        let marker = Arrival.test("gigs/X/DONE", .test(size: 0))
+        _ = try await close(bench.journal, marker: marker)
+        try await bench.settle(.test(state))
+        #expect(try await bench.finish(id) == nil)
+        let last = try #require(try await bench.journal.unfinished(at: Bench.start, limit: 9).first)
+        #expect(last.file.path == "gigs/X/DONE" && last.file.state == .delivered)
+        #expect(try await bench.finish(last.file.id)?.state.rawValue == state.rawValue)
+        // It does not speak for the next files of the folder.
+        #expect(try await bench.journal.recall([marker], tolerance: 0) == [.known])
+    }
+
+    @Test func `a unit's marker goes where the files go that are sent, not where a rejected one does`() async throws {
+        let bench = try Bench()
+        var refused = Admission.refused("gigs/X/a")
+        refused.unit = "gigs/X"
+        _ = try await bench.journal.admit(refused, at: Bench.start)
+        var admission = inUnit("b")
+        admission.plan?.onSuccess = .archive
+        let id = try await admit(bench, admission)
+        _ = try await close(bench.journal, marker: .test("gigs/X/DONE", .test(size: 0)))
+        #expect(try await bench.job(id + 1).file.policy.onSuccess == .archive)
+    }
+
     @Test func `two routes have a batch each of one folder, which one marker closes`() async throws {
         let bench = try Bench()
         let one = try await admit(bench, inUnit("a"))

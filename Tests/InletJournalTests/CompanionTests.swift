@@ -191,6 +191,40 @@ import Testing
         #expect(try await bench.journal.forget(ids[1]))
     }
 
+    @Test func `a companion's time does not run while its file is on its way`() async throws {
+        let bench = try Bench()
+        var admission = clip(companion("clip.xmp"))
+        admission.plan?.retry.expire = .seconds(5)
+        let ids = try await admit(bench, admission)
+        let srt = companion("clip.srt")
+        _ = try await bench.journal.admitLate(srt, main: ids[0], uptimes: ["r2": 1000], at: Bench.start)
+        try await bench.hold { _ in
+            let expiries = try await bench.journal.nextExpiries()
+            let expired = try await bench.journal.setUptime("r2", 1_000_000, at: Bench.start)
+            #expect(expiries.isEmpty && expired.isEmpty)
+            return .test(.failed)
+        }
+        // Sent again, its file's time begins anew, and its own does not.
+        #expect(try await bench.journal.retry(ids[0], uptimes: ["r2": 1_000_000], at: Bench.start))
+        #expect(try await bench.journal.nextExpiries() == ["r2": 1_005_000])
+        for id in ids + [ids[1] + 1] { #expect(try await bench.settle(.test(.delivered))?.fileID == id) }
+        let last = companion("clip.mp4.srt", .fullName)
+        _ = try await bench.journal.admitLate(last, main: ids[0], uptimes: ["r2": 2_000_000], at: Bench.start)
+        #expect(try await bench.journal.nextExpiries() == ["r2": 2_005_000])
+    }
+
+    @Test func `nor does it in a unit that closes before its file is sent`() async throws {
+        let bench = try Bench()
+        var admission = clip(companion("clip.xmp"))
+        admission.plan?.retry.expire = .seconds(5)
+        admission.unit = "gigs"
+        let ids = try await admit(bench, admission)
+        _ = try await bench.journal.closeUnit(
+            "gigs", root: "/in", routes: ["all"], marker: nil, uptimes: ["r2": 1000], at: Bench.start)
+        #expect(try await bench.job(ids[0]).deliveries.map(\.expiresAt) == [6000])
+        #expect(try await bench.job(ids[1]).deliveries.map(\.expiresAt) == [nil])
+    }
+
     @Test func `in an open unit a companion waits for both, the unit and its file`() async throws {
         let bench = try Bench()
         var admission = clip(companion("clip.xmp"))

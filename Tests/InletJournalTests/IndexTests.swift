@@ -24,7 +24,8 @@ import Testing
             "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1",
             "file_open_in_batch"
         ),
-        ("SELECT * FROM file WHERE batch_id = ? LIMIT 1", "file_by_batch"),
+        ("SELECT 1 FROM batch WHERE id = ? AND closed_at IS NOT NULL AND ended_at IS NULL", "INTEGER PRIMARY KEY"),
+        ("SELECT state, count(*) AS n FROM file WHERE batch_id = ?", "file_by_batch"),
         ("SELECT * FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
         (
             "UPDATE delivery INDEXED BY delivery_by_file SET next_at = ?"

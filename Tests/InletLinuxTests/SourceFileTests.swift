@@ -32,6 +32,16 @@ struct SourceFileTests {
         #expect(error.description == "stat \(folder.path)/gone\\x1B: No such file or directory")
     }
 
+    @Test func `a small file is read whole, a larger one refused`() throws {
+        for count in [0, 1, 10] {
+            let content = [UInt8](repeating: 7, count: count)
+            #expect(try SourceFile(opening: folder.write(content, to: "a")).content(limit: 10) == content)
+        }
+        let large = try SourceFile(opening: folder.write([UInt8](repeating: 7, count: 11), to: "a"))
+        let error = #expect(throws: SystemError.self) { try large.content(limit: 10) }
+        #expect(error?.code == .fileTooLarge && error?.refusal == .tooLarge(limit: 10))
+    }
+
     @Test func `reads by offset and stops at the end`() throws {
         let source = try SourceFile(opening: folder.write(0..<100, to: "a"))
         var bytes = [UInt8](repeating: 0, count: 30)

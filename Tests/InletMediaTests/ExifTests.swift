@@ -75,17 +75,8 @@ struct ExifTests {
 
     @Test(arguments: [[], Array("Exif\0\0".utf8)])
     func `chunks of PNG and WebP are found`(before: [UInt8]) throws {
-        func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
-            Sample.bytes(Int64(content.count), 4) + Array(name.utf8) + content + [1, 2, 3, 4]
-        }
-        func riff(_ name: String, _ content: [UInt8]) -> [UInt8] {
-            let even = content.count.isMultiple(of: 2) ? [] : [0] as [UInt8]
-            return Array(name.utf8) + Sample.bytes(Int64(content.count), 4, isBig: false) + content + even
-        }
         let block = before + Sample.tiff(exif: Self.original)
-        let png = ExifChunk.png + chunk("IHDR", [9, 9, 9]) + chunk("eXIf", block) + chunk("IEND", [])
-        let webP = riff("RIFF", Array("WEBP".utf8) + riff("VP8 ", [9, 9, 9]) + riff("EXIF", block))
-        for picture in [png, webP] {
+        for picture in [Sample.png(block), Sample.webP(block)] {
             #expect(try text(picture) == "2026-11-20T07:08:09.000 EXIF DateTimeOriginal")
             #expect(try date(Array(picture.prefix(40))) == nil)
         }
@@ -106,11 +97,9 @@ struct ExifTests {
 
     @Test func `Fujifilm's raw files lead to the JPEG in them`() throws {
         let jpeg = Sample.jpeg(Sample.tiff(exif: Self.original))
-        let head = Array("FUJIFILMCCD-RAW 0201FF".utf8)
-        let place = head + [UInt8](repeating: 0, count: 84 - head.count) + Sample.bytes(200, 4) + Sample.bytes(9, 4)
-        #expect(
-            try date(place + [UInt8](repeating: 0, count: 200 - place.count) + jpeg)?.origin == "EXIF DateTimeOriginal")
-        #expect(try date(place) == nil)
+        let raw = Sample.fujifilmRaw(jpeg)
+        #expect(try date(raw)?.origin == "EXIF DateTimeOriginal")
+        #expect(try date(Array(raw.prefix(92))) == nil)
     }
 
     @Test(arguments: [0, 1, 2] as [UInt8])
@@ -124,19 +113,12 @@ struct ExifTests {
     }
 
     @Test func `a CR3's date is found in Canon's box`() throws {
-        let id: [UInt8] = [
-            0x85, 0xC0, 0xB6, 0x87, 0x82, 0x0F, 0x11, 0xE0, 0x81, 0x11, 0xF4, 0xCE, 0x46, 0x2B, 0x6A, 0x48,
-        ]
         // Canon's CMT2 has the dates in its main directory.
-        let canon = [
-            Sample.box("CNCV", [1, 2, 3]), Sample.box("CMT1", Sample.tiff()),
-            Sample.box("CMT2", Sample.tiff(Self.original)),
-        ]
-        let header = Sample.movieHeader(Sample.since1904(day: 20_770))
-        let raw = Sample.box("moov", [Sample.box("uuid", id + Array(canon.joined())), header])
-        #expect(try text(Sample.fileType + raw) == "2026-11-20T07:08:09.000 EXIF DateTimeOriginal")
-        let other = Sample.box("moov", [Sample.box("uuid", id.reversed() + Array(canon.joined())), header])
-        #expect(try text(Sample.fileType + other) == "2026-11-13T00:00:00.000Z MP4 creation time")
+        let block = Sample.tiff(Self.original)
+        #expect(try text(Sample.canonRaw(block)) == "2026-11-20T07:08:09.000 EXIF DateTimeOriginal")
+        #expect(
+            try text(Sample.canonRaw(block, id: Sample.canonID.reversed()))
+                == "2026-11-13T00:00:00.000Z MP4 creation time")
     }
 
     @Test func `fields that no date can need are refused before they are copied`() throws {

@@ -24,9 +24,35 @@ struct HostileFileTests {
             Sample.heif(block, version: 2),
             Sample.fileType + Sample.box("mdat", [1, 2, 3]) + Sample.box("moov", movie),
             Sample.fileType + Sample.wideBox("moov", Array(movie.joined())),
-            ExifChunk.png + Sample.bytes(Int64(block.count), 4) + Array("eXIf".utf8) + block,
+            Sample.canonRaw(block), Sample.heif(Sample.tiff(exif: exif, isBig: true), version: 0), Sample.png(block),
+            Sample.webP(block), Sample.fujifilmRaw(Sample.jpeg(block)),
         ]
     }()
+
+    /// What no random damage finds soon: boxes that are cut off where something is expected in them, and sizes of all
+    /// kinds in the four bytes before a name.
+    @Test func `a box that says any size of itself never breaks the reader`() throws {
+        let names = ["moov", "uuid", "CMT1", "CMT2", "mvhd", "meta", "iinf", "infe", "iloc", "keys", "ilst", "data"]
+        for sample in Self.samples {
+            for name in names {
+                for place in sample.indices.dropFirst(4) where sample[place...].starts(with: name.utf8) {
+                    for size in Array(0...40) + [1 << 31, 1 << 32 - 1] as [Int64] {
+                        var bytes = sample
+                        bytes.replaceSubrange((place - 4)..<place, with: Sample.bytes(size, 4))
+                        if let date = try date(bytes) { #expect(date.time.isPlausible(at: Sample.today)) }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: 0..<16)
+    func `what is behind a box too short for Canon's mark is not Canon's`(length: Int) throws {
+        let block = Sample.tiff(Self.exif)
+        let box = Sample.box("uuid", Array(Sample.canonID.prefix(length)))
+        let rest = Array(Sample.canonID.dropFirst(length)) + Sample.box("CMT2", block)
+        #expect(try date(Sample.fileType + Sample.box("moov", box + rest)) == nil)
+    }
 
     @Test(arguments: 0..<16)
     func `a damaged file never breaks the reader or its bounds`(seed: UInt64) throws {

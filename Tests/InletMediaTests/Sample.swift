@@ -131,6 +131,44 @@ enum Sample {
     }
 }
 
+extension Sample {
+    /// Canon's own box in a CR3: 85c0b687-820f-11e0-8111-f4ce462b6a48.
+    static let canonID: [UInt8] = [
+        0x85, 0xC0, 0xB6, 0x87, 0x82, 0x0F, 0x11, 0xE0, 0x81, 0x11, 0xF4, 0xCE, 0x46, 0x2B, 0x6A, 0x48,
+    ]
+
+    /// A CR3 whose `CMT2` is `block`, and whose header says 2026-11-13.
+    static func canonRaw(_ block: [UInt8], id: [UInt8] = canonID) -> [UInt8] {
+        let canon = [box("CNCV", [1, 2, 3]), box("CMT1", tiff()), box("CMT2", block)]
+        let header = movieHeader(since1904(day: 20_770))
+        return fileType + box("moov", [box("uuid", id + Array(canon.joined())), header])
+    }
+
+    /// A PNG whose `eXIf` is `block`.
+    static func png(_ block: [UInt8]) -> [UInt8] {
+        func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
+            bytes(Int64(content.count), 4) + Array(name.utf8) + content + [1, 2, 3, 4]
+        }
+        return ExifChunk.png + chunk("IHDR", [9, 9, 9]) + chunk("eXIf", block) + chunk("IEND", [])
+    }
+
+    /// A WebP whose `EXIF` is `block`.
+    static func webP(_ block: [UInt8]) -> [UInt8] {
+        func riff(_ name: String, _ content: [UInt8]) -> [UInt8] {
+            let even = content.count.isMultiple(of: 2) ? [] : [0] as [UInt8]
+            return Array(name.utf8) + bytes(Int64(content.count), 4, isBig: false) + content + even
+        }
+        return riff("RIFF", Array("WEBP".utf8) + riff("VP8 ", [9, 9, 9]) + riff("EXIF", block))
+    }
+
+    /// A Fujifilm raw file that leads to `jpeg`.
+    static func fujifilmRaw(_ jpeg: [UInt8]) -> [UInt8] {
+        let head = Array("FUJIFILMCCD-RAW 0201FF".utf8)
+        let place = head + [UInt8](repeating: 0, count: 84 - head.count) + bytes(200, 4) + bytes(9, 4)
+        return place + [UInt8](repeating: 0, count: 200 - place.count) + jpeg
+    }
+}
+
 /// A file in memory that counts what is read of it. Where no piece lies, it holds zeros.
 final class SparseFile {
     let size: Int64

@@ -13,12 +13,24 @@ extension Admitter {
         guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return [:] }
         let path = sidecar.arrival.root.pushing(sidecar.arrival.path)
         do {
-            // Room for one that is too large by a little, so that its own error says so.
-            let limit = SidecarMetadata.maximumBytes + (64 << 10)
-            let bytes = try await pool.run { () throws(SystemError) in try DurableFile.read(path, limit: limit) }
-            return try SidecarMetadata.parse(bytes, file: FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
+            return try await metadata(at: path, pool)
         } catch let error as SystemError where error.isMissing {
             return [:]
+        }
+    }
+
+    /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
+    /// link.
+    ///
+    /// - Throws: `ConfigErrors` for one that cannot be understood.
+    func metadata(at path: FilePath, _ pool: BlockingPool) async throws -> [String: String] {
+        do {
+            // Room for one that is too large by a little, so that its own error says so.
+            let limit = SidecarMetadata.maximumBytes + (64 << 10)
+            let bytes = try await pool.run { () throws(SystemError) in
+                try SourceFile(opening: path).content(limit: limit)
+            }
+            return try SidecarMetadata.parse(bytes, file: FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
         } catch let error as SystemError where error.code == .fileTooLarge {
             throw SidecarText.tooLarge(path)
         }

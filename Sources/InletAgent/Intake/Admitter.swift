@@ -64,12 +64,12 @@ struct Admitter: Sendable {
             do {
                 facts.metadata = try await metadata(companions, hashing.pool)
             } catch let error as ConfigErrors {
-                return await reject(arrival, route, SidecarText.reason(error), companions)
+                return await reject(arrival, route, SidecarText.reason(error), .badSidecar, companions)
             }
         }
         switch try await decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
         case .plan(let plan): return await admit(arrival, plan, companions)
-        case .rejected(let route, let reason): return await reject(arrival, route, reason, companions)
+        case .rejected(let route, let reason): return await reject(arrival, route, reason, .rejected, companions)
         case .unmatched, .needs: return Result(outcome: .unmatched)
         }
     }
@@ -145,9 +145,9 @@ struct Admitter: Sendable {
     }
 
     private func reject(
-        _ arrival: Arrival, _ route: Route, _ reason: String, _ companions: [SetFinder.Found]
+        _ arrival: Arrival, _ route: Route, _ reason: String, _ code: ErrorCode, _ companions: [SetFinder.Found]
     ) async -> Result {
-        var admission = Admission(arrival, rejectedBy: route, reason: reason)
+        var admission = Admission(arrival, rejectedBy: route, reason: reason, code: code)
         admission.companions = admissions(of: companions)
         admission.unit = route.unit(of: arrival.path)
         guard let (main, others) = await commit(admission) else { return Result(outcome: .later) }

@@ -19,10 +19,13 @@ extension IntakeLoop {
     /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
     mutating func closeUnits() async {
         guard canCloseUnits else { return }
-        for unit in units.due(at: .now) {
+        let due = units.due(at: .now)
+        if due.isEmpty { return }
+        let settling = settler.tracked(below: Set(due.map(\.folder)))
+        for unit in due {
             guard let completion = units.completion(of: unit), let settle = units.settle(of: unit) else { continue }
             let pause = max(settle, Self.shortestPause)
-            if settler.isTracking(below: unit.folder) {
+            if settling.contains(unit.folder) {
                 units.putOff(unit, for: pause, at: .now)
                 continue
             }

@@ -144,9 +144,9 @@ struct IntakeLoop: ~Copyable {
         let due = settler.due(at: .now)
         guard !due.isEmpty else { return }
         let considered = await admission.consider(due)
-        for path in admission.takeWakes() {
-            settler.wake(path, at: .now)
-            if !settler.discover(path, settle: admission.settle(for: path), at: .now) { requestScan() }
+        for (companion, main) in admission.takeWakes()
+        where !settler.wake(main, for: companion, settle: admission.settle(for: main), at: .now) {
+            requestScan()
         }
         for (path, verdict) in considered {
             switch verdict {

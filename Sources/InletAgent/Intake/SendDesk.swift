@@ -1,3 +1,4 @@
+internal import InletConfig
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -24,18 +25,33 @@ struct SendDesk: Sendable {
             }
             let place = place(of: path)
             let arrival = Arrival(root: place.root, path: place.path, identity: identity)
+            let routes = routes(for: place.path, identity.size, destination)
+            let facts = Facts(metadata: try await metadata(of: arrival, routes))
             switch try await admitter.decide(
-                arrival, by: routes(for: place.path, identity.size, destination), at: path,
-                hashing: Hashing(pool: hashing))
+                arrival, by: routes, at: path, facts: facts, hashing: Hashing(pool: hashing))
             {
             case .plan(let plan): return try await queue(path, identity, plan)
             case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
             case .unmatched, .needs:
                 return .refused("\(path.display): no route takes it; name a destination with --to")
             }
+        } catch let error as ConfigErrors {
+            return .refused("\(path.display): \(SidecarText.reason(error))")
         } catch {
             return .refused("\(error)")
         }
+    }
+
+    /// What the sidecar beside the file says, where its route asks for one. Other companions, units and markers are for
+    /// watched folders: a file that is named goes alone, and at once.
+    private func metadata(of arrival: Arrival, _ routes: RouteTable) async throws -> [String: String] {
+        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return [:] }
+        for companion in route.companions(of: arrival.path) where companion.kind == .metadata {
+            let path = arrival.root.pushing(companion.path)
+            guard try FileLook.look(at: path).identity != nil else { continue }
+            return try await admitter.metadata(at: path, hashing)
+        }
+        return [:]
     }
 
     private func queue(_ path: FilePath, _ identity: FileIdentity, _ plan: Plan) async throws -> SendAnswer {
@@ -68,6 +84,9 @@ struct SendDesk: Sendable {
         route.to = [destination]
         // A route that leads elsewhere has not been given this destination's fields.
         route.with.merge(board[destination]?.fields ?? [:]) { given, _ in given }
+        // Nor does it say what a sidecar may set for this one.
+        let type = PipelineFactory.types.first { $0.name == board[destination]?.type }
+        route.sidecarFields = type.map { Set($0.fields.map(\.name)) }
         route.match = RouteMatch()
         return RouteTable([Self.keeping(route)])
     }

@@ -29,7 +29,7 @@ struct SettledFiles: Sendable {
     var queued: [Candidate] = []
     /// What the files under consideration belong to; those that stand for themselves are left out.
     var roles: [FilePath: Candidate.Role] = [:]
-    private var wakes: [FilePath] = []
+    private var wakes: [(companion: FilePath, main: FilePath)] = []
     let finder: SetFinder
 
     init(
@@ -138,28 +138,31 @@ struct SettledFiles: Sendable {
     /// A file that is new, among those that it belongs together with.
     private mutating func place(_ arrival: Arrival) async -> Considered {
         let path = arrival.path
-        let own = settle(for: path) ?? finder.settle
         do {
             switch try await finder.standing(of: arrival, at: .now) {
             case .alone: return .look(probe(arrival))
-            case .main(let companions, let isWhole, let wait):
+            case .main(let companions, let isWhole, let quiet):
                 roles[path] = .main(companions)
-                return .look(probe(arrival, isWhole ? nil : (max(own, wait), "waiting for its sidecars")))
+                return .look(probe(arrival, isWhole ? nil : (quiet, "waiting for its sidecars")))
             case .marked(let companions):
                 roles[path] = .main(companions)
                 return .look(probe(arrival, (.zero, "")))
             case .unmarked(let marker):
                 noteUnmarked(path, marker)
                 return .known
-            case .beingMarked: return .look(.file(arrival.identity, busy: true))
+            case .unsettled: return .look(.file(arrival.identity, busy: true))
+            case .corrected(let main, let job):
+                guard try await journal.retake(job) else { return .look(.file(arrival.identity, busy: true)) }
+                wakes.append((path, main))
+                return .look(.waiting(for: .seconds(1), why: "waiting for its file \(Self.name(main))"))
             case .waiting(let main, let wait):
-                wakes.append(main)
+                wakes.append((path, main))
                 return .look(.waiting(for: wait, why: "waiting for its file \(Self.name(main))"))
             case .dormant: return .known
-            case .late(let companion, let main, let wait):
+            case .late(let companion, let main, let quiet):
                 roles[path] = .late(companion, main: main)
-                return .look(probe(arrival, wait.map { (max(own, $0), "waiting for its file") }))
-            case .orphan(let wait): return .look(probe(arrival, (max(own, wait), "waiting for its file")))
+                return .look(probe(arrival, quiet.map { ($0, "waiting for its file") }))
+            case .orphan(let quiet): return .look(probe(arrival, (quiet, "waiting for its file")))
             }
         } catch {
             log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
@@ -167,8 +170,8 @@ struct SettledFiles: Sendable {
         }
     }
 
-    /// The files that companions wait for: they should be looked at now.
-    mutating func takeWakes() -> [FilePath] {
+    /// Companions, and the files that they wait for, which should be looked at now.
+    mutating func takeWakes() -> [(companion: FilePath, main: FilePath)] {
         defer { wakes = [] }
         return wakes
     }

@@ -71,6 +71,7 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case sourceGone = "source_gone"
     case sourceUnreadable = "source_unreadable"
     case notRegular = "not_a_regular_file"
+    case badSidecar = "bad_sidecar"
     case destinationFull = "destination_full"
     case destinationUnwritable = "destination_unwritable"
     case destinationExists = "destination_exists"

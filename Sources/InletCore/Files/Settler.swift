@@ -74,9 +74,30 @@ package struct Settler: Sendable {
         entries[path] = entry
     }
 
-    /// Whether anything below `directory` is not complete yet. Looks at every entry.
-    package func isTracking(below directory: FilePath) -> Bool {
-        entries.keys.contains { $0.starts(with: directory) }
+    /// `companion` waits for the file at `main`, which is due at once, tracked or not. Without room the file takes the
+    /// companion's place: otherwise companions could keep all files out for ever. False = list the tree again, to find
+    /// the companion.
+    package mutating func wake(
+        _ main: FilePath, for companion: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
+    ) -> Bool {
+        wake(main, at: now)
+        if discover(main, settle: settle, at: now) { return true }
+        forget(companion)
+        _ = discover(main, settle: settle, at: now)
+        return false
+    }
+
+    /// Those of `folders` in which anything is not complete yet. Looks at every entry, once.
+    package func tracked(below folders: Set<FilePath>) -> Set<FilePath> {
+        var found: Set<FilePath> = []
+        for path in entries.keys where found.count < folders.count {
+            var folder = path
+            while !folder.isEmpty {
+                if folders.contains(folder) { found.insert(folder) }
+                folder.removeLastComponent()
+            }
+        }
+        return found
     }
 
     /// A listing shows the file: it is due at once, to be admitted if it is old enough. A file that is tracked already

@@ -40,6 +40,20 @@ package final class SourceFile: Sendable {
         }
     }
 
+    /// The whole content of a small file. Throws `EFBIG` with `.tooLarge` above `limit` bytes. Blocks.
+    package func content(limit: Int) throws(SystemError) -> [UInt8] {
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
+        defer { room.deallocate() }
+        var filled = 0
+        while filled < room.count {
+            let more = try read(
+                into: UnsafeMutableRawBufferPointer(rebasing: room[filled...]), at: Int64(filled))
+            if more == 0 { return Array(room.prefix(filled)) }
+            filled += more
+        }
+        throw SystemError(call: "read", path: path, code: .fileTooLarge, refusal: .tooLarge(limit: limit))
+    }
+
     /// What the opened file is now, under whatever name it has.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 

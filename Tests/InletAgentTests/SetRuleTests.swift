@@ -1,0 +1,199 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// What files that belong together may rely on: how long they wait, what a marker speaks for, and how mistakes are mended.
+@Suite struct SetRuleTests {
+    /// Clips with metadata that wait for each other.
+    private func scene(_ sidecars: SidecarRule) throws -> Scene {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.key = try KeyTemplate("v/{name}")
+        scene.route.sidecars = sidecars
+        return scene
+    }
+
+    /// A file last written `age` before now, whenever it was made.
+    private func arrival(_ scene: Scene, _ name: FilePath, age: Duration, at now: WallTime) throws -> Arrival {
+        var identity = try #require(try FileLook.look(at: scene.root.pushing(name)).identity)
+        let time = now.milliseconds * 1_000_000 - age.milliseconds * 1_000_000
+        (identity.modified, identity.changed) = (time, time)
+        return Arrival(root: scene.root, path: name, identity: identity)
+    }
+
+    @Test(arguments: [0, 3, 7, 9])
+    func `metadata that is written within its file's wait goes with it, whatever the quiet time`(delay: Int64)
+        async throws
+    {
+        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(10)))
+        try scene.drop("clip.mp4")
+        try scene.drop("clip.mp4.yaml", "label: x")
+        let journal = try Journal(path: scene.directory.path.appending("state/journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let finder = SetFinder(
+            root: scene.root, settle: .seconds(5), tolerance: 0, skipBefore: nil, routes: RouteTable([scene.route]),
+            journal: journal)
+        // The metadata is written now; its file was `delay` seconds ago.
+        let written = try #require(try FileLook.look(at: scene.root.appending("clip.mp4.yaml")).identity)
+        let start = WallTime(nanoseconds: max(written.modified, written.changed)) + .milliseconds(1)
+        for second in 0..<20 as Range<Int64> {
+            let now = start + .seconds(second)
+            let age = Duration.seconds(second + delay)
+            let clip = try arrival(scene, "clip.mp4", age: age, at: now)
+            guard case .main(let found, let isWhole, let quiet) = try await finder.standing(of: clip, at: now) else {
+                Issue.record("no main file")
+                return
+            }
+            #expect(isWhole == (second >= 5) && found.count == (isWhole ? 1 : 0), "after \(second) s")
+            if !isWhole { #expect(age < quiet, "it went without its metadata after \(second) s") }
+        }
+    }
+
+    // MARK: - Markers
+
+    /// Everything that came before has been looked at when this file is through.
+    private func passSentinel(_ scene: Scene, _ stage: Stage) async throws {
+        try scene.drop("sentinel.mp4")
+        try scene.drop("sentinel.mp4.done", "")
+        try await stage.finished("sentinel.mp4.done")
+    }
+
+    private func jobs(_ stage: Stage, _ path: FilePath) async throws -> [Job] {
+        try await stage.jobs().filter { $0.file.path == path }
+    }
+
+    @Test func `a marker that was kept says nothing of what is written over its file`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.completion = .marker
+        try await scene.run { stage in
+            try scene.drop("clip.mp4", "one")
+            try scene.drop("clip.mp4.done", "")
+            try await stage.finished("clip.mp4.done")
+            try scene.drop("clip.mp4", "a part of two")
+            try await passSentinel(scene, stage)
+            #expect(try await jobs(stage, "clip.mp4").count == 1)
+            try scene.drop("clip.mp4.done", "again")
+            try await stage.job("clip.mp4", "sent again") { $0.file.identity.size == 13 && $0.file.finishedAt != nil }
+            #expect(scene.here.record.orders.count { $0.key.hasPrefix("clip") } == 2)
+        }
+    }
+
+    @Test func `nor does the marker of a file that changed while it was sent`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.completion = .marker
+        scene.here.script("clip.mp4", .fail(.changed))
+        try await scene.run { stage in
+            try scene.drop("clip.mp4", "one")
+            try scene.drop("clip.mp4.done", "")
+            try await stage.finished("clip.mp4.done", .superseded)
+            try scene.drop("clip.mp4", "a part of two")
+            try await passSentinel(scene, stage)
+            #expect(try await jobs(stage, "clip.mp4").count == 1)
+            try scene.drop("clip.mp4.done", "again")
+            try await stage.finished("clip.mp4")
+        }
+    }
+
+    @Test func `a marker counts again for a file that the journal was told to forget`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.completion = .marker
+        try await scene.run { stage in
+            try scene.drop("clip.mp4", "one")
+            try scene.drop("clip.mp4.done", "")
+            try await stage.finished("clip.mp4.done")
+            let first = try await stage.finished("clip.mp4")
+            #expect(try await stage.journal.forget(first.file.id))
+            try scene.drop("clip.mp4", "two")
+            try await stage.finished("clip.mp4")
+        }
+    }
+
+    // MARK: - Mistakes
+
+    @Test func `metadata that is put right has its file and all that was rejected with it taken again`() async throws {
+        let scene = try scene(SidecarRule(metadata: true, extensions: ["xmp"], wait: .seconds(3600)))
+        try scene.drop("clip.mp4.yaml", "label: [x")
+        try scene.drop("clip.xmp")
+        try scene.drop("clip.mp4")
+        try await scene.run { stage in
+            #expect(try await stage.finished("clip.mp4", .rejected).file.code == .badSidecar)
+            try await stage.finished("clip.xmp", .rejected)
+            try scene.drop("clip.mp4.yaml", "notes: [still")
+            try await stage.job("clip.mp4", "rejected again") {
+                $0.file.id > 3 && $0.file.finishedAt != nil && $0.file.state == .rejected
+            }
+            try scene.drop("clip.mp4.yaml", "label: x")
+            for name in ["clip.mp4", "clip.mp4.yaml", "clip.xmp"] as [FilePath] { try await stage.finished(name) }
+            #expect(try await stage.jobs().count == 3)
+            #expect(scene.here.record.orders.first?.fields == ["label": "x"])
+        }
+    }
+
+    @Test func `metadata that does not count puts nothing right`() async throws {
+        let scene = try scene(SidecarRule(metadata: true, wait: .seconds(3600)))
+        try scene.drop("clip.mp4.yaml", "label: [x")
+        try scene.drop("clip.mp4")
+        try await scene.run { stage in
+            let main = try await stage.finished("clip.mp4", .rejected)
+            try scene.drop("clip.mp4.yml", "label: x")
+            try await stage.finished("clip.mp4.yml", .rejected)
+            #expect(try await jobs(stage, "clip.mp4").map(\.file.id) == [main.file.id])
+        }
+    }
+
+    // MARK: - Files that a person names
+
+    /// The job of a sent file, once it is delivered.
+    private func send(_ stage: Stage, _ path: FilePath, to destination: String? = nil) async throws -> Job {
+        let answer = await stage.agent.commands.send(path, to: destination)
+        var sent: Int64?
+        if case .queued(let id) = answer { sent = id }
+        let id = try #require(sent, "\(answer)")
+        try await eventually("it is sent") { try await stage.journal.job(id)?.file.state == .delivered }
+        return try #require(try await stage.journal.job(id))
+    }
+
+    @Test func `a file that is named takes its metadata with it, where its route asks for that`() async throws {
+        var scene = try scene(SidecarRule(metadata: true, wait: .seconds(3600)))
+        let clip = try scene.directory.write([1], to: "elsewhere/clip.mp4")
+        try scene.directory.write(Array("label: x".utf8), to: "elsewhere/clip.mp4.yml")
+        let broken = try scene.directory.write([1], to: "elsewhere/broken.mp4")
+        try scene.directory.write(Array("label: [".utf8), to: "elsewhere/broken.mp4.yaml")
+        try await scene.run { stage in
+            let job = try await send(stage, clip)
+            #expect(job.deliveries.map(\.fields) == [["label": "x"]])
+            guard case .refused(let reason) = await stage.agent.commands.send(broken, to: nil) else {
+                Issue.record("it was queued")
+                return
+            }
+            #expect(reason.contains("broken.mp4: broken.mp4.yaml:"), "\(reason)")
+            #expect(try await stage.jobs().count == 1)
+        }
+        scene.route.sidecars.metadata = false
+        try await scene.run { stage in
+            let job = try await send(stage, broken)
+            #expect(job.deliveries.map(\.fields) == [[:]])
+        }
+    }
+
+    @Test(arguments: RouteUnit.allCases)
+    func `a file that is named waits for no unit and no marker, and goes alone`(unit: RouteUnit) async throws {
+        var scene = try Scene()
+        scene.route.unit = unit
+        scene.route.completion = .marker
+        let file = try scene.drop("gigs/a")
+        try await scene.run { stage in
+            let job = try await send(stage, file)
+            #expect(job.file.batchID == nil)
+            #expect(scene.here.record.orders.count == 1)
+        }
+    }
+}
