@@ -19,7 +19,7 @@ extension Checklist {
                 by: [
                     "what is admitted is what is read back", "a claim counts its attempt and hands out the checkpoint",
                     "queue list and show tell each file's story, as text and as JSON",
-                ], later: "issue 2 of 8: the parent's id, by sets and sidecars")),
+                ], later: "issue 4 of 8: the id of a parent that a program gives")),
         Row(
             "S1.03",
             .superseded(
@@ -30,7 +30,12 @@ extension Checklist {
             .shown(
                 by: ["what is admitted is what is read back", "text for a destination keeps spaces and slashes"],
                 later: "issue 4 of 8: metadata of a whole batch")),
-        Row("S1.05", .later("issue 2 of 8: files that belong to one object, by sets and sidecars")),
+        Row(
+            "S1.05",
+            .shown(by: [
+                "a file waits for its sidecars, and all travel together",
+                "after its wait a file goes without what is missing, and a late companion follows it",
+            ])),
         Row(
             "S1.06",
             .superseded(
@@ -126,8 +131,17 @@ extension Checklist {
                 why:
                     "Damaged data is set aside and named, and a missing source ends as gone with a receipt; nothing is dropped silently."
             )),
-        Row("S1.17", .later("issue 4 of 8: batches")),
-        Row("S1.18", .later("issue 4 of 8: the result of a batch, part by part")),
+        Row(
+            "S1.17",
+            .shown(by: [
+                "a quiet folder is delivered as one", "nothing of an open unit is sent, everything of a closed one",
+            ])),
+        Row(
+            "S1.18",
+            .shown(by: [
+                "a batch ends with its last file, in the worst state, once",
+                "a file that is sent again opens the end of its batch again",
+            ])),
     ]
 
     private static let reports = [

@@ -72,6 +72,22 @@ import Testing
         #expect(try await place.inlet("queue", "list").output.contains("The queue is empty"))
     }
 
+    @Test func `route shows what a sidecar changes, and what is wrong with it`() async throws {
+        var config = ConfigText()
+        config.route = ["key: \"{name}\"", "sidecars: { metadata: true }"]
+        let place = try Place(config)
+        try place.put("clip.mp4", bytes(10))
+        try place.put("clip.mp4.yaml", Data("label: One\n".utf8))
+        let clip = place.drop.appending("clip.mp4").string
+        let known = try await place.inlet("route", clip)
+        #expect(known.ending == .code(0))
+        #expect(known.output.contains("the sidecar's field 'label' is none of the destination's"), "\(known.output)")
+        try place.put("clip.mp4.yaml", Data("label: [One\n".utf8))
+        let broken = try await place.inlet("route", clip)
+        #expect(broken.ending == .code(1))
+        #expect(broken.output.contains("rejected: clip.mp4.yaml:2:1: this is not valid YAML"), "\(broken.output)")
+    }
+
     @Test func `route says where a date of capture comes from`() async throws {
         var config = ConfigText()
         config.route = ["key: \"{captured:YYYY-'W'ww}/{captured:yyyy-MM-dd}_{name}\""]

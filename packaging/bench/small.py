@@ -118,7 +118,7 @@ def compare(folder, source, given, delay, connections):
         spread = f"{min(r[0] for r in results):.0f}-{max(r[0] for r in results):.0f}"
         return [name, f"{speed:.0f}", spread, f"{cpu:.2f}", f"{peak:.1f}"]
 
-    table(f"{given.files:,} x {given.kib} KiB, {connections} connections, {delay} ms a answer, median of {given.rounds}",
+    table(f"{given.files:,} x {given.kib} KiB, {connections} connections, {delay} ms an answer, median of {given.rounds}",
           ["", "files/s", "spread", "CPU s", "peak RSS MiB"], [row("s5cmd", peers), row("inlet", ours)])
     return median(r[0] for r in ours) / median(r[0] for r in peers)
 
@@ -136,7 +136,7 @@ def main():
         far = compare(folder, source, given, 30, 32)
     table("targets", ["", "measured", "target", ""], [
         ["of s5cmd's files/s", f"{near:.2f}", ">= 1.20", verdict(near >= 1.2)],
-        ["the same with 30 ms a answer", f"{far:.2f}", ">= 0.80", verdict(far >= 0.8)],
+        ["the same with 30 ms an answer", f"{far:.2f}", ">= 0.80", verdict(far >= 0.8)],
     ])
 
 

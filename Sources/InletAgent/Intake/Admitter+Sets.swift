@@ -13,26 +13,9 @@ extension Admitter {
         guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return [:] }
         let path = sidecar.arrival.root.pushing(sidecar.arrival.path)
         do {
-            return try await metadata(at: path, pool)
+            return try await SidecarFile.read(path, on: pool)
         } catch let error as SystemError where error.isMissing {
             return [:]
-        }
-    }
-
-    /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
-    /// link.
-    ///
-    /// - Throws: `ConfigErrors` for one that cannot be understood.
-    func metadata(at path: FilePath, _ pool: BlockingPool) async throws -> [String: String] {
-        do {
-            // Room for one that is too large by a little, so that its own error says so.
-            let limit = SidecarMetadata.maximumBytes + (64 << 10)
-            let bytes = try await pool.run { () throws(SystemError) in
-                try SourceFile(opening: path).content(limit: limit)
-            }
-            return try SidecarMetadata.parse(bytes, file: FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
-        } catch let error as SystemError where error.code == .fileTooLarge {
-            throw SidecarText.tooLarge(path)
         }
     }
 
@@ -113,20 +96,5 @@ extension Admitter {
             health.fails(error)
             return false
         }
-    }
-}
-
-/// What is wrong with a sidecar, as the reason of a rejection.
-enum SidecarText {
-    /// One line: `clip.mp4.yaml:2:1: …; clip.mp4.yaml:5:3: …`.
-    static func reason(_ errors: ConfigErrors) -> String {
-        errors.list.map { "\($0.file):\($0.line):\($0.column): \($0.message)" }.joined(separator: "; ")
-    }
-
-    static func tooLarge(_ path: FilePath) -> ConfigErrors {
-        let name = DisplayText.escape(FileName(path).bytes)
-        return ConfigErrors(list: [
-            ConfigError(file: name, line: 1, column: 1, message: "the sidecar is larger than 64 KiB", excerpt: "")
-        ])
     }
 }

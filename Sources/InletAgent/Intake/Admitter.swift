@@ -64,7 +64,7 @@ struct Admitter: Sendable {
             do {
                 facts.metadata = try await metadata(companions, hashing.pool)
             } catch let error as ConfigErrors {
-                return await reject(arrival, route, SidecarText.reason(error), .badSidecar, companions)
+                return await reject(arrival, route, SidecarFile.reason(error), .badSidecar, companions)
             }
         }
         switch try await decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {

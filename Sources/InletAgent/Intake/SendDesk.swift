@@ -26,7 +26,8 @@ struct SendDesk: Sendable {
             let place = place(of: path)
             let arrival = Arrival(root: place.root, path: place.path, identity: identity)
             let routes = routes(for: place.path, identity.size, destination)
-            let facts = Facts(metadata: try await metadata(of: arrival, routes))
+            // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
+            let facts = Facts(metadata: try await SidecarFile.metadata(beside: arrival, routes, on: hashing))
             switch try await admitter.decide(
                 arrival, by: routes, at: path, facts: facts, hashing: Hashing(pool: hashing))
             {
@@ -36,22 +37,10 @@ struct SendDesk: Sendable {
                 return .refused("\(path.display): no route takes it; name a destination with --to")
             }
         } catch let error as ConfigErrors {
-            return .refused("\(path.display): \(SidecarText.reason(error))")
+            return .refused("\(path.display): \(SidecarFile.reason(error))")
         } catch {
             return .refused("\(error)")
         }
-    }
-
-    /// What the sidecar beside the file says, where its route asks for one. Other companions, units and markers are for
-    /// watched folders: a file that is named goes alone, and at once.
-    private func metadata(of arrival: Arrival, _ routes: RouteTable) async throws -> [String: String] {
-        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return [:] }
-        for companion in route.companions(of: arrival.path) where companion.kind == .metadata {
-            let path = arrival.root.pushing(companion.path)
-            guard try FileLook.look(at: path).identity != nil else { continue }
-            return try await admitter.metadata(at: path, hashing)
-        }
-        return [:]
     }
 
     private func queue(_ path: FilePath, _ identity: FileIdentity, _ plan: Plan) async throws -> SendAnswer {

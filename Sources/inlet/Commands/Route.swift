@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import InletAgent
 import InletConfig
 import InletCore
 import InletLinux
@@ -100,6 +101,13 @@ struct RouteExplanation {
     ) async throws -> ([String], Bool) {
         // A number for {seq} is only given out when a file is admitted.
         var facts = Facts(sequence: 0)
+        do {
+            facts.metadata = try await SidecarFile.metadata(beside: arrival, table, on: pool)
+        } catch let error as ConfigErrors {
+            return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false)
+        } catch {
+            return ([Console.tint("  its sidecar cannot be read: \(error)", .bad)], false)
+        }
         while true {
             switch table.plan(arrival, facts: facts, at: .now) {
             case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false)
@@ -115,12 +123,13 @@ struct RouteExplanation {
         }
     }
 
+    private static let pool = BlockingPool(name: "route", threads: 1)
+
     private static func unreadable(_ wanted: Set<Fact>) -> String {
         wanted.contains(.sha256) ? "its key needs the file's SHA-256" : "its key needs the date inside of the file"
     }
 
     private static func learn(_ wanted: Set<Fact>, from source: SourceFile, _ facts: inout Facts) async throws {
-        let pool = BlockingPool(name: "route", threads: 1)
         if wanted.contains(.sha256) { facts.sha256 = try await Fingerprint.sha256(of: source, on: pool) }
         if wanted.contains(.captured) {
             facts.captured = try await pool.run { () throws(SystemError) in

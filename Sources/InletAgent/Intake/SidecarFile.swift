@@ -1,0 +1,51 @@
+package import InletConfig
+package import InletCore
+package import InletLinux
+package import SystemPackage
+
+/// A `<file>.yaml`: found beside its file, read, and what is wrong with it in one line.
+package enum SidecarFile {
+    /// What the sidecar beside a file says, where the file's route asks for one; nothing when there is none.
+    ///
+    /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
+    package static func metadata(
+        beside arrival: Arrival, _ routes: RouteTable, on pool: BlockingPool
+    ) async throws -> [String: String] {
+        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return [:] }
+        for companion in route.companions(of: arrival.path) where companion.kind == .metadata {
+            let path = arrival.root.pushing(companion.path)
+            guard try FileLook.look(at: path).identity != nil else { continue }
+            return try await read(path, on: pool)
+        }
+        return [:]
+    }
+
+    /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
+    /// link.
+    ///
+    /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
+    package static func read(_ path: FilePath, on pool: BlockingPool) async throws -> [String: String] {
+        do {
+            // Room for one that is too large by a little, so that its own error says so.
+            let limit = SidecarMetadata.maximumBytes + (64 << 10)
+            let bytes = try await pool.run { () throws(SystemError) in
+                try SourceFile(opening: path).content(limit: limit)
+            }
+            return try SidecarMetadata.parse(bytes, file: FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
+        } catch let error as SystemError where error.code == .fileTooLarge {
+            throw tooLarge(path)
+        }
+    }
+
+    /// One line: `clip.mp4.yaml:2:1: …; clip.mp4.yaml:5:3: …`.
+    package static func reason(_ errors: ConfigErrors) -> String {
+        errors.list.map { "\($0.file):\($0.line):\($0.column): \($0.message)" }.joined(separator: "; ")
+    }
+
+    private static func tooLarge(_ path: FilePath) -> ConfigErrors {
+        let name = DisplayText.escape(FileName(path).bytes)
+        return ConfigErrors(list: [
+            ConfigError(file: name, line: 1, column: 1, message: "the sidecar is larger than 64 KiB", excerpt: "")
+        ])
+    }
+}
