@@ -86,6 +86,9 @@ package struct HTTPRequest: Sendable {
         return true
     }
 
+    /// Whether the request may be done twice (RFC 9110, 9.2.2).
+    var isRepeatable: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"].contains(method) }
+
     /// Refuses what would let data become protocol: RFC 9110 tokens for method and names, no CR, LF or NUL in values,
     /// no framing fields besides our own.
     func validate() throws(TransferError) {

@@ -3,6 +3,7 @@ import InletCore
 import InletPipelines
 import InletSandbox
 import InletTestSupport
+import SystemPackage
 import Testing
 
 /// What a second attempt makes of the notes of the first.
@@ -103,16 +104,24 @@ import Testing
         }
     }
 
+    /// The notes of an upload that stopped after its first part, and whose URLs have expired since.
+    private static func aged(
+        _ place: Place, _ path: FilePath, _ order: DeliveryOrder
+    ) async throws -> [String: [UInt8]] {
+        let (notes, isStopping) = (Notes(), Switch())
+        let attempt = notes.attempt(
+            noted: { if $0 == ["part:1"] { isStopping.turnOn() } }, isStopping: { isStopping.isOn })
+        #expect(try await place.failure(path, order, attempt)?.verdict == .cancelled)
+        var aged = notes.entries
+        let opening = String(decoding: aged["upload"] ?? [], as: UTF8.self)
+        aged["upload"] = Array(opening.replacing("X-Amz-Date=2", with: "X-Amz-Date=1").utf8)
+        return aged
+    }
+
     @Test func `URLs that expired while the agent was away cost nothing`() async throws {
         try await withPlace(.r2("v1"), settings: ["parallel_parts": .integer(1)]) { place in
             let (path, order) = try place.file(2 * Self.part)
-            let (notes, isStopping) = (Notes(), Switch())
-            let attempt = notes.attempt(
-                noted: { if $0 == ["part:1"] { isStopping.turnOn() } }, isStopping: { isStopping.isOn })
-            #expect(try await place.failure(path, order, attempt)?.verdict == .cancelled)
-            var aged = notes.entries
-            let opening = String(decoding: aged["upload"] ?? [], as: UTF8.self)
-            aged["upload"] = Array(opening.replacing("X-Amz-Date=2", with: "X-Amz-Date=1").utf8)
+            let aged = try await Self.aged(place, path, order)
             let later = Notes(aged)
             _ = try await place.deliver(path, order, later.attempt()).get()
             #expect(later.entries["expired"] == nil)
@@ -125,13 +134,7 @@ import Testing
     @Test func `an upload that cannot be dropped now is not forgotten for a new one`() async throws {
         try await withPlace(.r2("v1"), settings: ["parallel_parts": .integer(1)]) { place in
             let (path, order) = try place.file(2 * Self.part)
-            let (notes, isStopping) = (Notes(), Switch())
-            let attempt = notes.attempt(
-                noted: { if $0 == ["part:1"] { isStopping.turnOn() } }, isStopping: { isStopping.isOn })
-            #expect(try await place.failure(path, order, attempt)?.verdict == .cancelled)
-            var aged = notes.entries
-            let opening = String(decoding: aged["upload"] ?? [], as: UTF8.self)
-            aged["upload"] = Array(opening.replacing("X-Amz-Date=2", with: "X-Amz-Date=1").utf8)
+            let aged = try await Self.aged(place, path, order)
             let later = Notes(aged)
             place.sandbox?.faults.add(Fault(.status(503), at: .abort))
             #expect(try await place.failure(path, order, later.attempt())?.verdict == .outage(after: nil))
@@ -145,13 +148,7 @@ import Testing
     {
         try await withPlace(.r2("v1"), settings: ["parallel_parts": .integer(1)]) { place in
             let (path, order) = try place.file(2 * Self.part)
-            let (notes, isStopping) = (Notes(), Switch())
-            let attempt = notes.attempt(
-                noted: { if $0 == ["part:1"] { isStopping.turnOn() } }, isStopping: { isStopping.isOn })
-            #expect(try await place.failure(path, order, attempt)?.verdict == .cancelled)
-            var aged = notes.entries
-            let opening = String(decoding: aged["upload"] ?? [], as: UTF8.self)
-            aged["upload"] = Array(opening.replacing("X-Amz-Date=2", with: "X-Amz-Date=1").utf8)
+            let aged = try await Self.aged(place, path, order)
             let (later, isStoppingAgain) = (Notes(aged), Switch())
             place.sandbox?.faults.add(Fault(.status(500), at: .abort))
             let second = later.attempt(
@@ -159,6 +156,20 @@ import Testing
             #expect(try await place.failure(path, order, second)?.verdict == .cancelled)
             #expect(try place.leftovers().count == 2)
             try await place.pipeline.abandon(order, checkpoint: later.entries)
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test func `an upload that was refused to be dropped is remembered when the one after it fails too`() async throws {
+        try await withPlace(.r2("v1"), settings: ["parallel_parts": .integer(1)]) { place in
+            let (path, order) = try place.file(2 * Self.part)
+            let notes = Notes(try await Self.aged(place, path, order))
+            place.sandbox?.faults.add(Fault(.status(500), at: .abort))
+            place.sandbox?.faults.add(Fault(.status(404), at: .part))
+            #expect(try await place.failure(path, order, notes.attempt())?.code == .uploadGone)
+            #expect(notes.entries.keys.filter { $0.hasPrefix("refused:") }.count == 1)
+            #expect(try place.leftovers().count == 1)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(try place.leftovers() == [])
         }
     }

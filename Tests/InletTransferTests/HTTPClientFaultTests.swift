@@ -26,8 +26,8 @@ import Testing
     }
 
     /// A connection that was kept from an earlier request dies without an answer to the next one.
-    @Test(arguments: [("POST", 2), ("PATCH", 2), ("PUT", 3)])
-    func `only what may be done twice is sent again by itself`(method: String, sent: Int) async throws {
+    @Test(arguments: [("POST", [1, 2, 3], 2), ("POST", [], 2), ("PATCH", [1], 2), ("PUT", [1], 3)])
+    func `only what may be done twice is sent again by itself`(method: String, body: [UInt8], sent: Int) async throws {
         let requests = Seen<String>()
         let server = try ScriptedServer { connection in
             while true {
@@ -37,7 +37,7 @@ import Testing
             }
         }
         let client = makeClient(connectionsPerHost: 1)
-        let request = HTTPRequest(method, try server.url("/job"), body: .bytes([1, 2, 3]))
+        let request = HTTPRequest(method, try server.url("/job"), body: .bytes(body))
         #expect(try await client.send(request).status == 200)
         let error = await InletTransferTests.failure(client, request)
         #expect(error?.code == (sent == 2 ? .connectionLost : nil))

@@ -32,7 +32,7 @@ struct MultipartUpload: Sendable {
             if error.code == .destinationExists { try await drop(record, keeping: [:]) }
             throw error
         }
-        for (id, key) in UploadRecord.refusedUploads(attempt.checkpoint.entries) {
+        for (id, key) in UploadRecord.refusedUploads(record.lasting) {
             // The last time: what the store keeps now, it keeps until its own expiry of uploads.
             try? await store.abort(id: id, key: key)
         }
@@ -44,7 +44,7 @@ struct MultipartUpload: Sendable {
 
     /// The journaled upload if it can go on, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
-        var refused = UploadRecord.refused(attempt.checkpoint.entries)
+        var lasting = UploadRecord.lasting(attempt.checkpoint.entries)
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
             if let going {
@@ -53,17 +53,19 @@ struct MultipartUpload: Sendable {
                 return going
             }
             // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
-            refused.merge(try await dropExpired(old)) { $1 }
+            lasting.merge(try await dropExpired(old)) { $1 }
         }
         let limits = store.limits
         let plan = PartPlan(
             fileSize: order.source.size, configured: limits.partSize, mostParts: limits.mostParts)
         let upload = try await store.open(order, plan)
-        let record = UploadRecord(upload: upload, plan: plan)
+        let record = UploadRecord(upload: upload, plan: plan, lasting: lasting)
         do throws(DeliveryError) {
             // At once, so that no crash forgets both.
-            try await attempt.checkpoint.replace(
-                with: refused.merging(kept(UploadRecord.openingName, note { try record.openingNote })) { $1 })
+            var notes = lasting.merging(store.lastingNotes) { $1 }
+            notes[UploadRecord.openingName] = try note { try record.openingNote }
+            notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
+            try await attempt.checkpoint.replace(with: notes)
         } catch {
             // Nobody would know of it any more.
             try? await store.abort(id: upload.id, key: upload.key)
@@ -94,16 +96,6 @@ struct MultipartUpload: Sendable {
             default: return [UploadRecord.refusedName + record.upload.id: Array(record.upload.key.utf8)]
             }
         }
-    }
-
-    /// A note for the new upload, with what outlives uploads: the count of expiries, and that something may be visible.
-    private func kept(_ name: String, _ note: [UInt8]) -> [String: [UInt8]] {
-        var notes = store.lastingNotes
-        notes[name] = note
-        for name in [UploadRecord.expiryName, UploadRecord.completingName] {
-            notes[name] = attempt.checkpoint.entries[name]
-        }
-        return notes
     }
 
     private func note(_ encode: () throws -> [UInt8]) throws(DeliveryError) -> [UInt8] {
@@ -191,8 +183,7 @@ struct MultipartUpload: Sendable {
         } catch {
             return
         }
-        var kept = notes.merging(UploadRecord.refused(attempt.checkpoint.entries)) { $1 }
-        kept[UploadRecord.completingName] = attempt.checkpoint.entries[UploadRecord.completingName]
-        try await attempt.checkpoint.replace(with: kept.merging(store.lastingNotes) { $1 })
+        try await attempt.checkpoint.replace(
+            with: notes.merging(record.lasting) { $1 }.merging(store.lastingNotes) { $1 })
     }
 }

@@ -62,8 +62,9 @@ struct UploadCompletion: Sendable {
             // One that only misses a part is still there.
             try? await store.abort(id: record.upload.id, key: record.upload.key)
         }
-        try await attempt.checkpoint.replace(
-            with: store.lastingNotes.merging([UploadRecord.completingName: []]) { note, _ in note })
+        var notes = record.lasting.merging(store.lastingNotes) { $1 }
+        notes[UploadRecord.completingName] = []
+        try await attempt.checkpoint.replace(with: notes)
         throw DeliveryError(
             .retry(after: nil), .uploadGone,
             "\(error.reason); the object is not there either, or cannot be seen, so it is sent again")

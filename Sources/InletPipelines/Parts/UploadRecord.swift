@@ -12,6 +12,8 @@ struct UploadRecord: Sendable {
     var isCompleting = false
     /// Set when the upload must not go on, and dropping it has not succeeded yet.
     var isStale = false
+    /// Notes that outlive this upload: that something may be visible, and uploads that the store would not drop.
+    var lasting: [String: [UInt8]]
 
     struct ProvedPart: Sendable, Equatable, Codable {
         /// As received, quotes and all.
@@ -36,9 +38,10 @@ struct UploadRecord: Sendable {
     /// Before the id of an upload that the store would not drop; the note is its key.
     static let refusedName = "refused:"
 
-    init(upload: OpenUpload, plan: PartPlan) {
+    init(upload: OpenUpload, plan: PartPlan, lasting: [String: [UInt8]] = [:]) {
         self.upload = upload
         self.plan = plan
+        self.lasting = lasting
     }
 
     /// The upload that `entries` speak of; nil when there is none, or it was for a file of another size.
@@ -47,7 +50,7 @@ struct UploadRecord: Sendable {
             let opening = try? JSONDecoder().decode(Opening.self, from: Data(note)), opening.plan.fileSize == fileSize,
             opening.upload.partURLs.isEmpty || opening.upload.partURLs.count == opening.plan.count
         else { return nil }
-        self.init(upload: opening.upload, plan: opening.plan)
+        self.init(upload: opening.upload, plan: opening.plan, lasting: Self.lasting(entries))
         for number in 1...plan.count {
             guard let note = entries[Self.partName(number)] else { continue }
             parts[number] = try? JSONDecoder().decode(ProvedPart.self, from: Data(note))
@@ -63,15 +66,20 @@ struct UploadRecord: Sendable {
         return (opening.upload.id, opening.upload.key)
     }
 
-    /// The notes of uploads that the store would not drop.
-    static func refused(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
-        entries.filter { $0.key.hasPrefix(refusedName) }
+    /// Those of `entries` that outlive every upload.
+    static func lasting(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
+        entries.filter { $0.key.hasPrefix(refusedName) || $0.key == completingName }
     }
 
     static func refusedUploads(_ entries: [String: [UInt8]]) -> [(id: String, key: String)] {
-        refused(entries).map {
+        entries.filter { $0.key.hasPrefix(refusedName) }.map {
             (String($0.key.dropFirst(refusedName.count)), String(decoding: $0.value, as: UTF8.self))
         }
+    }
+
+    /// Every upload that `entries` speak of: the last one, and those that the store would not drop.
+    static func uploads(_ entries: [String: [UInt8]]) -> [(id: String, key: String)] {
+        (identity(entries).map { [$0] } ?? []) + refusedUploads(entries)
     }
 
     var openingNote: [UInt8] {

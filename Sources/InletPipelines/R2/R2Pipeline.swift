@@ -49,8 +49,7 @@ package struct R2Pipeline: Pipeline {
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        let known = UploadRecord.identity(checkpoint).map { [$0] } ?? []
-        for upload in known + UploadRecord.refusedUploads(checkpoint) {
+        for upload in UploadRecord.uploads(checkpoint) {
             try await api.abort(id: upload.id, key: upload.key)
         }
     }

@@ -31,8 +31,7 @@ package struct S3Pipeline: Pipeline {
                 guard settings.ifExists == .version else { throw Self.taken(chosen.key, error) }
                 chosen = try await delivery.nextFree()
                 // Before anything is sent: a later attempt must not make a second object.
-                var notes = UploadRecord.refused(attempt.checkpoint.entries).merging(chosen.notes) { $1 }
-                notes[CheckpointNote.mayBeVisible] = attempt.checkpoint.entries[CheckpointNote.mayBeVisible]
+                let notes = UploadRecord.lasting(attempt.checkpoint.entries).merging(chosen.notes) { $1 }
                 try await attempt.checkpoint.replace(with: notes)
                 attempt.checkpoint = attempt.checkpoint.replaced(with: notes)
                 attempt.meter.add(-attempt.bytesSent)
@@ -53,8 +52,7 @@ package struct S3Pipeline: Pipeline {
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        let known = UploadRecord.identity(checkpoint).map { [$0] } ?? []
-        for upload in known + UploadRecord.refusedUploads(checkpoint) {
+        for upload in UploadRecord.uploads(checkpoint) {
             try await api.abort(id: upload.id, key: upload.key)
         }
     }

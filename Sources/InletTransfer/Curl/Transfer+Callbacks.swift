@@ -54,10 +54,8 @@ extension Transfer {
         guard let transfer = from(context), origin == 0, (0...transfer.request.body.length).contains(Int64(offset))
         else { return CInt(CURL_SEEKFUNC_FAIL) }
         // curl sends a request anew by itself when a kept connection dies without an answer. What has been done by then is
-        // unknown: only the caller can say whether it may be done twice (RFC 9110, 9.2.2).
-        if transfer.position > 0, !["PUT", "DELETE"].contains(transfer.request.method) {
-            return CInt(CURL_SEEKFUNC_FAIL)
-        }
+        // unknown: only the caller can say whether it may be done twice.
+        if transfer.position > 0, !transfer.request.isRepeatable { return CInt(CURL_SEEKFUNC_FAIL) }
         transfer.position = Int64(offset)
         return CInt(CURL_SEEKFUNC_OK)
     }

@@ -36,6 +36,8 @@ extension Transfer {
         setTarget()
         request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
         setMethodAndBody()
+        // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for certain.
+        easy.set(CURLOPT_FRESH_CONNECT, !request.isRepeatable && request.body.length == 0)
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
         easy.set(CURLOPT_NOSIGNAL, true)
