@@ -81,7 +81,6 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case expired = "expired"
     case cancelled = "cancelled"
     case notConfigured = "not_configured"
-    case attemptsUsedUp = "attempts_used_up"
     case dispositionFailed = "disposition_failed"
     case internalFault = "internal_fault"
 }

@@ -15,9 +15,6 @@ package struct ControlServer: Service {
     private let path: FilePath
     private let control: LocalControl
 
-    /// Linux's limit for the path of a Unix socket (unix(7)), without the terminating NUL.
-    package static let longestPath = 107
-
     package init(path: FilePath, control: LocalControl) {
         self.path = path
         self.control = control

@@ -35,7 +35,12 @@ package struct R2Pipeline: Pipeline {
             throw error
         }
         if settings.dialect == .v1, order.source.size <= Self.singleLimit {
-            return .delivered(try await SinglePut(api: api, sender: sender).deliver(order))
+            let proof = try await sender.sendWhole(at: api.publicLocation(order.key, answered: nil)) {
+                () async throws(DeliveryError) in
+                let url = try api.checked(try await api.presign(order))
+                return PresignedTarget(url: url, headers: [("Content-Type", order.mediaType)])
+            }
+            return .delivered(proof)
         }
         return .delivered(try await upload.deliver())
     }
@@ -62,37 +67,6 @@ package struct R2Pipeline: Pipeline {
         let upload = try await api.create(order, count: 1)
         try await api.abort(id: upload.id, key: upload.key)
         return "\(settings.api.redacted) answers, dialect \(settings.dialect.rawValue)"
-    }
-}
-
-/// A small file in one request to a presigned URL (dialect v1).
-struct SinglePut: Sendable {
-    let api: SpiralAPI
-    let sender: PartSender
-
-    /// Hashes before it sends: the object is visible once the store has the last byte, and what changes between then and
-    /// the end of a later hashing would look like damage.
-    func deliver(_ order: DeliveryOrder) async throws(DeliveryError) -> Proof {
-        let whole = 0..<order.source.size
-        let known = try await sender.sums(sender.proof.kind == .md5 ? .md5 : [], whole)
-        let url = try api.checked(try await api.presign(order))
-        let part: UploadRecord.ProvedPart
-        do throws(DeliveryError) {
-            part = try await sender.send(
-                whole, to: PresignedTarget(url: url, headers: [("Content-Type", order.mediaType)]),
-                what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known)
-        } catch {
-            // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
-            if sender.mayHaveArrived {
-                await sender.attempt.checkpoint.putPersistently([UploadRecord.completingName: []])
-            }
-            throw error
-        }
-        let md5 = part.md5.flatMap { Digest(.md5, hex: $0) }
-        return Proof(
-            key: order.key, size: order.source.size, method: md5 == nil ? .size : .md5Parts,
-            content: md5.map { ContentHash(digest: $0, partSize: nil) }, etag: ETagJudge.bare(part.etag),
-            url: api.publicLocation(order.key, answered: nil))
     }
 }
 

@@ -51,7 +51,9 @@ struct S3Delivery: Sendable {
         {
             return proof
         }
-        if isSingle { return try await putWhole() }
+        if isSingle {
+            return try await sender.sendWhole(at: store.location(order.key, answered: nil)) { store.wholeTarget }
+        }
         // The condition counts when the parts are composed; a key that is taken now need not be learnt after hours.
         if settings.ifExists.keepsOthers, UploadRecord.identity(attempt.checkpoint.entries) == nil,
             try await store.api.look(order.key) != nil
@@ -101,31 +103,5 @@ struct S3Delivery: Sendable {
         throw DeliveryError(
             .giveUp, .destinationExists,
             "'\(DisplayText.escape(chosen.original))' has \(ChosenKey.mostVersions) versions already")
-    }
-
-    /// Hashes before it sends: the object is visible once the store has the last byte, and with Content-MD5 the store
-    /// refuses damage before that.
-    private func putWhole() async throws(DeliveryError) -> Proof {
-        let whole = 0..<order.source.size
-        let kinds = sender.proof.kind == .md5 ? sender.proof.ahead.union(.md5) : sender.proof.ahead
-        let known = try await sender.sums(kinds, whole)
-        let part: UploadRecord.ProvedPart
-        do throws(DeliveryError) {
-            part = try await sender.send(
-                whole, to: store.wholeTarget, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known
-            )
-        } catch {
-            // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
-            if sender.mayHaveArrived, error.code != .destinationExists {
-                await attempt.checkpoint.putPersistently([CheckpointNote.mayBeVisible: []])
-            }
-            throw error
-        }
-        let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
-        let content = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
-        let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
-        return Proof(
-            key: order.key, size: order.source.size, method: method, content: content, etag: ETagJudge.bare(part.etag),
-            url: store.location(order.key, answered: nil))
     }
 }
