@@ -30,6 +30,7 @@ let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-htt
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
@@ -58,7 +59,7 @@ let package = Package(
         library("InletLinux", ["InletCore", "CLinux", system]),
         library("InletMedia", ["InletCore", "InletLinux", "CExif", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
-        library("InletJournal", ["InletCore", grdb, system]),
+        library("InletJournal", ["InletCore", grdb, sqlite, system]),
         library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", crypto, system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", crypto, system]),
         library(

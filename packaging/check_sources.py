@@ -44,6 +44,7 @@ DOORS = {
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},
     "GRDB": {"InletJournal"},
+    "GRDBSQLite": {"InletJournal"},
     "ArgumentParser": {"inlet"},
     "Hummingbird": {"InletDashboard", "InletSandbox"},
     "HummingbirdCore": {"InletDashboard", "InletSandbox"},

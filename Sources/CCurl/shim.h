@@ -55,6 +55,13 @@ static inline CURLcode inlet_curl_set_upload(
     return code;
 }
 
+/* A body that libcurl copies and sends in one piece with the header. */
+static inline CURLcode inlet_curl_set_body(CURL *_Nonnull easy, const void *_Nonnull body, curl_off_t length) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, length);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, body);
+    return code;
+}
+
 /* CURLOPT_PROTOCOLS is deprecated from 7.85 on, where its replacement begins. */
 static inline CURLcode inlet_curl_allow_http_only(CURL *_Nonnull easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -20,8 +21,9 @@ struct AgentParts: Sendable {
     private let inFlight = InFlight()
     private let heartbeat: Heartbeat
     private let isStopping = StopFlag()
-    /// Short blocking calls of the workers; long ones have their own threads.
-    private let io = BlockingPool(name: "worker", threads: 4)
+    /// Short blocking calls of the workers; long ones have their own threads. More threads than processors only wake each
+    /// other; one more of them than one goes on while another waits for a disk.
+    private let io = BlockingPool(name: "worker", threads: min(4, max(2, ProcessInfo.processInfo.activeProcessorCount)))
     /// The finisher's: an archive on another file system takes as long as the copy, and must not hold up the hashing.
     private let moving = BlockingPool(name: "finisher", threads: 2)
     /// What people ask for by `send`.
@@ -72,9 +74,10 @@ struct AgentParts: Sendable {
             journal: journal, board: board, inFlight: inFlight, log: log, heartbeat: heartbeat,
             isStopping: isStopping)
         let ends = DeliveryEnds(
-            finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell, lookAgain: lookAgain)
+            log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
+            lookAgain: lookAgain)
         return WorkerPool(
-            journal: journal, board: board, deliverOne: deliverOne, log: log, bells: bells, ends: ends, pool: io,
+            journal: journal, board: board, deliverOne: deliverOne, bells: bells, ends: ends, pool: io,
             grace: settings.shutdownGrace, heartbeat: heartbeat, isStopping: isStopping)
     }
 

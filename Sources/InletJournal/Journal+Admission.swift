@@ -89,9 +89,8 @@ extension Journal {
     static func obstacle(
         to arrival: Arrival, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
-        guard let row = try latest(arrival.root, arrival.path, database) else { return nil }
-        let previous = try FileRow(row: row)
-        if try recall(arrival, 0, database) == .known { return .known(id: previous.id) }
+        guard let previous = try latest(arrival.root, arrival.path, database) else { return nil }
+        if recall(arrival, 0, previous) == .known { return .known(id: previous.id) }
         if previous.state == .pending, try !supersede(previous, now, database) { return .busy(id: previous.id) }
         return nil
     }
@@ -104,7 +103,7 @@ extension Journal {
         let wanted = Set(admission.plan?.destinations ?? [])
         return try FileRow.all(
             database, "WHERE root = ? AND path = ? AND id > ? ORDER BY id DESC LIMIT 20",
-            [Data(arrival.root.bytes), Data(arrival.path.bytes), last]
+            [.bytes(arrival.root.bytes), .bytes(arrival.path.bytes), .integer(last)]
         ).first { file in
             let destinations = try job(file, database).deliveries.map(\.destination)
             return arrival.identity == file.identity && Set(destinations) == wanted
@@ -148,17 +147,16 @@ extension Journal {
     /// no gaps.
     /// Doubling and halving, so that the ten thousandth file of one name costs no ten thousand questions.
     static func freeKey(_ key: String, _ destination: String, _ database: Database) throws -> String {
-        let taken = try database.cachedStatement(
-            sql: """
-                SELECT 1 FROM delivery WHERE destination = :destination AND key = :key
-                UNION ALL SELECT 1 FROM spent_key WHERE destination = :destination AND key = :key
-                """)
         func candidate(_ number: Int) -> String {
             number == 1 ? key : KeyTemplate.disambiguated(key, number: number)
         }
         func isTaken(_ number: Int) throws -> Bool {
-            let place: StatementArguments = ["destination": destination, "key": candidate(number)]
-            return try Int.fetchOne(taken, arguments: place) != nil
+            try database.row(
+                """
+                SELECT 1 FROM delivery WHERE destination = ?1 AND key = ?2
+                UNION ALL SELECT 1 FROM spent_key WHERE destination = ?1 AND key = ?2
+                """, .text(destination), .text(candidate(number))
+            ) { _ in true } != nil
         }
         var last = 0
         var free = 1

@@ -113,7 +113,7 @@ extension Journal {
             sql: "UPDATE batch SET closed_at = ? WHERE id = ?", arguments: [now.milliseconds, id])
         // A rejected file, and a companion, may have another policy than what is sent.
         let first = "WHERE batch_id = ? ORDER BY state = 'rejected', role IS NOT NULL, id LIMIT 1"
-        guard let file = try FileRow.all(database, first, [id]).first else {
+        guard let file = try FileRow.all(database, first, [.integer(id)]).first else {
             try database.run(sql: "DELETE FROM batch WHERE id = ?", arguments: [id])
             return nil
         }
@@ -224,7 +224,8 @@ extension Journal {
     }
 
     private static func batch(_ id: Int64, _ database: Database) throws -> Batch {
-        let row = try Row.find(database.cachedStatement(sql: "SELECT * FROM batch WHERE id = ?"), [id])
+        let found = try Row.fetchOne(database.cachedStatement(sql: "SELECT * FROM batch WHERE id = ?"), arguments: [id])
+        guard let row = found else { throw RowNotFound() }
         let counts = try Row.fetchAll(
             database.cachedStatement(
                 sql: """

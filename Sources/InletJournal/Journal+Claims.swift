@@ -14,8 +14,9 @@ package struct ClaimRoom: Sendable {
     }
 }
 
-/// A delivery that its holder works on, alone. It must be settled: `Journal.withClaim` does so on every path.
-package struct Claim: ~Copyable, Sendable {
+/// A delivery that its holder works on, alone. It must be settled: `Journal.withClaim` does so on every path, and who takes
+/// claims from `exchange` gives every one of them back to it as an `EndedClaim`.
+package struct Claim: Sendable {
     package let file: FileRow
     package let delivery: DeliveryRow
     /// What earlier attempts left behind.
@@ -44,8 +45,24 @@ package struct SettledFile: Sendable {
     package var state: FileState
     /// Deliveries that waited for this one are due now, in whatever lane.
     package var hasReleased: Bool
+    /// Set when the file was finished in the same transaction, because nothing was to be done with its source.
+    package var finish: Finish?
     package var isFinal: Bool { state != .pending }
 }
+
+/// How a file is finished whose source stays as it is: what the journal says became of it, and its receipt's JSON.
+package struct Ending: Sendable {
+    package var disposition: String
+    package var receipt: [UInt8]
+
+    package init(disposition: String, receipt: [UInt8]) {
+        self.disposition = disposition
+        self.receipt = receipt
+    }
+}
+
+/// Decides of a file whose deliveries have ended, in the transaction that ends them. nil = the finisher must see to its source.
+package typealias EndingRule = @Sendable (Job) -> Ending?
 
 extension Journal {
     /// Claims the delivery that has waited longest among those due in `lane`, and hands it to `body`.
@@ -53,31 +70,31 @@ extension Journal {
     /// The attempt is written before `body` runs. If `body` throws, the claim goes back to the queue uncounted.
     /// - Returns: nil when nothing is due within the given room.
     package func withClaim<Result: Sendable>(
-        _ lane: Lane, rooms: [ClaimRoom], owner: String, clock: @Sendable () -> WallTime,
-        _ body: (borrowing Claim) async throws -> (Settlement, Result)
+        _ lane: Lane, rooms: [ClaimRoom], owner: String, clock: @Sendable () -> WallTime, ending: EndingRule? = nil,
+        _ body: (Claim) async throws -> (Settlement, Result)
     ) async throws -> (SettledFile, Result)? {
-        guard let found = try await claim(lane, rooms, owner, clock()) else { return nil }
-        let claim = Claim(file: found.file, delivery: found.delivery, checkpoint: found.checkpoint)
+        let wish = ClaimWish(lane: lane, rooms: rooms, most: 1, owner: owner)
+        guard let claim = try await exchange([], for: wish, at: clock()).claims.first else { return nil }
         let settlement: Settlement
         let result: Result
         do {
             (settlement, result) = try await body(claim)
         } catch {
-            _ = try? await settlePersistently(
-                found.delivery.id, .again(at: clock(), countsAttempt: false, code: nil, reason: nil), clock)
+            let back = Settlement.again(at: clock(), countsAttempt: false, code: nil, reason: nil)
+            _ = try? await settlePersistently(EndedClaim(claim, back), ending, clock)
             throw error
         }
-        return (try await settlePersistently(found.delivery.id, settlement, clock), result)
+        return (try await settlePersistently(EndedClaim(claim, settlement), ending, clock), result)
     }
 
     /// A proof must not be lost to a full or failing disk: it is written as soon as that can be done, because nothing else
     /// will ever settle this claim. A cancelled task tries once more and leaves the claim to the next start.
     private func settlePersistently(
-        _ delivery: Int64, _ settlement: Settlement, _ clock: @Sendable () -> WallTime
+        _ ended: EndedClaim, _ ending: EndingRule?, _ clock: @Sendable () -> WallTime
     ) async throws -> SettledFile {
         while true {
             do throws(JournalError) {
-                return try await settle(delivery, settlement, at: clock())
+                return try await settle(ended, ending: ending, at: clock())
             } catch {
                 guard !Task.isCancelled else { throw error }
             }
@@ -85,72 +102,25 @@ extension Journal {
         }
     }
 
-    private typealias Claimed = (file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]])
-
-    private func claim(
-        _ lane: Lane, _ rooms: [ClaimRoom], _ owner: String, _ now: WallTime
-    ) async throws(JournalError) -> Claimed? {
-        // A transaction that changes nothing writes nothing: an idle agent leaves the disk alone.
-        try await commit { database in
-            guard let id = try Self.candidate(lane, rooms, now, database) else { return nil }
-            try database.cachedStatement(
-                sql: """
-                    UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1 WHERE id = ?
-                    """
-            ).execute(arguments: [owner, (now + .seconds(3600)).milliseconds, id])
-            let delivery = try Self.delivery(id, database)
-            return (
-                try Self.file(delivery.fileID, database), delivery, try Self.checkpoint(of: id, database)
-            )
-        }
-    }
-
-    /// The due delivery with the earliest time, of the destinations that have room. One that was cancelled and put back
-    /// while its holder still runs has an owner until that one has let go.
-    private static func candidate(
-        _ lane: Lane, _ rooms: [ClaimRoom], _ now: WallTime, _ database: Database
-    ) throws -> Int64? {
-        var best: (time: Int64, id: Int64)?
-        let running = try database.cachedStatement(sql: runningSQL)
-        let due = try database.cachedStatement(
-            sql: """
-                SELECT next_at, id FROM delivery
-                WHERE destination = ? AND lane = ? AND state = 'ready' AND next_at <= ? AND owner IS NULL
-                ORDER BY next_at, id LIMIT 1
-                """)
-        for room in rooms {
-            let place: StatementArguments = [room.destination, lane.rawValue]
-            guard try Int.fetchOne(running, arguments: place) ?? 0 < room.limits[lane] ?? 0,
-                let row = try Row.fetchOne(due, arguments: place + [now.milliseconds])
-            else { continue }
-            let found = (time: row["next_at"] as Int64, id: row["id"] as Int64)
-            if let known = best, known < found { continue }
-            best = found
-        }
-        return best?.id
-    }
-
     /// When the next delivery in `lane` is due that `rooms` have a place for; nil when none waits for its time or all places
     /// are taken.
     package func nextDue(_ lane: Lane, rooms: [ClaimRoom]) async throws(JournalError) -> WallTime? {
-        try await read { database in
-            let running = try database.cachedStatement(sql: Self.runningSQL)
-            let next = try database.cachedStatement(
-                sql: """
-                    SELECT min(next_at) FROM delivery
-                    WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL AND next_at < \(Self.never)
-                    """)
-            let times = try rooms.compactMap { room -> Int64? in
-                let place: StatementArguments = [room.destination, lane.rawValue]
-                guard try Int.fetchOne(running, arguments: place) ?? 0 < room.limits[lane] ?? 0 else { return nil }
-                return try Int64.fetchOne(next, arguments: place)
-            }
-            return times.min().map { WallTime(milliseconds: $0) }
-        }
+        try await read { try Self.nextDue(lane, rooms, $0) }
     }
 
-    private static let runningSQL =
-        "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'"
+    static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
+        let times = try rooms.compactMap { room -> Int64? in
+            guard try places(room, lane, database) > 0 else { return nil }
+            return try database.row(
+                """
+                SELECT min(next_at) FROM delivery
+                WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
+                """,
+                .text(room.destination), .integer(Int64(lane.rawValue)), .integer(never)
+            ) { $0.optionalInteger(0) } ?? nil
+        }
+        return times.min().map { WallTime(milliseconds: $0) }
+    }
 
     /// Adds to what an attempt leaves for the next one; durable when it returns.
     package func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]]) async throws(JournalError) {
@@ -178,30 +148,26 @@ extension Journal {
     }
 
     static func checkpoint(of delivery: Int64, _ database: Database) throws -> [String: [UInt8]] {
-        let rows = try Row.fetchAll(
-            database.cachedStatement(sql: "SELECT name, value FROM checkpoint WHERE delivery_id = ?"),
-            arguments: [delivery])
-        return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], Array($0["value"] as Data)) })
+        let notes = try database.rows("SELECT name, value FROM checkpoint WHERE delivery_id = ?", .integer(delivery)) {
+            ($0.text(0) ?? "", $0.bytes(1))
+        }
+        return Dictionary(uniqueKeysWithValues: notes)
     }
 
+    /// - Throws: an error when there is no such row.
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
-        try DeliveryRow(
-            row: Row.find(
-                database.cachedStatement(sql: "SELECT \(DeliveryRow.columns) FROM delivery WHERE id = ?"), [id]))
+        let found = try database.row("SELECT \(DeliveryRow.columns) FROM delivery WHERE id = ?", .integer(id)) {
+            try DeliveryRow($0)
+        }
+        guard let found else { throw RowNotFound() }
+        return found
     }
 
+    /// - Throws: an error when there is no such row.
     static func file(_ id: Int64, _ database: Database) throws -> FileRow {
-        try FileRow(
-            row: Row.find(
-                database.cachedStatement(sql: "SELECT \(FileRow.columns) FROM file WHERE id = ?"), [id]))
-    }
-}
-
-extension Row {
-    /// The one row of `statement`; throws `RowNotFound` rather than inventing one.
-    static func find(_ statement: Statement, _ arguments: StatementArguments) throws -> Row {
-        guard let row = try fetchOne(statement, arguments: arguments) else { throw RowNotFound() }
-        return row
+        let found = try FileRow.all(database, "WHERE id = ?", [.integer(id)]).first
+        guard let found else { throw RowNotFound() }
+        return found
     }
 }
 

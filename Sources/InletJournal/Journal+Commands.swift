@@ -114,7 +114,7 @@ extension Journal {
         try await commit { database in
             try database.run(
                 sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
-                arguments: [try JournalJSON.encode(proof), delivery])
+                arguments: [Data(try JournalJSON.encode(proof)), delivery])
         }
     }
 

@@ -50,7 +50,10 @@ extension Journal {
         try await commit { database in
             let rejected = "state = 'rejected' AND code = ?"
             let code = ErrorCode.badSidecar.rawValue
-            guard let file = try FileRow.all(database, "WHERE id = ? AND \(rejected)", [main, code]).first else {
+            guard
+                let file = try FileRow.all(database, "WHERE id = ? AND \(rejected)", [.integer(main), .text(code)])
+                    .first
+            else {
                 return false
             }
             let set = """
@@ -145,11 +148,10 @@ extension Journal {
     static func release(
         followersOf leader: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        let followers = try Row.fetchAll(
-            database.cachedStatement(
-                sql: "SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')"),
-            arguments: [leader.id]
-        ).map(DeliveryRow.init(row:))
+        let followers = try database.rows(
+            "SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')",
+            .integer(leader.id)
+        ) { try DeliveryRow($0) }
         for follower in followers {
             if follower.key == nil {
                 let size = try file(follower.fileID, database).identity.size

@@ -10,7 +10,7 @@ extension Journal {
                 database,
                 """
                 WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ? ORDER BY finish_at, id LIMIT ?
-                """, [now.milliseconds, limit]
+                """, [.integer(now.milliseconds), .integer(Int64(limit))]
             ).map { try Self.job($0, database) }
         }
     }
@@ -53,21 +53,29 @@ extension Journal {
     package func finish(
         _ file: FileRow, disposition: String, state: FileState? = nil, receipt: [UInt8], at now: WallTime
     ) async throws(JournalError) -> Finish? {
-        try await commit { database in
-            try database.run(
-                sql: """
-                    UPDATE file SET finished_at = ?, disposition = ?, state = ifnull(?, state), intent = NULL
-                    WHERE id = ? AND finished_at IS NULL AND state = ?
-                    """,
-                arguments: [now.milliseconds, disposition, state?.rawValue, file.id, file.state.rawValue])
-            guard database.changesCount > 0 else { return nil }
-            try database.run(
-                sql: "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
-                arguments: [
-                    file.id, Data(file.root.bytes), Data(file.path.bytes), now.milliseconds, Data(receipt),
-                ])
-            return Finish(endedBatch: try file.batchID.flatMap { try Self.concludeBatch($0, now, database) })
+        try await commit {
+            try Self.finish(file, disposition: disposition, state: state, receipt: receipt, at: now, $0)
         }
+    }
+
+    static func finish(
+        _ file: FileRow, disposition: String, state: FileState?, receipt: [UInt8], at now: WallTime,
+        _ database: Database
+    ) throws -> Finish? {
+        let changed = try database.change(
+            """
+            UPDATE file SET finished_at = ?, disposition = ?, state = ifnull(?, state), intent = NULL
+            WHERE id = ? AND finished_at IS NULL AND state = ?
+            """,
+            .integer(now.milliseconds), .text(disposition), SQLValue(state?.rawValue), .integer(file.id),
+            .text(file.state.rawValue))
+        guard changed > 0 else { return nil }
+        try database.change(
+            "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
+            .integer(file.id), .bytes(file.root.bytes), .bytes(file.path.bytes), .integer(now.milliseconds),
+            .bytes(receipt))
+        return Finish(
+            disposition: disposition, endedBatch: try file.batchID.flatMap { try concludeBatch($0, now, database) })
     }
 
     /// The newest receipts' JSON, newest first.
@@ -138,6 +146,8 @@ extension Journal {
 
 /// A file has been finished.
 package struct Finish: Sendable, Equatable {
+    /// What became of the source.
+    package var disposition: String
     /// The batch that ended with it.
     package var endedBatch: Batch?
 }

@@ -39,13 +39,13 @@ extension Journal {
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         try await read { database in
             var conditions: [String] = []
-            var arguments = StatementArguments()
+            var arguments: [SQLValue] = []
             if !filter.states.isEmpty {
                 conditions.append("state IN (\(filter.states.map { "'\($0.rawValue)'" }.joined(separator: ", ")))")
             }
             if let destination = filter.destination {
                 conditions.append("id IN (SELECT file_id FROM delivery WHERE destination = ?)")
-                arguments += [destination]
+                arguments.append(.text(destination))
             }
             let clause = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
             return try FileRow.all(database, "\(clause) ORDER BY id DESC LIMIT \(filter.limit)", arguments)
@@ -56,7 +56,7 @@ extension Journal {
     /// The file with its deliveries; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? {
         try await read { database in
-            try FileRow.all(database, "WHERE id = ?", [id]).first.map { try Self.job($0, database) }
+            try FileRow.all(database, "WHERE id = ?", [.integer(id)]).first.map { try Self.job($0, database) }
         }
     }
 
@@ -110,7 +110,7 @@ extension Journal {
     package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
         try await read { database in
             let files = try FileRow.all(
-                database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [Data(path.bytes)])
+                database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [.bytes(path.bytes)])
             return try files.lazy.map { try Self.job($0, database) }.first { job in
                 Set(destinations) == Set(job.deliveries.map(\.destination))
             }
@@ -118,17 +118,16 @@ extension Journal {
     }
 
     static func job(_ file: FileRow, _ database: Database) throws -> Job {
-        let rows = try Row.fetchAll(
-            database.cachedStatement(sql: "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? ORDER BY id"),
-            arguments: [file.id])
-        return Job(file: file, deliveries: try rows.map(DeliveryRow.init(row:)))
+        Job(
+            file: file,
+            deliveries: try database.rows(
+                "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? ORDER BY id", .integer(file.id)
+            ) { try DeliveryRow($0) })
     }
 }
 
 extension FileRow {
-    static func all(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> [FileRow] {
-        try Row.fetchAll(
-            database.cachedStatement(sql: "SELECT \(columns) FROM file \(clause)"), arguments: arguments
-        ).map(FileRow.init(row:))
+    static func all(_ database: Database, _ clause: String, _ values: [SQLValue]) throws -> [FileRow] {
+        try database.rows("SELECT \(columns) FROM file \(clause)", values) { try FileRow($0) }
     }
 }

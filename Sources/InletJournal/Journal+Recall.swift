@@ -17,12 +17,16 @@ extension Journal {
     ///
     /// - Parameter tolerance: nanoseconds that its file system's mtime may be off.
     package func recall(_ arrivals: [Arrival], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
-        try await read { database in try arrivals.map { try Self.recall($0, tolerance, database) } }
+        try await read { database in
+            try arrivals.map { arrival in
+                let file = try Self.latest(arrival.root, arrival.path, database)
+                return file.map { Self.recall(arrival, tolerance, $0) } ?? .new
+            }
+        }
     }
 
-    static func recall(_ arrival: Arrival, _ tolerance: Int64, _ database: Database) throws -> KnownFile {
-        guard let row = try latest(arrival.root, arrival.path, database) else { return .new }
-        let file = try FileRow(row: row)
+    /// - Parameter file: the newest of the path.
+    static func recall(_ arrival: Arrival, _ tolerance: Int64, _ file: FileRow) -> KnownFile {
         // What we took away ourselves and what came to nothing was dropped anew on purpose.
         let wasVacated = file.finishedAt != nil && Disposition.vacates(file.disposition)
         guard file.state != .gone, file.state != .superseded else { return .new }
@@ -32,11 +36,11 @@ extension Journal {
         return arrival.identity == file.identity ? .known : .touched(file)
     }
 
-    static func latest(_ root: FilePath, _ path: FilePath, _ database: Database) throws -> Row? {
-        try Row.fetchOne(
-            database.cachedStatement(
-                sql: "SELECT \(FileRow.columns) FROM file WHERE root = ? AND path = ? ORDER BY id DESC LIMIT 1"),
-            arguments: [Data(root.bytes), Data(path.bytes)])
+    static func latest(_ root: FilePath, _ path: FilePath, _ database: Database) throws -> FileRow? {
+        try database.row(
+            "SELECT \(FileRow.columns) FROM file WHERE root = ? AND path = ? ORDER BY id DESC LIMIT 1",
+            .bytes(root.bytes), .bytes(path.bytes)
+        ) { try FileRow($0) }
     }
 
     /// Takes note that a known file has another inode, device or ctime but the same content. A running
@@ -56,7 +60,7 @@ extension Journal {
     /// The newest file of each of these paths; nil for those that the journal does not know.
     package func newest(_ root: FilePath, _ paths: [FilePath]) async throws(JournalError) -> [FileRow?] {
         try await read { database in
-            try paths.map { try Self.latest(root, $0, database).map(FileRow.init(row:)) }
+            try paths.map { try Self.latest(root, $0, database) }
         }
     }
 

@@ -5,24 +5,47 @@ internal import InletCore
 extension Journal {
     /// Ends a claim; with `.delivered`, durable point 2.
     func settle(
-        _ delivery: Int64, _ settlement: Settlement, at now: WallTime
+        _ ended: EndedClaim, ending: EndingRule?, at now: WallTime
     ) async throws(JournalError) -> SettledFile {
-        try await commit { database in
-            // A person may have cancelled it meanwhile; a proof counts all the same, anything else does not.
-            let row = try Self.delivery(delivery, database)
-            var hasReleased = false
-            if row.state == .claimed {
-                hasReleased = try Self.apply(settlement, to: row, now, database)
-            } else if case .delivered(let proof) = settlement, row.state != .delivered {
-                try Self.reopen(row.fileID, database)
-                hasReleased = try Self.markDelivered(row, proof, now, database)
-            }
-            try database.cachedStatement(sql: "UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?")
-                .execute(arguments: [delivery])
-            let state = try String.fetchOne(
-                database.cachedStatement(sql: "SELECT state FROM file WHERE id = ?"), arguments: [row.fileID])
-            return SettledFile(state: state.flatMap(FileState.init) ?? .failed, hasReleased: hasReleased)
+        try await commit { try Self.settle(ended, ending, now, $0) }
+    }
+
+    static func settle(
+        _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
+    ) throws -> SettledFile {
+        // A person may have cancelled it meanwhile; a proof counts all the same, anything else does not.
+        var row = try delivery(ended.delivery, database)
+        var hasReleased = false
+        if row.state == .claimed {
+            hasReleased = try apply(ended.settlement, to: row, now, database)
+        } else if case .delivered(let proof) = ended.settlement, row.state != .delivered {
+            try reopen(row.fileID, database)
+            hasReleased = try markDelivered(row, proof, now, database)
         }
+        try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", .integer(row.id))
+        let file = try file(row.fileID, database)
+        if case .delivered(let proof) = ended.settlement {
+            (row.state, row.code, row.reason, row.proof) = (.delivered, nil, nil, proof)
+        } else {
+            row = try delivery(row.id, database)
+        }
+        return SettledFile(
+            state: file.state, hasReleased: hasReleased, finish: try finish(file, row, ending, now, database))
+    }
+
+    /// Durable point 3 at once, for a file with whose source nothing is to be done.
+    /// - Parameter last: the delivery that has just ended, as it is now.
+    private static func finish(
+        _ file: FileRow, _ last: DeliveryRow, _ ending: EndingRule?, _ now: WallTime, _ database: Database
+    ) throws -> Finish? {
+        guard let ending, file.state.isFinal, file.intent == nil else { return nil }
+        let others = try database.rows(
+            "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? AND id <> ?", .integer(file.id),
+            .integer(last.id)
+        ) { try DeliveryRow($0) }
+        let job = Job(file: file, deliveries: (others + [last]).sorted { $0.id < $1.id })
+        guard let end = ending(job) else { return nil }
+        return try finish(file, disposition: end.disposition, state: nil, receipt: end.receipt, at: now, database)
     }
 
     /// - Returns: whether other deliveries that waited for this one can go on.
@@ -63,17 +86,15 @@ extension Journal {
     static func markDelivered(
         _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        try database.cachedStatement(
-            sql: """
-                UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ? WHERE id = ?
-                """
-        ).execute(arguments: [try JournalJSON.encode(proof), now.milliseconds, row.id])
-        try database.run(sql: "DELETE FROM checkpoint WHERE delivery_id = ?", arguments: [row.id])
-        try database.run(sql: "DELETE FROM leftover WHERE delivery_id = ?", arguments: [row.id])
+        try database.change(
+            "UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ? WHERE id = ?",
+            .bytes(proof.note), .integer(now.milliseconds), .integer(row.id))
+        try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", .integer(row.id))
+        try database.change("DELETE FROM leftover WHERE delivery_id = ?", .integer(row.id))
         if let content = proof.content {
-            try database.run(
-                sql: "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
-                arguments: [try JournalJSON.encode(content), row.fileID])
+            try database.change(
+                "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
+                .bytes(try JournalJSON.encode(content)), .integer(row.fileID))
         }
         let hasReleased = try release(followersOf: row, proof, now, database)
         try concludeFile(row.fileID, now, database)
@@ -118,18 +139,14 @@ extension Journal {
 
     /// Gives the file the worst state of its deliveries once none of them is open.
     static func concludeFile(_ id: Int64, _ now: WallTime, _ database: Database) throws {
-        let rows = try Row.fetchAll(
-            database.cachedStatement(sql: "SELECT state, code, reason FROM delivery WHERE file_id = ?"),
-            arguments: [id])
-        let states = rows.compactMap { DeliveryState(rawValue: $0["state"]) }
-        let state = FileState.combined(states)
-        let cause = rows.first { $0["state"] as String == state.rawValue }
-        try database.cachedStatement(
-            sql: "UPDATE file SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?"
-        ).execute(
-            arguments: [
-                state.rawValue, cause?["code"] as String?, cause?["reason"] as String?,
-                state == .pending ? nil : now.milliseconds, id,
-            ])
+        let rows = try database.rows(
+            "SELECT state, code, reason FROM delivery WHERE file_id = ?", .integer(id)
+        ) { (state: $0.text(0), code: $0.text(1), reason: $0.text(2)) }
+        let state = FileState.combined(rows.compactMap { $0.state.flatMap(DeliveryState.init) })
+        let cause = rows.first { $0.state == state.rawValue }
+        try database.change(
+            "UPDATE file SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
+            .text(state.rawValue), SQLValue(cause?.code), SQLValue(cause?.reason),
+            state == .pending ? .null : .integer(now.milliseconds), .integer(id))
     }
 }

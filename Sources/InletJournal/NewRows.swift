@@ -65,33 +65,30 @@ extension Journal {
 
     static func insert(_ file: NewFile, _ now: WallTime, _ database: Database) throws -> Int64 {
         let identity = file.arrival.identity
-        try database.cachedStatement(
-            sql: """
-                INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category,
-                    media_type, policy, code, reason, admitted_at, ended_at, batch_id, role)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(arguments: [
-            Data(file.arrival.root.bytes), Data(file.arrival.path.bytes), identity.size, identity.modified,
-            identity.changed, Int64(bitPattern: identity.inode), Int64(bitPattern: identity.device),
-            file.state.rawValue, file.route, file.category, file.mediaType, try JournalJSON.encode(file.policy),
-            file.code?.rawValue, file.reason, now.milliseconds, file.state.isFinal ? now.milliseconds : nil,
-            file.batch, file.role,
-        ])
+        try database.change(
+            """
+            INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category,
+                media_type, policy, code, reason, admitted_at, ended_at, batch_id, role)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            .bytes(file.arrival.root.bytes), .bytes(file.arrival.path.bytes), .integer(identity.size),
+            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
+            .integer(Int64(bitPattern: identity.device)), .text(file.state.rawValue), SQLValue(file.route),
+            SQLValue(file.category), SQLValue(file.mediaType), .bytes(try PolicyNotes.shared.note(file.policy)),
+            SQLValue(file.code?.rawValue), SQLValue(file.reason), .integer(now.milliseconds),
+            file.state.isFinal ? .integer(now.milliseconds) : .null, SQLValue(file.batch), SQLValue(file.role))
         return database.lastInsertedRowID
     }
 
     static func insert(_ delivery: NewDelivery, _ database: Database) throws -> Int64 {
-        try database.cachedStatement(
-            sql: """
-                INSERT INTO delivery (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at)
-                VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?)
-                """
-        ).execute(arguments: [
-            delivery.file, delivery.after, delivery.destination, delivery.key,
-            delivery.fields.isEmpty ? nil : try JournalJSON.encode(delivery.fields),
-            delivery.lane.rawValue, delivery.nextAt, delivery.expiresAt,
-        ])
+        try database.change(
+            """
+            INSERT INTO delivery (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at)
+            VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?)
+            """,
+            .integer(delivery.file), SQLValue(delivery.after), .text(delivery.destination), SQLValue(delivery.key),
+            delivery.fields.isEmpty ? .null : .bytes(try JournalJSON.encode(delivery.fields)),
+            .integer(Int64(delivery.lane.rawValue)), .integer(delivery.nextAt), SQLValue(delivery.expiresAt))
         return database.lastInsertedRowID
     }
 }

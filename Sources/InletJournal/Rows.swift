@@ -4,7 +4,7 @@ package import InletCore
 package import SystemPackage
 
 /// What is done with a file after its deliveries, frozen at admission with the rest of the plan.
-package struct FilePolicy: Sendable, Equatable, Codable {
+package struct FilePolicy: Sendable, Hashable, Codable {
     package var onSuccess: Route.OnSuccess
     package var onFailure: Route.OnFailure
     package var retry: RetryPolicy
@@ -81,59 +81,72 @@ package enum Lane: Int, Sendable, CaseIterable {
 }
 
 extension FileRow {
-    /// By their places in `init(row:)`: looking up names takes longer than reading values.
-    static let columns = """
-        id, root, path, size, modified, changed, inode, device, state, route, category, media_type, policy, code, \
-        reason, content, admitted_at, ended_at, finished_at, disposition, intent, \
-        batch_id, role
-        """
+    /// By their places in `init(_:from:)`: looking up names takes longer than reading values.
+    static let columns = names.joined(separator: ", ")
+    /// The same where `delivery` is joined.
+    static let qualified = names.map { "file." + $0 }.joined(separator: ", ")
+    static let width = Int32(names.count)
 
-    init(row: Row) throws {
-        id = row[0]
-        root = FilePath(bytes: row[1] as Data)
-        path = FilePath(bytes: row[2] as Data)
+    private static let names = [
+        "id", "root", "path", "size", "modified", "changed", "inode", "device", "state", "route", "category",
+        "media_type", "policy", "code", "reason", "content", "admitted_at", "ended_at", "finished_at", "disposition",
+        "intent", "batch_id", "role",
+    ]
+
+    /// - Parameter first: where `columns` begin in the row.
+    init(_ row: SQLRow, from first: Int32 = 0) throws {
+        id = row.integer(first)
+        root = FilePath(bytes: row.bytes(first + 1))
+        path = FilePath(bytes: row.bytes(first + 2))
         identity = FileIdentity(
-            size: row[3], modified: row[4], changed: row[5],
-            inode: UInt64(bitPattern: row[6]), device: UInt64(bitPattern: row[7]))
-        state = FileState(rawValue: row[8]) ?? .failed
-        route = row[9]
-        category = row[10]
-        mediaType = row[11] ?? "application/octet-stream"
-        policy = try PolicyNotes.shared.policy(row[12])
-        code = (row[13] as String?).flatMap(ErrorCode.init)
-        reason = row[14]
-        content = try (row[15] as Data?).map { try JournalJSON.decode($0) }
-        admittedAt = WallTime(milliseconds: row[16])
-        endedAt = (row[17] as Int64?).map { WallTime(milliseconds: $0) }
-        finishedAt = (row[18] as Int64?).map { WallTime(milliseconds: $0) }
-        disposition = row[19]
-        intent = (row[20] as Data?).map(Array.init)
-        batchID = row[21]
-        role = row[22]
+            size: row.integer(first + 3), modified: row.integer(first + 4), changed: row.integer(first + 5),
+            inode: UInt64(bitPattern: row.integer(first + 6)), device: UInt64(bitPattern: row.integer(first + 7)))
+        state = row.text(first + 8).flatMap(FileState.init) ?? .failed
+        route = row.text(first + 9)
+        category = row.text(first + 10)
+        mediaType = row.text(first + 11) ?? "application/octet-stream"
+        policy = try PolicyNotes.shared.policy(row.bytes(first + 12))
+        code = row.text(first + 13).flatMap(ErrorCode.init)
+        reason = row.text(first + 14)
+        content = try row.optionalBytes(first + 15).map { try JournalJSON.decode($0) }
+        admittedAt = WallTime(milliseconds: row.integer(first + 16))
+        endedAt = row.optionalInteger(first + 17).map { WallTime(milliseconds: $0) }
+        finishedAt = row.optionalInteger(first + 18).map { WallTime(milliseconds: $0) }
+        disposition = row.text(first + 19)
+        intent = row.optionalBytes(first + 20)
+        batchID = row.optionalInteger(first + 21)
+        role = row.text(first + 22)
     }
 }
 
 extension DeliveryRow {
-    /// By their places in `init(row:)`: looking up names takes longer than reading values.
-    static let columns = """
-        id, file_id, after_id, destination, key, fields, state, attempts, next_at, expires_at, code, reason, proof, \
-        ended_at
-        """
+    /// By their places in `init(_:from:)`: looking up names takes longer than reading values.
+    static let columns = names.joined(separator: ", ")
+    /// The same where `file` is joined.
+    static let qualified = names.map { "delivery." + $0 }.joined(separator: ", ")
+    static let width = Int32(names.count)
 
-    init(row: Row) throws {
-        id = row[0]
-        fileID = row[1]
-        afterID = row[2]
-        destination = row[3]
-        key = row[4]
-        fields = try (row[5] as Data?).map { try JournalJSON.decode($0) } ?? [:]
-        state = DeliveryState(rawValue: row[6]) ?? .failed
-        attempts = row[7]
-        nextAt = WallTime(milliseconds: row[8])
-        expiresAt = row[9]
-        code = (row[10] as String?).flatMap(ErrorCode.init)
-        reason = row[11]
-        proof = try (row[12] as Data?).map { try JournalJSON.decode($0) }
-        endedAt = (row[13] as Int64?).map { WallTime(milliseconds: $0) }
+    private static let names = [
+        "id", "file_id", "after_id", "destination", "key", "fields", "state", "attempts", "next_at", "expires_at",
+        "code",
+        "reason", "proof", "ended_at",
+    ]
+
+    /// - Parameter first: where `columns` begin in the row.
+    init(_ row: SQLRow, from first: Int32 = 0) throws {
+        id = row.integer(first)
+        fileID = row.integer(first + 1)
+        afterID = row.optionalInteger(first + 2)
+        destination = row.text(first + 3) ?? ""
+        key = row.text(first + 4)
+        fields = try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
+        state = row.text(first + 6).flatMap(DeliveryState.init) ?? .failed
+        attempts = Int(row.integer(first + 7))
+        nextAt = WallTime(milliseconds: row.integer(first + 8))
+        expiresAt = row.optionalInteger(first + 9)
+        code = row.text(first + 10).flatMap(ErrorCode.init)
+        reason = row.text(first + 11)
+        proof = try row.optionalBytes(first + 12).map { try JournalJSON.decode($0) }
+        endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
     }
 }

@@ -23,18 +23,27 @@ struct AnswerBuffer {
         headerSize += line.count
         lines += 1
         guard headerSize <= Self.headerLimit, lines <= Self.fieldLimit + 2 else { return false }
-        let text = String(decoding: line, as: UTF8.self).trimming { $0.isWhitespace }
-        if text.hasPrefix("HTTP/"), !hasFields {
+        let text = Self.trimmed(Array(line)[...])
+        if !hasFields, text.starts(with: "HTTP/".utf8) {
             // A header after an interim one: only the last counts.
             fields = []
-            status = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+            let words = text.split(separator: UInt8(ascii: " "))
+            status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
             hasFields = hasFields || status >= 200
-        } else if let colon = text.firstIndex(of: ":") {
-            let value = text[text.index(after: colon)...]
-            fields.append((String(text[..<colon]), String(value).trimming { $0.isWhitespace }))
+        } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
+            let value = Self.trimmed(text[(colon + 1)...])
+            fields.append((String(decoding: text[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self)))
         }
         return true
+    }
+
+    /// Without the spaces, tabs and line ends around it (RFC 9110, 5.5).
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+        var rest = bytes.drop(while: isSpace)
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        return rest
     }
 
     /// Takes a piece of the body; false when the limit is passed.
@@ -45,13 +54,4 @@ struct AnswerBuffer {
     }
 
     func response(status: Int) -> HTTPResponse { HTTPResponse(status: status, headers: fields, body: body) }
-}
-
-extension String {
-    /// The text without leading and trailing characters that `drops` names.
-    fileprivate func trimming(_ drops: (Character) -> Bool) -> String {
-        var rest = drop(while: drops)
-        while let last = rest.last, drops(last) { rest.removeLast() }
-        return String(rest)
-    }
 }

@@ -82,31 +82,51 @@ package struct HTTPRequest: Sendable {
 
     /// Whether the method promises a body, so that an empty one still needs `Content-Length: 0`.
     var hasBody: Bool {
-        if case .none = body { return ["PUT", "POST", "PATCH"].contains(method) }
+        if case .none = body { return method == "PUT" || method == "POST" || method == "PATCH" }
         return true
     }
 
+    /// A body that is sent in one piece with the header; nil for larger ones, and for requests that curl must not repeat by
+    /// itself, which it does with such bodies without asking.
+    var inlineBody: [UInt8]? {
+        guard case .bytes(let bytes) = body, !bytes.isEmpty, bytes.count <= 64 << 10, isRepeatable else { return nil }
+        return bytes
+    }
+
     /// Whether the request may be done twice (RFC 9110, 9.2.2).
-    var isRepeatable: Bool { ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"].contains(method) }
+    var isRepeatable: Bool {
+        switch method {
+        case "GET", "HEAD", "OPTIONS", "PUT", "DELETE": true
+        default: false
+        }
+    }
 
     /// Refuses what would let data become protocol: RFC 9110 tokens for method and names, no CR, LF or NUL in values,
     /// no framing fields besides our own.
     func validate() throws(TransferError) {
         guard Self.isToken(method) else { throw refusal("the method \(DisplayText.escape(method)) is no HTTP token") }
         for (name, value) in headers {
-            let shown = DisplayText.escape(name)
-            guard Self.isToken(name) else { throw refusal("the header name \(shown) is no HTTP token") }
+            guard Self.isToken(name) else {
+                throw refusal("the header name \(DisplayText.escape(name)) is no HTTP token")
+            }
             guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-                throw refusal("the value of header \(shown) holds a control character")
+                throw refusal("the value of header \(name) holds a control character")
             }
-            guard !["content-length", "transfer-encoding", "expect", "connection"].contains(name.lowercased()) else {
-                throw refusal("the header \(shown) is set by the client itself")
-            }
+            if Self.isOurs(name) { throw refusal("the header \(name) is set by the client itself") }
         }
         if let file = body.file, file.offset < 0 || file.length < 0 {
             throw refusal("the body's offset or length is negative")
         }
     }
+
+    private static func isOurs(_ name: String) -> Bool {
+        switch name.utf8.count {
+        case 6, 10, 14, 17: ours.contains(name.lowercased())
+        default: false
+        }
+    }
+
+    private static let ours: Set<String> = ["content-length", "transfer-encoding", "expect", "connection"]
 
     private func refusal(_ why: String) -> TransferError {
         TransferError(.badRequest, "\(label) was not sent: \(why)", isOutage: false)
@@ -119,7 +139,8 @@ package struct HTTPRequest: Sendable {
                 case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                     UInt8(ascii: "a")...UInt8(ascii: "z"):
                     true
-                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+                case UInt8(ascii: "-"): true
+                default: "!#$%&'*+.^_`|~".utf8.contains(byte)
                 }
             }
     }

@@ -48,6 +48,13 @@ package struct SliceHasher {
         if let crc = crc32c, let start = bytes.baseAddress { crc32c = inlet_crc32c(crc, start, bytes.count) }
     }
 
+    /// The checksums `kinds` of all of `bytes`.
+    package static func sums(_ kinds: SumKinds, of bytes: [UInt8]) -> SliceSums {
+        var hasher = SliceHasher(kinds)
+        bytes.withUnsafeBytes { hasher.update($0) }
+        return hasher.finish()
+    }
+
     package func finish() -> SliceSums {
         SliceSums(
             md5: md5.map { Digest(.md5, $0.finalize()) }, sha256: sha256.map { Digest(.sha256, $0.finalize()) },

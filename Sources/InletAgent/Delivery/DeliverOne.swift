@@ -35,7 +35,7 @@ final class DeliverOne: Sendable {
 
     func cancelAll() { inFlight.cancelAll() }
 
-    func deliver(_ claim: borrowing Claim) async -> (Settlement, Report) {
+    func deliver(_ claim: Claim) async -> (Settlement, Report) {
         let file = claim.file
         let delivery = claim.delivery
         let ref = AgentEvent.JobRef(
@@ -113,46 +113,32 @@ final class DeliverOne: Sendable {
         }
     }
 
-    private enum Ended: Sendable {
-        case pipeline(Result<DeliveryOutcome, DeliveryError>)
-        case cancelled
-        case watched
-    }
-
-    /// Runs the pipeline beside a watch for cancellation and the progress lines; both end with it.
+    /// Runs the pipeline until it ends, or somebody cancels it; beside a big one go its progress lines.
     private func run(
         _ destination: Destination, _ order: DeliveryOrder, _ file: FileRow, _ attempt: Attempt,
         _ ref: AgentEvent.JobRef
     ) async -> Result<DeliveryOutcome, DeliveryError> {
         let size = file.identity.size
-        let (cancel, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
+        let (bell, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
-        if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false { cancel.ring() }
-        return await withTaskGroup(of: Ended.self) { group in
-            group.addTask { .pipeline(await Self.open(file, destination.pipeline, order, attempt)) }
+        if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false { bell.ring() }
+        return await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
-                await cancel.wait(until: nil)
-                return .cancelled
+                // The bell that cancels also tells that there is nothing to cancel any more: one task less to start.
+                defer { bell.ring() }
+                return await Self.open(file, destination.pipeline, order, attempt)
             }
             // A child for each of thousands of small files would cost more than their delivery.
             if size > min(destination.smallLimit, ProgressWatch.smallest) {
                 group.addTask {
                     await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
-                    return .watched
+                    return nil
                 }
             }
-            var result = Result<DeliveryOutcome, DeliveryError>.failure(
-                DeliveryError(.cancelled, .cancelled, "cancelled"))
-            for await ended in group {
-                switch ended {
-                case .pipeline(let outcome):
-                    result = outcome
-                    group.cancelAll()
-                case .cancelled: group.cancelAll()
-                case .watched: break
-                }
-            }
-            return result
+            await bell.wait(until: nil)
+            group.cancelAll()
+            let ended = await group.reduce(nil) { $1 ?? $0 }
+            return ended ?? .failure(DeliveryError(.cancelled, .cancelled, "cancelled"))
         }
     }
 

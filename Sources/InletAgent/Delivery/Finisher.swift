@@ -83,7 +83,7 @@ struct Finisher: Service {
         let receipt = Receipt(job, state: state ?? file.state, disposition: disposition, finishedAt: .now)
         Failpoint.disposed.reached()
         let finish = try await journal.finish(
-            file, disposition: disposition, state: state, receipt: Array(receipt.json.utf8), at: .now)
+            file, disposition: disposition, state: state, receipt: receipt.json, at: .now)
         Failpoint.finished.reached()
         guard let finish else { return }
         log.emit(

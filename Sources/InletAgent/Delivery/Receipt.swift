@@ -1,54 +1,60 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 
 /// What a person or a program can keep as evidence of what became of a file.
 struct Receipt: Sendable {
     /// One JSON object on one line.
-    let json: String
+    let json: [UInt8]
 
     init(_ job: Job, state: FileState, disposition: String, finishedAt: WallTime) {
         let file = job.file
-        var fields: [(String, String)] = [
-            ("job", String(file.id)), ("path", JSONString.quote(file.fullPath.display)),
-            ("size", String(file.identity.size)), ("state", JSONString.quote(state.rawValue)),
-            ("route", JSONString.quote(file.route ?? "")), ("disposition", JSONString.quote(disposition)),
-            ("admitted_at", JSONString.quote(file.admittedAt.rfc3339)),
-            ("finished_at", JSONString.quote(finishedAt.rfc3339)),
-        ]
+        var object = JSONObject()
+        object.add("job", file.id)
+        object.add("path", file.fullPath.display)
+        object.add("size", file.identity.size)
+        object.add("state", state.rawValue)
+        object.add("route", file.route ?? "")
+        object.add("disposition", disposition)
+        object.add("admitted_at", file.admittedAt.rfc3339)
+        object.add("finished_at", finishedAt.rfc3339)
         if let reason = file.reason {
-            fields.append(("code", JSONString.quote(file.code?.rawValue ?? "")))
-            fields.append(("reason", JSONString.quote(reason)))
+            object.add("code", file.code?.rawValue ?? "")
+            object.add("reason", reason)
         }
-        let deliveries = job.deliveries.map(Self.json).joined(separator: ",")
-        fields.append(("deliveries", "[\(deliveries)]"))
-        json = Self.object(fields)
+        object.add("deliveries", job.deliveries.map(Self.object))
+        json = object.finished
     }
 
-    private static func json(_ delivery: DeliveryRow) -> String {
-        var fields: [(String, String)] = [
-            ("destination", JSONString.quote(delivery.destination)),
-            ("state", JSONString.quote(delivery.state.rawValue)),
-            ("key", JSONString.quote(delivery.proof?.key ?? delivery.key ?? "")),
-            ("attempts", String(delivery.attempts)),
-        ]
-        if let proof = delivery.proof {
-            fields.append(("size", String(proof.size)))
-            fields.append(("verified", JSONString.quote(proof.method.rawValue)))
-            if let content = proof.content { fields.append(("digest", JSONString.quote(content.digest.description))) }
-            if let size = proof.content?.partSize { fields.append(("part_size", String(size))) }
-            if let etag = proof.etag { fields.append(("etag", JSONString.quote(etag))) }
-            if let url = proof.url { fields.append(("url", JSONString.quote(url))) }
-            if let details = proof.details, !details.isEmpty {
-                let sorted = details.sorted { $0.key < $1.key }.map { ($0.key, JSONString.quote($0.value)) }
-                fields.append(("details", object(sorted)))
-            }
-        }
-        if let code = delivery.code { fields.append(("code", JSONString.quote(code.rawValue))) }
-        if let reason = delivery.reason { fields.append(("reason", JSONString.quote(reason))) }
-        return object(fields)
+    /// For the journal: a file whose source stays as it is needs no finisher.
+    static let atOnce: EndingRule = { job in
+        guard FinishAction(job.file) == .keep else { return nil }
+        let receipt = Receipt(job, state: job.file.state, disposition: Disposition.kept, finishedAt: .now)
+        return Ending(disposition: Disposition.kept, receipt: receipt.json)
     }
 
-    private static func object(_ fields: [(String, String)]) -> String {
-        "{" + fields.map { "\(JSONString.quote($0.0)):\($0.1)" }.joined(separator: ",") + "}"
+    private static func object(_ delivery: DeliveryRow) -> JSONObject {
+        var object = JSONObject()
+        object.add("destination", delivery.destination)
+        object.add("state", delivery.state.rawValue)
+        object.add("key", delivery.proof?.key ?? delivery.key ?? "")
+        object.add("attempts", Int64(delivery.attempts))
+        if let proof = delivery.proof { add(proof, to: &object) }
+        if let code = delivery.code { object.add("code", code.rawValue) }
+        if let reason = delivery.reason { object.add("reason", reason) }
+        return object
+    }
+
+    private static func add(_ proof: Proof, to object: inout JSONObject) {
+        object.add("size", proof.size)
+        object.add("verified", proof.method.rawValue)
+        if let content = proof.content { object.add("digest", content.digest.description) }
+        if let size = proof.content?.partSize { object.add("part_size", size) }
+        if let etag = proof.etag { object.add("etag", etag) }
+        if let url = proof.url { object.add("url", url) }
+        guard let details = proof.details, !details.isEmpty else { return }
+        var list = JSONObject()
+        for (name, value) in details.sorted(by: { $0.key < $1.key }) { list.add(name, value) }
+        object.add("details", list)
     }
 }

@@ -63,7 +63,7 @@ struct SourceMove: Sendable {
         let disposition = Disposition.quarantined(target.display)
         let note = FilePath(bytes: target.bytes + Array(".reason.json".utf8))
         let receipt = Receipt(job, state: job.file.state, disposition: disposition, finishedAt: .now)
-        try DurableFile.write(Array((receipt.json + "\n").utf8), to: note, mode: 0o644)
+        try DurableFile.write(receipt.json + [UInt8(ascii: "\n")], to: note, mode: 0o644)
         return disposition
     }
 }

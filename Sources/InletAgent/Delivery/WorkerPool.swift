@@ -4,13 +4,13 @@ internal import InletLinux
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// N loops, each: claim, deliver, settle. Big files have `workers` of them; small ones share the destinations'
-/// connections. Blocking calls stay on the pool's threads.
+/// Delivers what is due. Big files have `workers` loops, each: claim, deliver, settle. Small ones share the destinations'
+/// connections in a lane of their own. Blocking calls stay on the pool's threads.
 final class WorkerPool: Service {
     private let journal: Journal
     private let board: DestinationBoard
     private let deliverOne: DeliverOne
-    private let log: EventLog
+    private let smallFiles: SmallLane
     private let bells: WorkBells
     private let ends: DeliveryEnds
     private let pool: BlockingPool
@@ -19,19 +19,21 @@ final class WorkerPool: Service {
     private let isStopping: StopFlag
 
     init(
-        journal: Journal, board: DestinationBoard, deliverOne: DeliverOne, log: EventLog, bells: WorkBells,
+        journal: Journal, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
         ends: DeliveryEnds, pool: BlockingPool, grace: Duration, heartbeat: Heartbeat, isStopping: StopFlag
     ) {
         self.journal = journal
         self.board = board
         self.deliverOne = deliverOne
-        self.log = log
         self.bells = bells
         self.ends = ends
         self.pool = pool
         self.grace = grace
         self.heartbeat = heartbeat
         self.isStopping = isStopping
+        smallFiles = SmallLane(
+            journal: journal, board: board, deliverOne: deliverOne, bells: bells, ends: ends, heartbeat: heartbeat,
+            isStopping: isStopping)
     }
 
     func run() async throws {
@@ -52,10 +54,9 @@ final class WorkerPool: Service {
 
     private func runLoops() async {
         await withDiscardingTaskGroup { group in
-            for lane in Lane.allCases {
-                for number in 0..<bells.loops(lane) {
-                    group.addTask { await self.work(lane, owner: "\(lane)-\(number)") }
-                }
+            group.addTask { await self.smallFiles.run() }
+            for number in 0..<bells.loops(.big) {
+                group.addTask { await self.work(owner: "\(Lane.big)-\(number)") }
             }
         }
     }
@@ -67,44 +68,55 @@ final class WorkerPool: Service {
         deliverOne.cancelAll()
     }
 
-    private func work(_ lane: Lane, owner: String) async {
+    private func work(owner: String) async {
         while !isStopping.isSet, !Task.isCancelled {
             heartbeat.beat(.workers)
             do {
-                if try await takeOne(lane, owner) { continue }
-                let due = try await journal.nextDue(lane, rooms: board.rooms())
-                await bells.wait(lane, until: due.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
+                if try await takeOne(owner) { continue }
+                let due = try await journal.nextDue(.big, rooms: board.rooms())
+                await bells.wait(.big, until: due.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
             } catch {
                 // The journal is full or failing; whoever admits says so. Work goes on when it does.
-                await bells.wait(lane, until: .now.advanced(by: .seconds(2)))
+                await bells.wait(.big, until: .now.advanced(by: .seconds(2)))
             }
         }
     }
 
-    private func takeOne(_ lane: Lane, _ owner: String) async throws -> Bool {
-        let outcome = try await journal.withClaim(lane, rooms: board.rooms(), owner: owner, clock: { .now }) { claim in
+    private func takeOne(_ owner: String) async throws -> Bool {
+        let outcome = try await journal.withClaim(
+            .big, rooms: board.rooms(), owner: owner, clock: { .now }, ending: Receipt.atOnce
+        ) { claim in
             Failpoint.claimed.reached()
-            return await deliverOne.deliver(claim)
+            let (settlement, report) = await deliverOne.deliver(claim)
+            return (settlement, (claim.file, report))
         }
-        guard let (file, report) = outcome else { return false }
-        Failpoint.delivered.reached()
-        log.emit(report.event)
-        ends.follow(report, file)
-        // A place is free again, or others were waiting for this one: a loop that found nothing may have work now.
-        report.destinationIsBack || file.hasReleased ? bells.ringAll() : bells.ring(lane)
+        guard let (settled, (file, report)) = outcome else { return false }
+        ends.follow(report, file, settled, .big)
         return true
     }
 }
 
 /// Who is told of the end of a delivery, once it is durable.
 struct DeliveryEnds: Sendable {
+    let log: EventLog
+    let bells: WorkBells
     let finisherBell: Doorbell
     let sweeperBell: Doorbell
     let probeBell: Doorbell
     let lookAgain: @Sendable (FileRow) -> Void
 
-    func follow(_ report: DeliverOne.Report, _ file: SettledFile) {
-        if file.isFinal { finisherBell.ring() }
+    func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
+        Failpoint.delivered.reached()
+        var events = [report.event]
+        if let finish = settled.finish {
+            events.append(
+                .jobFinished(
+                    job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition))
+            if let batch = finish.endedBatch { events.append(.batchEnded(batch)) }
+        } else if settled.isFinal {
+            finisherBell.ring()
+        }
+        log.emit(events)
         switch report.event {
         case .jobDelivered, .jobWaiting: break
         default:
@@ -112,6 +124,13 @@ struct DeliveryEnds: Sendable {
             probeBell.ring()
         }
         if let changed = report.wantsLook { lookAgain(changed) }
+        // A place is free again, or others were waiting for this one: a loop that found nothing may have work now. The small
+        // files' feeder looks by itself.
+        if report.destinationIsBack || settled.hasReleased {
+            bells.ringAll()
+        } else if lane == .big {
+            bells.ring(.big)
+        }
     }
 }
 

@@ -63,6 +63,9 @@ package struct Keepsakes: Sendable, Hashable, Codable, CustomStringConvertible, 
         try container.encode(texts)
     }
 
+    /// All of them, for the journal alone.
+    package var all: [String: String] { texts }
+
     /// The text itself; call it only where it goes on the wire.
     package func reveal(_ name: String) -> String? { texts[name] }
 

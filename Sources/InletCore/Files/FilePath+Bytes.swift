@@ -6,14 +6,9 @@ extension FilePath {
     /// The path's bytes, without the terminating NUL.
     package var bytes: [UInt8] {
         withPlatformString { pointer in
-            var result: [UInt8] = []
-            result.reserveCapacity(length)
-            var offset = 0
-            while pointer[offset] != 0 {
-                result.append(UInt8(bitPattern: pointer[offset]))
-                offset += 1
+            pointer.withMemoryRebound(to: UInt8.self, capacity: length) {
+                Array(UnsafeBufferPointer(start: $0, count: length))
             }
-            return result
         }
     }
 
@@ -32,8 +27,11 @@ extension FilePath {
 package enum DisplayText {
     /// Escapes C0/C1 controls, DEL, bidirectional overrides and bytes that are not UTF-8 as `\xHH`.
     package static func escape(_ bytes: some Sequence<UInt8>) -> String {
+        let all = Array(bytes)
+        // Most names; thousands a second of them are logged.
+        if all.allSatisfy({ (0x20..<0x7F).contains($0) }) { return String(decoding: all, as: UTF8.self) }
         var result = ""
-        var rest = Array(bytes)[...]
+        var rest = all[...]
         while let first = rest.first {
             let length = sequenceLength(first)
             let head = rest.prefix(length)

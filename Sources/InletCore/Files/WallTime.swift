@@ -25,15 +25,23 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
         let day = milliseconds.flooredDivision(by: 86_400_000)
         let rest = milliseconds - day * 86_400_000
         let date = CivilDate(daysSinceEpoch: day)
-        let clock = [(rest / 3_600_000, 2), (rest / 60_000 % 60, 2), (rest / 1000 % 60, 2), (rest % 1000, 3)]
-            .map { Self.pad($0.0, $0.1) }
-        return "\(Self.pad(date.year, 4))-\(Self.pad(Int64(date.month), 2))-\(Self.pad(Int64(date.day), 2))"
-            + "T\(clock[0]):\(clock[1]):\(clock[2]).\(clock[3])Z"
+        var text: [UInt8] = []
+        text.reserveCapacity(24)
+        Self.append(date.year, 4, "-", to: &text)
+        Self.append(Int64(date.month), 2, "-", to: &text)
+        Self.append(Int64(date.day), 2, "T", to: &text)
+        Self.append(rest / 3_600_000, 2, ":", to: &text)
+        Self.append(rest / 60_000 % 60, 2, ":", to: &text)
+        Self.append(rest / 1000 % 60, 2, ".", to: &text)
+        Self.append(rest % 1000, 3, "Z", to: &text)
+        return String(decoding: text, as: UTF8.self)
     }
 
-    private static func pad(_ number: Int64, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    private static func append(_ number: Int64, _ width: Int, _ end: Unicode.Scalar, to text: inout [UInt8]) {
+        let digits = Array(String(number).utf8)
+        for _ in digits.count..<max(width, digits.count) { text.append(UInt8(ascii: "0")) }
+        text += digits
+        text.append(UInt8(ascii: end))
     }
 }
 

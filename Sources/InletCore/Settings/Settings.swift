@@ -36,11 +36,23 @@ package struct LogSettings: Sendable, Equatable {
         case json
         case text
     }
-    package enum Level: String, Sendable, CaseIterable {
+    /// The least first.
+    package enum Level: String, Sendable, CaseIterable, Comparable {
         case debug
         case info
         case warning
         case error
+
+        private var rank: Int {
+            switch self {
+            case .debug: 0
+            case .info: 1
+            case .warning: 2
+            case .error: 3
+            }
+        }
+
+        package static func < (one: Level, other: Level) -> Bool { one.rank < other.rank }
     }
 
     package var level: Level

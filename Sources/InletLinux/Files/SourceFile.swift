@@ -54,6 +54,26 @@ package final class SourceFile: Sendable {
         throw SystemError(call: "read", path: path, code: .fileTooLarge, refusal: .tooLarge(limit: limit))
     }
 
+    /// The first `length` bytes, or fewer if the file has no more. Blocks.
+    package func content(of length: Int) throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: length) { room, filled in
+            do throws(SystemError) {
+                while filled < length {
+                    let rest = UnsafeMutableRawBufferPointer(
+                        rebasing: UnsafeMutableRawBufferPointer(room)[filled..<length])
+                    let more = try read(into: rest, at: Int64(filled))
+                    if more == 0 { return }
+                    filled += more
+                }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
     /// What the opened file is now, under whatever name it has.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 

@@ -4,10 +4,10 @@ import SystemPackage
 
 /// Keeps the process small on machines that have little: a NAS counts resident pages, whoever owns them.
 package enum ProcessMemory {
-    /// Makes the C heap give memory back: two arenas however many threads there are, and buffers of 64 KiB and more
+    /// Makes the C heap give memory back: four arenas however many threads there are, and buffers of 64 KiB and more
     /// mapped by themselves, so that they leave when they are freed (mallopt(3)). Call it before the first thread starts.
     package static func boundHeap() {
-        mallopt(M_ARENA_MAX, 2)
+        mallopt(M_ARENA_MAX, 4)
         mallopt(M_MMAP_THRESHOLD, 64 << 10)
         mallopt(M_TRIM_THRESHOLD, 256 << 10)
     }

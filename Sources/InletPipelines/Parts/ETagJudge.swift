@@ -35,7 +35,8 @@ struct ETagJudge: Sendable {
 
     /// The tag without quotes and weakness mark, in lower case (RFC 9110 8.8.3).
     static func bare(_ etag: String) -> String {
-        let strong = etag.hasPrefix("W/") ? etag.dropFirst(2) : etag[...]
-        return strong.filter { $0 != "\"" }.lowercased()
+        let strong = etag.utf8.dropFirst(etag.hasPrefix("W/") ? 2 : 0)
+        let bare = strong.filter { $0 != UInt8(ascii: "\"") }
+        return String(decoding: bare, as: UTF8.self).lowercased()
     }
 }

@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import InletTransfer
 
 extension PartSender {
@@ -14,12 +15,15 @@ extension PartSender {
         at location: String?, to target: () async throws(DeliveryError) -> any SliceTarget
     ) async throws(DeliveryError) -> Proof {
         let whole = 0..<order.source.size
-        let known = try await sums(proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead, whole)
+        let kinds = proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead
+        let content = try smallContent()
+        let known = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
         let target = try await target()
         let part: UploadRecord.ProvedPart
         do throws(DeliveryError) {
             part = try await send(
-                whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known)
+                whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known,
+                content: content)
         } catch {
             // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
             if mayHaveArrived, error.code != .destinationExists {
@@ -29,10 +33,31 @@ extension PartSender {
         }
         let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
         // A CRC is too short to tell a touched file's content by.
-        let content = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
+        let hash = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
         let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
         return Proof(
-            key: order.key, size: order.source.size, method: method, content: content, etag: ETagJudge.bare(part.etag),
+            key: order.key, size: order.source.size, method: method, content: hash, etag: ETagJudge.bare(part.etag),
             url: location)
+    }
+
+    /// Files up to this size are read once, hashed and sent from memory: a few system calls instead of many.
+    private static let smallest = 64 << 10
+
+    /// The whole file, as it was admitted; nil for one that is not small. Blocks for one read.
+    private func smallContent() throws(DeliveryError) -> [UInt8]? {
+        guard order.source.size <= Self.smallest else { return nil }
+        let content: [UInt8]
+        do {
+            content = try source.content(of: Int(order.source.size))
+        } catch {
+            throw DeliveryError(reading: error)
+        }
+        // After the reading: what was read is what was admitted.
+        try SourceGuard.check(source, order)
+        guard content.count == order.source.size else {
+            throw DeliveryError(
+                .sourceChanged, .sourceChanged, "\(source.path.display): it was changed while it was read")
+        }
+        return content
     }
 }

@@ -20,15 +20,18 @@ struct PartSender: Sendable {
     /// - Parameters:
     ///   - what: names the slice in errors, e.g. `part 3 of 12`.
     ///   - known: checksums of the slice that are known already; the MD5 is otherwise computed while sending.
+    ///   - content: the slice itself, where it has been read already.
     func send(
-        _ range: Range<Int64>, to target: any SliceTarget, what: String, known: SliceSums? = nil
+        _ range: Range<Int64>, to target: any SliceTarget, what: @autoclosure () -> String, known: SliceSums? = nil,
+        content: [UInt8]? = nil
     ) async throws(DeliveryError) -> UploadRecord.ProvedPart {
         let sums = if let known { known } else { try await sumsAhead(range) }
         var judge = ETagJudge()
         var failed = 0
         while true {
             do throws(DeliveryError) {
-                let claim = try await put(range, target, what, sums)
+                let body = content.map { .bytes($0) } ?? slice(range)
+                let claim = try await put(body, range, target, what, sums)
                 let judgement = judge.judge(claim.said, against: claim.wanted)
                 if judgement == .proved { return claim.part }
                 attempt.meter.add(range.lowerBound - range.upperBound)
@@ -37,7 +40,7 @@ struct PartSender: Sendable {
                 // Where one request makes the object, the next would take it for another's.
                 if judgement != .sendAgain || target.isOnce {
                     let mayBeForeign = judgement != .corrupted && claim.wanted?.algorithm == .md5
-                    throw mayBeForeign ? Self.notMD5(what, target) : Self.corrupted(what, target)
+                    throw mayBeForeign ? Self.notMD5(what(), target) : Self.corrupted(what(), target)
                 }
             } catch {
                 failed += 1
@@ -74,29 +77,48 @@ struct PartSender: Sendable {
         var part: UploadRecord.ProvedPart
     }
 
-    /// Sends the slice and hashes it at the same time: the two readers share the page cache.
-    private func put(
-        _ range: Range<Int64>, _ target: any SliceTarget, _ what: String, _ sums: SliceSums
-    ) async throws(DeliveryError) -> Claim {
+    private func slice(_ range: Range<Int64>) -> HTTPBody {
         let length = range.upperBound - range.lowerBound
         source.adviseSequential(offset: range.lowerBound, length: length)
-        let request = try target.request(.slice(source, offset: range.lowerBound, length: length), sums)
+        return .slice(source, offset: range.lowerBound, length: length)
+    }
+
+    /// Sends the slice and, where that is still to be done, hashes it at the same time: the two readers share the page cache.
+    private func put(
+        _ body: HTTPBody, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String, _ sums: SliceSums
+    ) async throws(DeliveryError) -> Claim {
+        let request = try target.request(body, sums)
+        guard proof.kind == .md5, sums.md5 == nil else {
+            let answer = try await send(request)
+            return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in
+                proof.kind == .checksum ? try await md5(range, sums.md5).get() : sums.md5
+            }
+        }
         // A send that fails ends the scope, and with it the hashing.
-        async let hashed = md5(range, sums.md5, isWanted: proof.kind == .md5)
+        async let hashed = md5(range, nil)
         let answer = try await send(request)
-        guard (200..<300).contains(answer.status) else { throw target.refusal(answer, what) }
+        let digest = await hashed
+        return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in try digest.get() }
+    }
+
+    /// What an answer says of the slice.
+    /// - Parameter md5: the slice's own MD5, for stores that confirm no other checksum.
+    private func claim(
+        _ answer: HTTPResponse, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String,
+        _ sums: SliceSums, md5: () async throws(DeliveryError) -> Digest?
+    ) async throws(DeliveryError) -> Claim {
+        guard (200..<300).contains(answer.status) else { throw target.refusal(answer, what()) }
         guard let etag = answer.header("ETag"), !ETagJudge.bare(etag).isEmpty else {
-            attempt.meter.add(-length)
+            attempt.meter.add(range.lowerBound - range.upperBound)
             throw DeliveryError(
                 .retry(after: nil), .missingETag,
-                "\(what): \(target.address) answered \(answer.status) without an ETag")
+                "\(what()): \(target.address) answered \(answer.status) without an ETag")
         }
         if let said = target.confirmed(answer), let wanted = sums.sum(said.algorithm) {
             let part = UploadRecord.ProvedPart(etag: etag, checksum: wanted)
             return Claim(said: said.hex, wanted: wanted, part: part)
         }
-        var md5 = try await hashed.get()
-        if proof.kind == .checksum { md5 = try await self.md5(range, sums.md5, isWanted: true).get() }
+        let md5 = try await md5()
         return Claim(said: etag, wanted: md5, part: UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
     }
 
@@ -108,11 +130,9 @@ struct PartSender: Sendable {
         }
     }
 
-    /// The MD5 of a slice, unless it is known; nil where nobody asks for it.
-    private func md5(
-        _ range: Range<Int64>, _ known: Digest?, isWanted: Bool
-    ) async -> Result<Digest?, DeliveryError> {
-        guard known == nil, isWanted else { return .success(known) }
+    /// The MD5 of a slice, unless it is known.
+    private func md5(_ range: Range<Int64>, _ known: Digest?) async -> Result<Digest?, DeliveryError> {
+        guard known == nil else { return .success(known) }
         do {
             return .success(try await sums(.md5, range).md5)
         } catch {

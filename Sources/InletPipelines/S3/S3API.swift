@@ -63,7 +63,7 @@ struct S3API: Sendable {
     private func payload(_ call: Call) -> String {
         switch call.body {
         case .none: Self.emptyPayload
-        case .bytes(let bytes): Checksum.sha256(bytes).hex
+        case .bytes(let bytes): (call.sha256 ?? Checksum.sha256(bytes)).hex
         case .slice, .form: call.sha256?.hex ?? SigV4.unsignedPayload
         }
     }

@@ -37,20 +37,25 @@ struct SigV4: Sendable {
     private let scope: Scope
     /// Names and values of the signed fields, in the order of their names; those of one name are one field.
     private let fields: [(key: String, value: String)]
+    let signedHeaders: String
 
     init(request: Request, scope: Scope) {
         self.request = request
         self.scope = scope
-        var merged: [String: String] = [:]
-        for (name, value) in request.headers {
-            let name = name.lowercased()
-            let value = Self.collapsed(value)
-            merged[name] = merged[name].map { $0 + "," + value } ?? value
+        // Sorting is stable: values of one name stay in their order.
+        let sorted = request.headers.map { (key: $0.name.lowercased(), value: Self.collapsed($0.value)) }
+            .sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+        var fields: [(key: String, value: String)] = []
+        for field in sorted {
+            if fields.last?.key == field.key {
+                fields[fields.count - 1].value += "," + field.value
+            } else {
+                fields.append(field)
+            }
         }
-        fields = merged.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+        self.fields = fields
+        signedHeaders = fields.map(\.key).joined(separator: ";")
     }
-
-    var signedHeaders: String { fields.map(\.key).joined(separator: ";") }
 
     var canonicalRequest: String {
         var text = "\(request.method)\n\(request.path)\n\(Self.canonicalQuery(request.query))\n"
@@ -84,7 +89,14 @@ struct SigV4: Sendable {
 
     /// Without spaces at the ends, and with one instead of many within.
     private static func collapsed(_ value: String) -> String {
-        value.split(separator: " ").joined(separator: " ")
+        let space = UInt8(ascii: " ")
+        var last = space
+        let isCollapsed = value.utf8.allSatisfy { byte in
+            defer { last = byte }
+            return byte != space || last != space
+        }
+        if isCollapsed, last != space { return value }
+        return value.split(separator: " ").joined(separator: " ")
     }
 
     fileprivate static func hmac(_ key: SymmetricKey, _ text: String) -> HMAC<SHA256>.MAC {
@@ -111,6 +123,7 @@ struct SigningKey: Sendable {
 extension WallTime {
     /// `20261121T072000Z` (ISO 8601, basic form), as signatures have it.
     var signingTime: String {
-        String(rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
+        let digits = rfc3339.utf8.prefix(19).filter { $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: ":") }
+        return String(decoding: digits, as: UTF8.self) + "Z"
     }
 }

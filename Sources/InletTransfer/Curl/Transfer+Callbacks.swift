@@ -9,7 +9,9 @@ extension Transfer {
         let context = Unmanaged.passUnretained(self).toOpaque()
         easy.note(
             inlet_curl_set_callbacks(easy.handle, context, Self.takeBody, Self.takeHeader, Self.takeProgress))
-        if request.hasBody { easy.note(inlet_curl_set_upload(easy.handle, context, Self.giveBody, Self.rewind)) }
+        if request.hasBody, request.inlineBody == nil {
+            easy.note(inlet_curl_set_upload(easy.handle, context, Self.giveBody, Self.rewind))
+        }
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {

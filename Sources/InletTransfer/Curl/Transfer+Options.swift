@@ -87,7 +87,12 @@ extension Transfer {
     }
 
     private func setMethodAndBody() {
-        if request.hasBody {
+        if let body = request.inlineBody {
+            body.withUnsafeBytes { bytes in
+                guard let start = bytes.baseAddress else { return }
+                easy.note(inlet_curl_set_body(easy.handle, start, curl_off_t(bytes.count)))
+            }
+        } else if request.hasBody {
             let length = request.body.length
             easy.set(CURLOPT_INFILESIZE_LARGE, offset: length)
             let buffer = min(max(Int(clamping: length), Self.uploadBuffer.lowerBound), Self.uploadBuffer.upperBound)
@@ -104,6 +109,10 @@ extension Transfer {
     private func setFields() {
         // curl would wait for "100 Continue" before a body; an empty value leaves the field out.
         easy.add(field: "Expect:")
+        // curl would call such a body a form.
+        if request.inlineBody != nil, !request.headers.contains(where: { $0.name.lowercased() == "content-type" }) {
+            easy.add(field: "Content-Type:")
+        }
         for (name, value) in request.headers {
             // "Name:" would remove a field of curl's own; "Name;" sends it empty.
             easy.add(field: value.isEmpty ? "\(name);" : "\(name): \(value)")

@@ -23,13 +23,19 @@ final class TransferMailbox: Sendable {
 
     /// Hands a request to the loop; after `close` it fails at once.
     func add(_ submission: Submission) {
-        let isTaken = state.withLock { state in
-            guard !state.isClosed else { return false }
+        enum Taken { case no, first, behindOthers }
+        let taken = state.withLock { state -> Taken in
+            guard !state.isClosed else { return .no }
             state.commands.append(.add(submission))
             state.load += 1
-            return true
+            return state.commands.count == 1 ? .first : .behindOthers
         }
-        isTaken ? multi.wakeUp() : submission.fail(submission.cancellation)
+        switch taken {
+        case .no: submission.fail(submission.cancellation)
+        case .first: multi.wakeUp()
+        // The loop has been woken for the first of them, and takes all.
+        case .behindOthers: break
+        }
     }
 
     /// Gives up the request with this ticket, if it is there.

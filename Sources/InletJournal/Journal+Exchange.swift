@@ -1,0 +1,120 @@
+internal import GRDB
+package import InletCore
+
+/// A claim that has ended, and how.
+package struct EndedClaim: Sendable {
+    package var delivery: Int64
+    package var settlement: Settlement
+
+    package init(_ claim: Claim, _ settlement: Settlement) {
+        delivery = claim.delivery.id
+        self.settlement = settlement
+    }
+}
+
+/// What a holder would claim.
+package struct ClaimWish: Sendable {
+    package var lane: Lane
+    package var rooms: [ClaimRoom]
+    /// No more than this, whatever the rooms allow.
+    package var most: Int
+    /// Who holds the claims: for people who look into the journal.
+    package var owner: String
+
+    package init(lane: Lane, rooms: [ClaimRoom], most: Int, owner: String) {
+        self.lane = lane
+        self.rooms = rooms
+        self.most = most
+        self.owner = owner
+    }
+}
+
+/// What came of an exchange.
+package struct Exchange: Sendable {
+    /// In the order of the ended claims.
+    package var settled: [SettledFile]
+    /// Those that have waited longest first.
+    package var claims: [Claim]
+    /// When the next delivery is due that there is room for; nil when none waits for its time, or when there may be more that
+    /// are due now.
+    package var nextDue: WallTime?
+
+    package init(settled: [SettledFile], claims: [Claim], nextDue: WallTime?) {
+        self.settled = settled
+        self.claims = claims
+        self.nextDue = nextDue
+    }
+}
+
+extension Journal {
+    /// Settles claims and makes new ones, in one transaction: thousands of small files a second would otherwise wait for the
+    /// disk, and for their turn at the journal, twice each.
+    ///
+    /// Every attempt is written before its claim is returned. A transaction that changes nothing writes nothing.
+    package func exchange(
+        _ ended: [EndedClaim], for wish: ClaimWish, ending: EndingRule? = nil, at now: WallTime
+    ) async throws(JournalError) -> Exchange {
+        try await commit { database in
+            let settled = try ended.map { try Self.settle($0, ending, now, database) }
+            let claims = try Self.claim(wish, now, database)
+            let next = claims.count < wish.most ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
+            return Exchange(settled: settled, claims: claims, nextDue: next)
+        }
+    }
+
+    private static func claim(_ wish: ClaimWish, _ now: WallTime, _ database: Database) throws -> [Claim] {
+        guard wish.most > 0 else { return [] }
+        var due: [Claim] = []
+        for room in wish.rooms {
+            let free = try places(room, wish.lane, database)
+            if free > 0 { due += try Self.due(room.destination, wish.lane, min(free, wish.most), now, database) }
+        }
+        if wish.rooms.count > 1 {
+            due.sort { ($0.delivery.nextAt, $0.delivery.id) < ($1.delivery.nextAt, $1.delivery.id) }
+        }
+        let lease = (now + .seconds(3600)).milliseconds
+        return try due.prefix(wish.most).map { claim in
+            try database.change(
+                "UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1 WHERE id = ?",
+                .text(wish.owner), .integer(lease), .integer(claim.delivery.id))
+            var delivery = claim.delivery
+            delivery.state = .claimed
+            delivery.attempts += 1
+            return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint)
+        }
+    }
+
+    /// How many more deliveries to the room's destination may run in `lane`.
+    static func places(_ room: ClaimRoom, _ lane: Lane, _ database: Database) throws -> Int {
+        let running = try database.row(
+            "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
+            .text(room.destination), .integer(Int64(lane.rawValue))
+        ) { Int($0.integer(0)) }
+        return (room.limits[lane] ?? 0) - (running ?? 0)
+    }
+
+    /// The due deliveries with the earliest times. One that was cancelled and put back while its holder still runs has an
+    /// owner until that one has let go.
+    private static func due(
+        _ destination: String, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> [Claim] {
+        let found = try database.rows(
+            """
+            SELECT \(DeliveryRow.qualified), \(FileRow.qualified),
+                EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)
+            FROM delivery INDEXED BY delivery_ready CROSS JOIN file ON file.id = delivery.file_id
+            WHERE destination = ? AND lane = ? AND delivery.state = 'ready' AND next_at <= ? AND owner IS NULL
+            ORDER BY next_at, delivery.id LIMIT ?
+            """,
+            .text(destination), .integer(Int64(lane.rawValue)), .integer(now.milliseconds), .integer(Int64(most))
+        ) { row in
+            let delivery = try DeliveryRow(row)
+            let file = try FileRow(row, from: DeliveryRow.width)
+            return (delivery, file, hasNotes: row.integer(DeliveryRow.width + FileRow.width) != 0)
+        }
+        return try found.map { delivery, file, hasNotes in
+            Claim(
+                file: file, delivery: delivery, checkpoint: hasNotes ? try checkpoint(of: delivery.id, database) : [:])
+        }
+    }
+}

@@ -1,0 +1,117 @@
+internal import GRDB
+internal import GRDBSQLite
+
+/// A value that goes into a statement.
+enum SQLValue: Sendable {
+    case integer(Int64)
+    case text(String)
+    case bytes([UInt8])
+    case null
+
+    init(_ number: Int64?) { self = number.map { .integer($0) } ?? .null }
+    init(_ text: String?) { self = text.map { .text($0) } ?? .null }
+    init(_ bytes: [UInt8]?) { self = bytes.map { .bytes($0) } ?? .null }
+}
+
+/// The row that a statement stands on; good until the statement goes on.
+struct SQLRow {
+    private let statement: OpaquePointer
+
+    fileprivate init(_ statement: OpaquePointer) { self.statement = statement }
+
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
+
+    func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    func text(_ column: Int32) -> String? { sqlite3_column_text(statement, column).map { String(cString: $0) } }
+
+    /// Empty for NULL and for an empty value.
+    func bytes(_ column: Int32) -> [UInt8] {
+        guard let start = sqlite3_column_blob(statement, column) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
+    }
+
+    func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
+}
+
+/// Statements on the way of every file, run through SQLite's own calls: GRDB's arguments and rows cost several times what
+/// SQLite takes for such a statement. GRDB keeps the connection, the prepared statements and the transactions.
+extension Database {
+    /// Runs a statement that gives no rows. - Returns: how many rows it changed.
+    @discardableResult
+    func change(_ sql: String, _ values: SQLValue...) throws -> Int {
+        try step(sql, values) { _ in }
+        return changesCount
+    }
+
+    /// What `read` makes of each row, in their order. `read` must not run the same statement.
+    func rows<Value>(_ sql: String, _ values: SQLValue..., read: (SQLRow) throws -> Value) throws -> [Value] {
+        try rows(sql, values, read: read)
+    }
+
+    func rows<Value>(_ sql: String, _ values: [SQLValue], read: (SQLRow) throws -> Value) throws -> [Value] {
+        var found: [Value] = []
+        try step(sql, values) { found.append(try read($0)) }
+        return found
+    }
+
+    /// The first row, or nil.
+    func row<Value>(_ sql: String, _ values: SQLValue..., read: (SQLRow) throws -> Value) throws -> Value? {
+        var found: Value?
+        try step(sql, values) { row in
+            if found == nil { found = try read(row) }
+        }
+        return found
+    }
+
+    private func step(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Void) throws {
+        let statement = try cachedStatement(sql: sql).sqliteStatement
+        defer {
+            sqlite3_reset(statement)
+            sqlite3_clear_bindings(statement)
+        }
+        for (index, value) in values.enumerated() { try check(Self.bind(value, Int32(index + 1), statement), sql) }
+        while true {
+            let code = sqlite3_step(statement)
+            if code == SQLITE_DONE { return }
+            guard code == SQLITE_ROW else { throw failure(code, sql) }
+            try body(SQLRow(statement))
+        }
+    }
+
+    private static func bind(_ value: SQLValue, _ index: Int32, _ statement: OpaquePointer) -> Int32 {
+        switch value {
+        case .integer(let number): return sqlite3_bind_int64(statement, index, number)
+        case .null: return sqlite3_bind_null(statement, index)
+        // An empty string may have no address, which SQLite would take for NULL.
+        case .text(""): return sqlite3_bind_text(statement, index, "", 0, copied)
+        case .text(var text):
+            return text.withUTF8 { bytes in
+                bytes.withMemoryRebound(to: CChar.self) {
+                    sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), copied)
+                }
+            }
+        case .bytes(let bytes):
+            return bytes.isEmpty
+                ? sqlite3_bind_zeroblob(statement, index, 0)
+                : bytes.withUnsafeBytes {
+                    sqlite3_bind_blob(statement, index, $0.baseAddress, Int32($0.count), copied)
+                }
+        }
+    }
+
+    /// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    private func check(_ code: Int32, _ sql: String) throws {
+        if code != SQLITE_OK { throw failure(code, sql) }
+    }
+
+    private func failure(_ code: Int32, _ sql: String) -> DatabaseError {
+        let extended = sqliteConnection.map(sqlite3_extended_errcode) ?? code
+        let message = sqliteConnection.flatMap(sqlite3_errmsg).map { String(cString: $0) }
+        return DatabaseError(resultCode: ResultCode(rawValue: extended), message: message, sql: sql)
+    }
+}
