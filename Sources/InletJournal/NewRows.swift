@@ -51,6 +51,7 @@ struct NewDelivery {
     var lane = Lane.small
     var nextAt: Int64
     var expiresAt: Int64?
+    var closes: Int64?
 
     init(file: Int64, destination: String, nextAt: Int64) {
         self.file = file
@@ -83,12 +84,13 @@ extension Journal {
     static func insert(_ delivery: NewDelivery, _ database: Database) throws -> Int64 {
         try database.change(
             """
-            INSERT INTO delivery (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at)
-            VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?)
+            INSERT INTO delivery (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at, closes)
+            VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)
             """,
             .integer(delivery.file), SQLValue(delivery.after), .text(delivery.destination), SQLValue(delivery.key),
             delivery.fields.isEmpty ? .null : .bytes(try JournalJSON.encode(delivery.fields)),
-            .integer(Int64(delivery.lane.rawValue)), .integer(delivery.nextAt), SQLValue(delivery.expiresAt))
+            .integer(Int64(delivery.lane.rawValue)), .integer(delivery.nextAt), SQLValue(delivery.expiresAt),
+            SQLValue(delivery.closes))
         return database.lastInsertedRowID
     }
 }

@@ -63,6 +63,13 @@ package struct DeliveryRow: Sendable, Equatable {
     package var reason: String?
     package var proof: Proof?
     package var endedAt: WallTime?
+    /// How often the destination has asked for time.
+    package var waits: Int
+    /// The batch of which it says that all has been sent.
+    package var closes: Int64?
+
+    /// Whether the last that was heard is that the destination works on it.
+    package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
 
     /// Whether it waits for another delivery or for its unit, not for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
@@ -128,8 +135,7 @@ extension DeliveryRow {
 
     private static let names = [
         "id", "file_id", "after_id", "destination", "key", "fields", "state", "attempts", "next_at", "expires_at",
-        "code",
-        "reason", "proof", "ended_at",
+        "code", "reason", "proof", "ended_at", "waits", "closes",
     ]
 
     /// - Parameter first: where `columns` begin in the row.
@@ -148,5 +154,7 @@ extension DeliveryRow {
         reason = row.text(first + 11)
         proof = try row.optionalBytes(first + 12).map { try JournalJSON.decode($0) }
         endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
+        waits = row.integer(first + 14) != 0
+        closes = row.optionalInteger(first + 15)
     }
 }

@@ -15,6 +15,8 @@ package struct Proof: Sendable, Equatable, Codable {
         case carried
         /// The destination computed the SHA-256 of what it holds, and it equalled the file's.
         case sha256 = "sha256"
+        /// The destination has recorded what it was told of the file; the bytes were proved where they are stored.
+        case registered
     }
 
     /// Where the object is: the key, as the destination knows it.
@@ -91,29 +93,4 @@ package enum CheckpointNote {
     /// Written before a request that may make something visible under the key, or after one whose answer was lost. As
     /// long as it is there, nobody else gets the key.
     package static let mayBeVisible = "completing"
-}
-
-/// A delivery as a pipeline sees it: what goes where, frozen at admission.
-package struct DeliveryOrder: Sendable, Equatable {
-    /// The journal's id of the delivery.
-    package var id: Int64
-    package var destination: String
-    /// The frozen key; never changes between attempts.
-    package var key: String
-    package var mediaType: String
-    /// Rendered `with:` fields.
-    package var fields: [String: String]
-    /// What the source was when it was admitted.
-    package var source: FileIdentity
-
-    package init(
-        id: Int64, destination: String, key: String, mediaType: String, fields: [String: String], source: FileIdentity
-    ) {
-        self.id = id
-        self.destination = destination
-        self.key = key
-        self.mediaType = mediaType
-        self.fields = fields
-        self.source = source
-    }
 }
