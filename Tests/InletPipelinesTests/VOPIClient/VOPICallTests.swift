@@ -12,7 +12,7 @@ import Testing
     private static let job = #"{"id":"x","status":"pending"}"#
 
     @Test func `a request without a body has no content type, and one login header`() async throws {
-        let place = try VOPIPlace { asked, _ in VOPIAnswers.generation(.newer, asked) }
+        let place = try VOPIClientPlace { asked, _ in VOPIAnswers.generation(.newer, asked) }
         try await place.keep()
         for api in [try place.api(), try place.api(key: "key-1")] {
             _ = await failure { () throws(DeliveryError) in try await api.cancel(Self.id) }
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `fields that are not set are left out of a body`() async throws {
-        let place = try VOPIPlace { _, _ in .json(201, Self.job) }
+        let place = try VOPIClientPlace { _, _ in .json(201, Self.job) }
         try await place.keep()
         let api = try place.api()
         _ = try await api.createJob(VOPINewJob(videoURL: "https://s3.example/v.mp4"))
@@ -48,7 +48,7 @@ import Testing
 
     @Test(arguments: ["", "..", ".", "a/b", "a b", "a%2Fb", "ä", "a?b", String(repeating: "a", count: 201)])
     func `an id that would be another path is refused before it is sent`(_ id: String) async throws {
-        let place = try VOPIPlace { _, _ in .json(200, Self.job) }
+        let place = try VOPIClientPlace { _, _ in .json(200, Self.job) }
         try await place.keep()
         let api = try place.api()
         for error in [
@@ -66,7 +66,7 @@ import Testing
     // MARK: - Refused tokens
 
     @Test func `an expired token is renewed and the call repeated once`() async throws {
-        let place = try VOPIPlace { asked, _ in
+        let place = try VOPIClientPlace { asked, _ in
             if asked.path.hasSuffix("/refresh") { return .json(200, #"{"accessToken":"new","refreshToken":"r"}"#) }
             return asked.headers["authorization"] == "Bearer new"
                 ? .json(200, Self.job) : .json(401, #"{"error":"ACCESS_TOKEN_EXPIRED","message":"x"}"#)
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func `a token that is refused again is an outage, not a reason to log out`() async throws {
-        let place = try VOPIPlace { asked, count in
+        let place = try VOPIClientPlace { asked, count in
             asked.path.hasSuffix("/refresh")
                 ? .json(200, #"{"accessToken":"new-\#(count)","refreshToken":"r-\#(count)"}"#)
                 : .json(401, #"{"error":"ACCESS_TOKEN_INVALID","message":"odd"}"#)
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test func `a database that is away costs no renewal and no login`() async throws {
-        let place = try VOPIPlace { _, _ in
+        let place = try VOPIClientPlace { _, _ in
             .json(401, #"{"error":"ACCESS_TOKEN_INVALID","message":"connect ECONNREFUSED 127.0.0.1:5432"}"#)
         }
         try await place.keep()
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func `another configured token is taken up as soon as the server refuses us`() async throws {
-        let place = try VOPIPlace { asked, _ in
+        let place = try VOPIClientPlace { asked, _ in
             if asked.path.hasSuffix("/refresh") {
                 return asked.json["refreshToken"].text == "seed-new"
                     ? .json(200, #"{"accessToken":"new","refreshToken":"r"}"#) : .json(500, "")
@@ -120,13 +120,13 @@ import Testing
     }
 
     @Test func `a wrong way of logging in is named`() async throws {
-        let newer = try VOPIPlace { _, _ in
+        let newer = try VOPIClientPlace { _, _ in
             .json(401, #"{"error":"UNAUTHORIZED","message":"User authentication required. Please log in."}"#)
         }
         let key = try newer.api(key: "key-canary")
         let refused = await failure { () throws(DeliveryError) in try await key.jobs() }
         #expect(refused?.reason.contains("refresh_token_file") == true && refused?.verdict == .credentials)
-        let older = try VOPIPlace { _, _ in .json(401, #"{"error":"UNAUTHORIZED","message":"Missing API key"}"#) }
+        let older = try VOPIClientPlace { _, _ in .json(401, #"{"error":"UNAUTHORIZED","message":"Missing API key"}"#) }
         try await older.keep()
         let tokens = try older.api()
         let ignored = await failure { () throws(DeliveryError) in try await tokens.jobs() }
@@ -143,7 +143,7 @@ import Testing
     func `a creation that failed says whether a job may be there`(
         _ reply: VOPIServer.Reply, _ mayBe: Bool
     ) async throws {
-        let place = try VOPIPlace { _, _ in reply }
+        let place = try VOPIClientPlace { _, _ in reply }
         try await place.keep()
         let api = try place.api()
         let error = await failure { () throws(DeliveryError) in
@@ -156,7 +156,7 @@ import Testing
     // MARK: - The probe
 
     @Test func `without credits the probe keeps the destination paused`() async throws {
-        let place = try VOPIPlace { asked, count in
+        let place = try VOPIClientPlace { asked, count in
             asked.path.hasSuffix("/balance")
                 ? .json(200, count < 2 ? #"{"balance":0}"# : #"{"balance":4}"#) : .json(200, #"{"jobs":[],"total":0}"#)
         }
@@ -168,7 +168,7 @@ import Testing
     }
 
     @Test func `a server without credits or with a key is probed all the same`() async throws {
-        let place = try VOPIPlace { asked, _ in
+        let place = try VOPIClientPlace { asked, _ in
             asked.path.hasSuffix("/jobs")
                 ? .json(200, #"{"jobs":[]}"#) : .json(404, VOPIAnswers.missingRoute(asked))
         }

@@ -13,8 +13,8 @@ import Testing
     /// A server of `generation` that cancels and deletes whatever it is asked to.
     private static func place(
         _ generation: @escaping @Sendable (Int) -> VOPIGeneration, login: Bool = true
-    ) async throws -> VOPIPlace {
-        let place = try VOPIPlace { asked, count in
+    ) async throws -> VOPIClientPlace {
+        let place = try VOPIClientPlace { asked, count in
             let generation = generation(count)
             let isKnown = asked.path.contains(id)
             if asked.method == "POST", generation == .newer, isKnown {
@@ -30,7 +30,7 @@ import Testing
         return place
     }
 
-    private static func sent(_ place: VOPIPlace) -> [String] {
+    private static func sent(_ place: VOPIClientPlace) -> [String] {
         place.server.asked.map { $0.path.contains(id) ? "\($0.method) job" : "\($0.method) nobody" }
     }
 
@@ -87,7 +87,7 @@ import Testing
         _ index: Int
     ) async throws {
         let (reply, verdict) = Self.unclear[index]
-        let place = try VOPIPlace { _, _ in reply }
+        let place = try VOPIClientPlace { _, _ in reply }
         try await place.keep()
         let api = try place.api()
         for _ in 0..<2 {
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test func `a job that is gone counts as deleted`() async throws {
-        let place = try VOPIPlace { asked, _ in .json(404, VOPIAnswers.missingJob) }
+        let place = try VOPIClientPlace { asked, _ in .json(404, VOPIAnswers.missingJob) }
         try await place.keep()
         try await place.api().delete(Self.id)
         #expect(Self.sent(place) == ["POST nobody", "DELETE job"])

@@ -81,7 +81,7 @@ final class VOPIServer: Sendable {
 }
 
 /// A client of a `VOPIServer`, with a state folder and a login of its own.
-final class VOPIPlace: Sendable {
+final class VOPIClientPlace: Sendable {
     static let seed = "seed-canary-1"
 
     let server: VOPIServer
@@ -132,7 +132,7 @@ final class VOPIPlace: Sendable {
     /// Puts a pair on the disk that is as old as `age`.
     func keep(
         access: String = "access-0", refresh: String = "refresh-0", age: Duration = .zero,
-        seed: String = VOPIPlace.seed,
+        seed: String = VOPIClientPlace.seed,
         clock: TestClock = TestClock()
     ) async throws {
         try await store().keep(

@@ -28,7 +28,7 @@ import Testing
     ) async throws {
         let (reply, code) = Self.passing[index]
         let mended = Flag()
-        let place = try VOPIPlace { _, _ in
+        let place = try VOPIClientPlace { _, _ in
             mended.isRaised ? .json(200, Self.pair) : reply
         }
         let clock = TestClock()
@@ -55,7 +55,7 @@ import Testing
         let limit = VOPIServer.Reply(
             status: 500, headers: [("retry-after", "60"), ("x-ratelimit-remaining", "0")],
             body: #"{"error":"INTERNAL_ERROR","message":"An unexpected error occurred","statusCode":500}"#)
-        let place = try VOPIPlace { _, count in count == 0 ? limit : .json(200, Self.pair) }
+        let place = try VOPIClientPlace { _, count in count == 0 ? limit : .json(200, Self.pair) }
         let clock = TestClock()
         let login = try place.login(clock)
         let error = await failure { () throws(DeliveryError) in try await login.access() }
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func `until its end the old access token serves while it cannot be renewed`() async throws {
-        let place = try VOPIPlace { _, _ in Self.refused("UNAUTHORIZED", "connect ETIMEDOUT") }
+        let place = try VOPIClientPlace { _, _ in Self.refused("UNAUTHORIZED", "connect ETIMEDOUT") }
         let clock = TestClock()
         try await place.keep(age: .seconds(700), clock: clock)
         let login = try place.login(clock)
@@ -88,7 +88,7 @@ import Testing
     @Test(arguments: ends) func `an ended login is said once to the server and mended by another`(
         _ code: String
     ) async throws {
-        let place = try VOPIPlace { asked, _ in
+        let place = try VOPIClientPlace { asked, _ in
             asked.json["refreshToken"].text == "seed-new" ? .json(200, Self.pair) : Self.refused(code)
         }
         let clock = TestClock()
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func `a lost answer is asked for once more with the old token`() async throws {
-        let place = try VOPIPlace { _, count in count == 0 ? .lost : Self.refused("REFRESH_TOKEN_REVOKED") }
+        let place = try VOPIClientPlace { _, count in count == 0 ? .lost : Self.refused("REFRESH_TOKEN_REVOKED") }
         let clock = TestClock()
         try await place.keep(age: .seconds(900), clock: clock)
         let login = try place.login(clock)
@@ -118,18 +118,18 @@ import Testing
     }
 
     @Test func `a configured token that is no good does not end the login that is`() async throws {
-        let place = try VOPIPlace { asked, _ in
+        let place = try VOPIClientPlace { asked, _ in
             asked.json["refreshToken"].text == "refresh-0"
                 ? .json(200, Self.pair) : Self.refused("REFRESH_TOKEN_INVALID")
         }
         let clock = TestClock()
         try await place.keep(age: .seconds(900), seed: "another", clock: clock)
         #expect(try await place.login(clock).access().reveal() == "access-1")
-        #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIPlace.seed, "refresh-0"])
+        #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIClientPlace.seed, "refresh-0"])
     }
 
     @Test func `without any token the place for one is named`() async throws {
-        let place = try VOPIPlace { _, _ in .json(200, Self.pair) }
+        let place = try VOPIClientPlace { _, _ in .json(200, Self.pair) }
         try FileManager.default.removeItem(atPath: place.folder.path.appending("seed").string)
         let login = try place.login()
         let error = await failure { () throws(DeliveryError) in try await login.access() }
@@ -138,17 +138,17 @@ import Testing
     }
 
     @Test func `a login for another server is never shown to this one`() async throws {
-        let place = try VOPIPlace { _, _ in .json(200, Self.pair) }
+        let place = try VOPIClientPlace { _, _ in .json(200, Self.pair) }
         let other = VOPITokenPair(
             server: "https://other.example", accessToken: Secret("a"), refreshToken: Secret("theirs"),
-            life: .seconds(900), obtainedAt: .now, seed: VOPISeed(Secret(VOPIPlace.seed)).digest)
+            life: .seconds(900), obtainedAt: .now, seed: VOPISeed(Secret(VOPIClientPlace.seed)).digest)
         try await place.store().keep(other)
         #expect(try await place.login().access().reveal() == "access-1")
-        #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIPlace.seed])
+        #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIClientPlace.seed])
     }
 
     @Test func `an idle login is renewed once a day`() async throws {
-        let place = try VOPIPlace { _, count in
+        let place = try VOPIClientPlace { _, count in
             .json(200, #"{"accessToken":"a\#(count)","refreshToken":"r\#(count)","expiresIn":900}"#)
         }
         let clock = TestClock()

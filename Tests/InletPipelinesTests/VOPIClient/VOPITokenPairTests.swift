@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func `a pair comes back from the disk as it was, and the one before where it is damaged`() async throws {
-        let place = try VOPIPlace { _, _ in .json(404, "") }
+        let place = try VOPIClientPlace { _, _ in .json(404, "") }
         try await place.keep(refresh: "first")
         try await place.keep(refresh: "second")
         #expect(try await place.store().pair()?.refreshToken == Secret("second"))

@@ -21,9 +21,9 @@ import Testing
     }
 
     /// A server that rotates: each refresh token works once, then it is revoked.
-    private static func rotating() throws -> VOPIPlace {
-        try VOPIPlace { asked, count in
-            let expected = count == 0 ? VOPIPlace.seed : "refresh-\(count)"
+    private static func rotating() throws -> VOPIClientPlace {
+        try VOPIClientPlace { asked, count in
+            let expected = count == 0 ? VOPIClientPlace.seed : "refresh-\(count)"
             guard asked.json["refreshToken"].text == expected else { return refused("REFRESH_TOKEN_REVOKED") }
             return pair(count + 1)
         }
@@ -98,7 +98,7 @@ import Testing
 
     @Test func `a caller who is cancelled does not cut a renewal off`() async throws {
         let gate = DispatchSemaphore(value: 0)
-        let place = try VOPIPlace { _, _ in
+        let place = try VOPIClientPlace { _, _ in
             gate.wait()
             return Self.pair(1)
         }
@@ -117,7 +117,7 @@ import Testing
 
     @Test func `who waits for another's renewal leaves at once when cancelled`() async throws {
         let gate = DispatchSemaphore(value: 0)
-        let place = try VOPIPlace { _, _ in
+        let place = try VOPIClientPlace { _, _ in
             gate.wait()
             return Self.pair(1)
         }
@@ -138,7 +138,7 @@ import Testing
 
     @Test func `a pair that the disk does not take is not used, and kept at the next chance`() async throws {
         let gate = DispatchSemaphore(value: 0)
-        let place = try VOPIPlace { _, _ in
+        let place = try VOPIClientPlace { _, _ in
             gate.wait()
             return Self.pair(1)
         }
