@@ -49,7 +49,7 @@ extension VOPIAPI {
         var call = try VOPICall("GET", job: id, "/images/grouped", .read, "listing the images of job")
         call.answerLimit = 16 << 20
         let answer = try await send(call)
-        guard answer.value.isObject else { throw answer.misunderstood }
+        guard answer.value.isObject || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
         return VOPIValue.links(answer.value)
     }
 
@@ -111,7 +111,7 @@ extension VOPIAPI {
         call.answerLimit = 32 << 20
         call.deadline = .seconds(120)
         let answer = try await send(call)
-        guard answer.value.isList else { throw answer.misunderstood }
+        guard answer.value.isList || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
         return answer.value.list
     }
 

@@ -103,20 +103,20 @@ package final class VOPIAPI: Sendable {
     /// `GET /api/v1/jobs/:id`.
     /// - Throws: `.notFound` for a job that is not there, or somebody else's.
     package func job(_ id: String) async throws(DeliveryError) -> VOPIJob {
-        try await one(try VOPICall("GET", job: id, "", .read, "looking at job"))
+        try await one(id, try VOPICall("GET", job: id, "", .read, "looking at job"))
     }
 
     /// `GET /api/v1/jobs/:id/status`: without `error`, `result` and `config`.
     /// - Throws: as `job`.
     package func status(_ id: String) async throws(DeliveryError) -> VOPIJob {
-        try await one(try VOPICall("GET", job: id, "/status", .read, "asking for the status of job"))
+        try await one(id, try VOPICall("GET", job: id, "/status", .read, "asking for the status of job"))
     }
 
-    private func one(_ call: VOPICall) async throws(DeliveryError) -> VOPIJob {
+    private func one(_ id: String, _ call: VOPICall) async throws(DeliveryError) -> VOPIJob {
         var call = call
         call.answerLimit = 4 << 20
         let answer = try await send(call)
-        guard let job = VOPIJob(answer.value) else { throw answer.misunderstood }
+        guard let job = VOPIJob(answer.value, asked: id) else { throw answer.misunderstood }
         return job
     }
 

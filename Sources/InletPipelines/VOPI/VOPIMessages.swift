@@ -117,9 +117,9 @@ package struct VOPIJob: Sendable, Equatable {
     /// All that the server said, unknown fields too.
     package var raw: VOPIValue
 
-    /// nil without an id.
-    package init?(_ value: VOPIValue) {
-        guard let id = value["id"].text else { return nil }
+    /// nil without an id, and without a status where `asked` stands for the id.
+    package init?(_ value: VOPIValue, asked: String? = nil) {
+        guard let id = value["id"].text ?? (value["status"].text == nil ? nil : asked) else { return nil }
         self.id = id
         status = VOPIStatus(value["status"].text)
         videoURL = value["videoUrl"].text

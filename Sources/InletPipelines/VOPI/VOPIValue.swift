@@ -50,6 +50,9 @@ package struct VOPIValue: Sendable, Equatable {
         }
     }
 
+    /// Whether it is `{}` or `[]`: either stands for nothing.
+    package var isEmptyOfAnyKind: Bool { (isObject || isList) && unlessEmpty == nil }
+
     /// The value where it is an object with members; nil for `{}`, and for the 0 and `""` that also stand for "not set".
     package var objectIfSet: VOPIValue? { isObject ? unlessEmpty : nil }
 

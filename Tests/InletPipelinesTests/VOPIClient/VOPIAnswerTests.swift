@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletTestSupport
 import InletTransfer
 import Testing
 
@@ -104,6 +105,28 @@ import Testing
                 let verdict = VOPIVerdict(Self.answer(status, body), at: .refresh)
                 #expect(verdict == .outage(.serverError), "\(status) \(body)")
             }
+        }
+    }
+
+    @Test func `no answer but a 2xx is a success, and none ends a login by chance`() {
+        var generator = SeededGenerator(seed: 41)
+        let words = [
+            "{}", "\"\"", "0", "null", "[]", "\"NOT_FOUND\"", "\"Route GET:/x not found\"", "{\"a\":[]}", "\"x\"",
+        ]
+        for _ in 0..<3000 {
+            let status = Int.random(in: 200...599, using: &generator)
+            let fields = ["error", "message", "statusCode", "details"].compactMap { name in
+                Bool.random(using: &generator)
+                    ? "\"\(name)\":" + words[Int.random(in: 0..<words.count, using: &generator)] : nil
+            }
+            let answer = Self.answer(status, "{" + fields.joined(separator: ",") + "}")
+            for endpoint in VOPIEndpoint.allCases {
+                let verdict = VOPIVerdict(answer, at: endpoint)
+                #expect((verdict == .done) == (status < 300))
+                #expect(Self.error(answer, at: endpoint).reason.hasPrefix("asking was answered with \(status)"))
+            }
+            let isAboutUs = [400, 404, 422].contains(status)
+            #expect(VOPIVerdict(answer, at: .refresh) != .credentials || isAboutUs)
         }
     }
 

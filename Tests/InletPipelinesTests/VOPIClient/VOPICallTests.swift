@@ -63,6 +63,23 @@ import Testing
         #expect(place.server.asked.isEmpty)
     }
 
+    @Test func `lists and tables that are empty in the other's way are empty`() async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            .json(
+                200, asked.path.hasSuffix("grouped") ? "[]" : asked.path.hasSuffix("status") ? #"{"status":"x"}"# : "{}"
+            )
+        }
+        try await place.keep()
+        let api = try place.api()
+        #expect(try await api.frames(Self.id).isEmpty)
+        #expect(try await api.images(Self.id).isEmpty)
+        #expect(try await api.groupedImages(Self.id).isEmpty)
+        #expect(try await api.metadata(Self.id) == nil)
+        #expect(try await api.status(Self.id).id == Self.id)
+        #expect(await failure { () throws(DeliveryError) in try await api.jobs() }?.code == .badAnswer)
+        #expect(await failure { () throws(DeliveryError) in try await api.job(Self.id) }?.code == .badAnswer)
+    }
+
     // MARK: - Refused tokens
 
     @Test func `an expired token is renewed and the call repeated once`() async throws {
