@@ -53,6 +53,7 @@ package final class HTTPClient: Sendable {
                 mailbox.add(Submission(request: request, meter: meter, ticket: ticket, continuation: continuation))
             }
         } onCancel: {
+            guard !request.outlivesCancellation else { return }
             ticket.cancel()
             mailbox.cancel(ticket)
         }
