@@ -6,5 +6,7 @@ struct RoboscopeResponder: HTTPResponder {
     let store: RoboscopeStore
     let token: Secret?
     let gate: FaultGate<RoboscopeOperation>
-    func respond(to request: Request, context: ConnectionContext) async throws -> Response { Response(status: .notFound) }
+    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+        Response(status: .notFound)
+    }
 }

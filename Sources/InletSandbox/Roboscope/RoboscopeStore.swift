@@ -2,9 +2,13 @@ import InletCore
 
 final class RoboscopeStore: Sendable {
     init(rules: RoboscopeRules, clock: @escaping @Sendable () -> WallTime) {}
-    var rules: RoboscopeRules { get { .init() } set {} }
+    var rules: RoboscopeRules {
+        get { .init() }
+        set {}
+    }
     func addSpace(key: String, name: String) -> RoboscopeSandbox.Space {
-        .init(id: "", key: key, name: name, created: .now, updated: .now, changes: 0) }
+        .init(id: "", key: key, name: name, created: .now, updated: .now, changes: 0)
+    }
     func lockElsewhere(_ session: String, for duration: Duration) {}
     func spaces() -> [RoboscopeSandbox.Space] { [] }
     func sessions() -> [RoboscopeSandbox.WorkSession] { [] }
