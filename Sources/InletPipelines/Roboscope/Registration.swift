@@ -60,7 +60,7 @@ struct Registration: Sendable {
         }
         let field: String? =
             switch role {
-            case .model: RoboscopeRole.models[FileName(order.path).plainExtension]
+            case .model: RoboscopeRole.models[FileName(own.path).plainExtension]
             case .scan: "scan_url"
             case .preview: "preview_url"
             case .markers, .session, .file: nil
