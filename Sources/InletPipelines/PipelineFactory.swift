@@ -8,14 +8,17 @@ package import SystemPackage
 package final class PipelineFactory: Sendable {
     /// Every destination type this version knows, with its keys.
     package static let types: [DestinationType] = [
-        R2Settings.type, S3Settings.type, GigHiveSettings.type, FolderSettings.type, VOPISettings.type,
+        R2Settings.type, S3Settings.type, GigHiveSettings.type, VOPISettings.type, RoboscopeSettings.type,
+        FolderSettings.type,
     ]
 
     /// Where hashing and copying happen.
-    private let pool: BlockingPool
+    let pool: BlockingPool
     private let userAgent: String
     /// Where renewed logins are kept.
-    private let tokens: FilePath?
+    let tokens: FilePath?
+    /// Reads `markers.yaml` and `session.yaml`.
+    let readYAML: YAMLReading?
     /// One client, and so one set of connections, for each set of trusted certificates and each number of connections.
     private let clients = Mutex<[Needs: HTTPClient]>([:])
 
@@ -24,12 +27,17 @@ package final class PipelineFactory: Sendable {
         var connections: Int
     }
 
-    /// - Parameter tokens: the folder for logins that renew themselves (`state_dir/tokens`); nil leaves destinations that
-    ///   have such a login out.
-    package init(pool: BlockingPool, userAgent: String, tokens: FilePath? = nil) {
+    /// - Parameters:
+    ///   - tokens: the folder for logins that renew themselves (`state_dir/tokens`); nil leaves destinations that have such
+    ///     a login out.
+    ///   - readYAML: for destinations that take YAML files apart; nil where there is none.
+    package init(
+        pool: BlockingPool, userAgent: String, tokens: FilePath? = nil, readYAML: YAMLReading? = nil
+    ) {
         self.pool = pool
         self.userAgent = userAgent
         self.tokens = tokens
+        self.readYAML = readYAML
     }
 
     /// - Throws: `SettingFault` naming the key whose value this destination cannot use.
@@ -60,6 +68,7 @@ package final class PipelineFactory: Sendable {
                 maxInFlight: nil)
         case GigHiveSettings.type.name: return try gigHive(destination)
         case VOPISettings.type.name: return try vopi(destination)
+        case RoboscopeSettings.type.name: return try roboscope(destination)
         default:
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
         }
@@ -80,41 +89,7 @@ package final class PipelineFactory: Sendable {
         return made
     }
 
-    /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
-    private func vopi(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
-        let api = try vopiAPI(destination)
-        let client = client(Trust(caFile: api.settings.caFile))
-        var made = Destination(
-            name: destination.name, type: destination.type,
-            pipeline: VOPIPipeline(api: api, client: client, pool: pool), smallLimit: -1, connections: 16,
-            maxInFlight: api.settings.maxInFlight)
-        made.takesSidecars = VOPISettings.type.takesSidecars
-        made.fields = FieldSpec.filled([:], VOPISettings.type.fields)
-        made.testExtension = "mp4"
-        made.accessToken = { () async throws(DeliveryError) in try await api.accessToken() }
-        made.keepAlive = { () async throws(DeliveryError) in try await api.keepAlive() }
-        return made
-    }
-
-    /// - Parameter borrowing: gives access tokens instead of the login's own; for processes beside the agent.
-    package func vopiAPI(
-        _ destination: DestinationSettings, borrowing: (@Sendable () async throws(DeliveryError) -> Secret)? = nil
-    ) throws(SettingFault) -> VOPIAPI {
-        let settings = try VOPISettings(destination.values)
-        guard let tokens = tokens ?? (borrowing == nil ? nil : "") else {
-            throw SettingFault(key: "auth", message: "needs a state_dir to keep the login in")
-        }
-        return VOPIAPI(
-            settings, name: destination.name, client: client(Trust(caFile: settings.caFile)), pool: pool,
-            tokens: tokens, borrowing: borrowing)
-    }
-
-    /// Fetches the results of any job; for the command line.
-    package func vopiResults(_ api: VOPIAPI) -> VOPIResults {
-        VOPIResults(api: api, client: client(Trust(caFile: api.settings.caFile)), pool: pool)
-    }
-
-    private func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
+    func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
         let needs = Needs(trust: trust, connections: max(connections, 32))
         return clients.withLock { clients in
             if let known = clients[needs] { return known }

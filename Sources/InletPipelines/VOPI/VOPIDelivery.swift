@@ -122,6 +122,8 @@ struct VOPIDelivery: Sendable {
 
     /// A job that cannot be paid for is not begun. The server itself takes jobs from an empty account, and fails them.
     func requireCredits() async throws(DeliveryError) {
+        // An API key has no account whose credits could be asked for.
+        if case .apiKey = api.settings.login { return }
         let balance: VOPIBalance?
         do throws(DeliveryError) {
             balance = try await api.balance()
@@ -136,7 +138,7 @@ struct VOPIDelivery: Sendable {
 
     static func unpaid(_ reason: String) -> DeliveryError {
         DeliveryError(
-            .outage(after: .seconds(3600)), .throttled,
+            .outage(after: VOPIVerdict.creditsPause), .outOfCredits,
             "\(reason); buy credits, deliveries go on by themselves")
     }
 }
