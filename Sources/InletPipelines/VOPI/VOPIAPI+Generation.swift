@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 package import InletCore
 internal import InletLinux
+internal import InletTransfer
 
 /// What differs between the generations: how a job is cancelled, and whether it can be deleted.
 extension VOPIAPI {

@@ -1,4 +1,5 @@
 package import InletCore
+internal import InletTransfer
 
 /// The login, and whether the server takes it.
 extension VOPIAPI {
