@@ -1,5 +1,6 @@
 import InletCore
 package import InletLinux
+import Synchronization
 import SystemPackage
 
 /// Fetches files: streamed into a part-file, gone on with after a break or a restart, checked, synced and renamed.
@@ -35,7 +36,9 @@ package struct Downloader: Sendable {
         open.prepare()
         let response: HTTPResponse
         do throws(TransferError) {
-            response = try await client.send(request, into: open)
+            let gate = Gate(open)
+            defer { gate.close() }
+            response = try await client.send(request, into: gate)
         } catch {
             guard open.startsAgain else {
                 await pool.run { open.secure() }
@@ -104,5 +107,23 @@ package struct Downloader: Sendable {
         let size = open.position
         try Checksum.readAll(source, offset: 0, length: size) { hasher.update($0) }
         return (size, hasher.finish())
+    }
+}
+
+/// Lets an answer through to its download while that is asked for: the transfer's thread may hold its sink a moment longer,
+/// and must not hold the part-file's lock with it.
+private final class Gate: AnswerSink {
+    private let open: Mutex<OpenDownload?>
+
+    init(_ open: OpenDownload) { self.open = Mutex(open) }
+
+    func close() { open.withLock { $0 = nil } }
+
+    func begins(_ head: HTTPResponse) throws(TransferError) -> Bool {
+        try open.withLock { $0 }?.begins(head) ?? false
+    }
+
+    func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
+        try open.withLock { $0 }?.take(piece)
     }
 }

@@ -95,8 +95,9 @@ package final class OpenDownload: Sendable {
 
 // MARK: - The answer
 
-extension OpenDownload: AnswerSink {
-    package func begins(_ head: HTTPResponse) throws(TransferError) -> Bool {
+extension OpenDownload {
+    /// As `AnswerSink` has it.
+    func begins(_ head: HTTPResponse) throws(TransferError) -> Bool {
         let (tag, offset) = state.withLock { ($0.tag, $0.position) }
         switch tag.judge(head, offset: offset) {
         case .refused: return false
@@ -114,7 +115,8 @@ extension OpenDownload: AnswerSink {
         }
     }
 
-    package func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
+    /// As `AnswerSink` has it.
+    func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
         let (place, total) = state.withLock { ($0.position, $0.tag.length) }
         let end = place + Int64(piece.count)
         let most = min(download.limit, total ?? download.length ?? .max)

@@ -87,7 +87,7 @@ extension VOPIDelivery {
             chain.record.job?.stuckSince = nil
             try await note(chain)
         }
-        let folder = api.settings.results.appending(VOPIName.safe(job.id, or: "job"))
+        let folder = VOPIResults.folder(of: job.id, in: api.settings)
         let known = chain.record.results ?? VOPIManifest()
         let attempt = attempt
         attempt.report(StepProgress(percent: 95, step: "fetching results"))

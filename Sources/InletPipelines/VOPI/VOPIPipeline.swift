@@ -60,7 +60,9 @@ package struct VOPIPipeline: Pipeline {
                 throw DeliveryError(
                     .retry(after: nil), .conflict, "the results of job \(job.id) wait: a retry fetches them")
             }
-            return
+            let folder = VOPIResults.folder(of: job.id, in: api.settings)
+            return await VOPIResults(api: api, client: client, pool: pool).discard(
+                record.results ?? VOPIManifest(), in: folder)
         }
         guard record.creating != nil, let upload = record.upload else { return }
         for job in try await api.jobs(limit: 100).jobs where job.videoURL == upload.publicURL {

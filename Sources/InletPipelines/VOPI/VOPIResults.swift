@@ -42,6 +42,11 @@ package struct VOPIResults: Sendable {
         self.isStopping = isStopping
     }
 
+    /// A job's own folder below `results`.
+    package static func folder(of job: String, in settings: VOPISettings) -> FilePath {
+        settings.results.appending(VOPIName.safe(job, or: "job"))
+    }
+
     /// Fetches a job's results into `folder`, which is made; files that are there already stay.
     ///
     /// - Throws: `.conflict` when the job has no results yet, `.notFound`; as `Fetching.run`.
@@ -59,7 +64,7 @@ package struct VOPIResults: Sendable {
         let job = try await api.job(id)
         var manifest = known
         var metadata: VOPIValue?
-        var missing: [VOPIManifest.Entry] = []
+        var missing: [Missing] = []
         var fruitless = 0
         while true {
             if isStopping() { throw .stopping }
@@ -80,13 +85,32 @@ package struct VOPIResults: Sendable {
             fruitless = missing.count < wanted.count ? 0 : fruitless + 1
             if missing.isEmpty || fruitless >= Self.rounds { break }
         }
+        if let refused = missing.first(where: \.isRefused) {
+            throw DeliveryError(
+                .retry(after: nil), .urlExpired,
+                "the store refuses fresh links (403), such as \(refused.entry.object); check this machine's clock")
+        }
         if metadata == nil { metadata = try? await api.metadata(id) }
         let product = VOPIProduct(
-            job: job, source: source, manifest: manifest, missing: missing.map(\.path), metadata: metadata)
+            job: job, source: source, manifest: manifest, missing: missing.map(\.entry.path), metadata: metadata)
         return try await write(product, folder)
     }
 
+    /// Removes what broken downloads have left in the folder; whole files stay.
+    func discard(_ manifest: VOPIManifest, in folder: FilePath) async {
+        let downloader = Downloader(client: client, pool: pool)
+        for entry in manifest.entries {
+            try? await downloader.discard(Download(target: folder.pushing(FilePath(entry.path))))
+        }
+    }
+
     // MARK: - Files
+
+    private struct Missing: Sendable {
+        var entry: VOPIManifest.Entry
+        /// Whether its link was refused, so that another one may do.
+        var isRefused: Bool
+    }
 
     private struct Round: Sendable {
         var links: [[String]: HTTPURL]
@@ -137,9 +161,9 @@ package struct VOPIResults: Sendable {
     /// Fetches several at once. - Returns: those that have no link, or that their link does not give.
     private func fetch(
         _ wanted: [VOPIManifest.Entry], _ round: Round
-    ) async throws(DeliveryError) -> [VOPIManifest.Entry] {
+    ) async throws(DeliveryError) -> [Missing] {
         var rest = wanted[...]
-        var (missing, done): ([VOPIManifest.Entry], Int) = ([], round.there)
+        var (missing, done): ([Missing], Int) = ([], round.there)
         var failure: DeliveryError?
         await withTaskGroup(of: (VOPIManifest.Entry, Result<Downloaded, DeliveryError>).self) { group in
             func begin() {
@@ -153,7 +177,7 @@ package struct VOPIResults: Sendable {
                     done += 1
                     round.progress(done, round.all, entry.path)
                 case .failure(let error) where error.code == .notFound || error.code == .urlExpired:
-                    missing.append(entry)
+                    missing.append(Missing(entry: entry, isRefused: error.code == .urlExpired))
                 case .failure(let error):
                     failure = failure ?? error
                     group.cancelAll()
@@ -167,7 +191,9 @@ package struct VOPIResults: Sendable {
 
     private func fetch(_ entry: VOPIManifest.Entry, _ round: Round) async -> Result<Downloaded, DeliveryError> {
         let again = DeliveryError(.giveUp, .urlExpired, "\(entry.object): its link has to be asked for anew")
-        guard let url = round.links[entry.identity] else { return .failure(again) }
+        guard let url = round.links[entry.identity] else {
+            return .failure(DeliveryError(.giveUp, .notFound, "\(entry.object) has no link any more"))
+        }
         let target = round.folder.pushing(FilePath(entry.path))
         let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
         do throws(DeliveryError) {

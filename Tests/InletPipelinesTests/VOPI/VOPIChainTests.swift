@@ -177,7 +177,7 @@ struct VOPIChainTests {
             let age = Int64.random(in: 0...100_000_000, using: &generator)
             let now = Self.start + .milliseconds(age)
             let wait = step.pause(since: Self.start.milliseconds, now: now, using: &generator) - now
-            let least = min(max(.seconds(3), .milliseconds(age / 20)), .seconds(30))
+            let least = min(max(Duration.seconds(3), .milliseconds(age / 20)), Duration.seconds(30))
             #expect(wait >= least && wait <= least + .milliseconds(least.milliseconds / 5))
         }
     }
