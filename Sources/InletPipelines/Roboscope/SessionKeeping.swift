@@ -29,18 +29,27 @@ struct SessionKeeping: Sendable {
     func ensure(_ batch: OrderBatch) async throws(DeliveryError) -> String {
         let stamp = Self.stamp(batch)
         if let known = job.memory.session(of: stamp) { return known }
-        // What is wrong with it is said once, when the unit closes.
-        let file = try? await job.sessionFile(batch)
-        let id = try await found(try plan(batch, file ?? SessionFile())).id
-        job.memory.remember(id, of: stamp)
-        return id
+        return try await Turns.shared.alone("unit \(stamp) at \(job.server)") { () throws(DeliveryError) in
+            if let known = job.memory.session(of: stamp) { return known }
+            // What is wrong with it is said once, when the unit closes.
+            let file = try? await job.sessionFile(batch)
+            let id = try await found(try plan(batch, file ?? SessionFile())).id
+            job.memory.remember(id, of: stamp)
+            return id
+        }
     }
 
     /// A file that is only to be in the session: its bytes are where they belong already.
     func join(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
-        guard let batch else { return job.proof(.carried, ["note": "nothing is registered for such a file"]) }
+        // With no proof of its bytes anywhere, the file must not count as delivered.
+        guard let own = Registration.own(job.order) else {
+            throw job.refusal("it is not in '\(job.api.settings.storage)', and nothing of it can be registered")
+        }
+        guard let batch else {
+            return job.proof(.registered, url: own.proof.url, ["note": "stored; nothing is registered for such a file"])
+        }
         let id = try await ensure(batch)
-        return job.proof(.registered, url: Registration.own(job.order)?.proof.url, ["session_id": id])
+        return job.proof(.registered, url: own.proof.url, ["session_id": id])
     }
 
     /// `session.yaml` itself: what it says goes into the session at once, its status when the unit closes.
@@ -58,7 +67,7 @@ struct SessionKeeping: Sendable {
         _ = try await job.api.changing(RoboscopeSession.self, session.id) { current throws(DeliveryError) in
             Self.difference(current, type: file.type, meta: meta)
         }
-        return job.proof(.carried, ["session_id": session.id])
+        return job.proof(.registered, ["session_id": session.id])
     }
 
     // MARK: - The end of a unit
