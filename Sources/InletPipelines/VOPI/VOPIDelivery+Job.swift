@@ -1,0 +1,154 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+internal import SystemPackage
+
+/// From a job that was made to its pictures on the disk.
+extension VOPIDelivery {
+    /// Looks at the job once. nil when the chain goes on at once.
+    func poll(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) -> DeliveryOutcome? {
+        let before = chain.record
+        let verdict: VOPIChain.Verdict
+        do throws(DeliveryError) {
+            verdict = chain.polled(try await api.job(job.id), now: now())
+        } catch {
+            guard error.code == .notFound else { return try passing(error, since: job.since, chain) }
+            verdict = chain.missed()
+        }
+        if chain.record != before { try await note(chain) }
+        switch verdict {
+        case .fetch, .restart: return nil
+        case .wait(let saying, let percent): return waiting(chain, since: job.since, saying, percent)
+        case .stuck:
+            try await unstick(job, &chain)
+            return waiting(chain, since: job.since, "processing for long", nil)
+        case .failed(let reason): throw DeliveryError(.giveUp, .rejected, reason)
+        case .unpaid(let reason): throw Self.unpaid(reason)
+        }
+    }
+
+    /// Gives the worker back until it is time to look again.
+    private func waiting(
+        _ chain: VOPIChain, since: Int64, _ saying: String, _ percent: Double?
+    ) -> DeliveryOutcome {
+        attempt.report(StepProgress(percent: 70 + 25 * (percent ?? 0) / 100, step: saying))
+        var random = SystemRandomNumberGenerator()
+        let until = chain.pause(since: chain.record.trouble.since ?? since, now: now(), using: &random)
+        return .waiting(until: until, saying: saying)
+    }
+
+    /// The job is safe at the server: what passes is waited out, and does not use up the file's attempts.
+    func passing(
+        _ error: DeliveryError, since: Int64, _ chain: VOPIChain
+    ) throws(DeliveryError) -> DeliveryOutcome {
+        let after: Duration?
+        switch error.verdict {
+        case .retry(let asked): after = asked
+        // The server has had enough of us, and is there.
+        case .outage(let asked) where error.code == .throttled: after = asked
+        default: throw error
+        }
+        var random = SystemRandomNumberGenerator()
+        let until = chain.pause(since: since, now: now(), using: &random)
+        let asked = now() + min(after ?? .zero, .seconds(3600))
+        attempt.report(StepProgress(percent: 70, step: error.reason))
+        return .waiting(until: max(until, asked), saying: error.reason)
+    }
+
+    /// A server that finishes other jobs has this one in its queue; one that does not is told to forget it.
+    private func unstick(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) {
+        let readiness = try await api.ready()
+        guard readiness.isReady else {
+            throw DeliveryError(.outage(after: nil), .serverError, "\(api.settings.url.redacted) says it is not ready")
+        }
+        let recent = now().milliseconds - limits.soft.milliseconds
+        let isBusy = try await api.jobs(limit: 100).jobs.contains { other in
+            other.id != job.id && other.status == .completed && (other.updatedAt?.milliseconds ?? 0) >= recent
+        }
+        if isBusy, !job.isAdopted {
+            chain.isQueued(now: now())
+        } else {
+            do throws(DeliveryError) {
+                try await api.cancel(job.id)
+            } catch {
+                // It is past cancelling, or gone: the next look tells.
+                guard error.code == .conflict || error.code == .notFound else { throw error }
+            }
+            chain.cancelled(at: now())
+        }
+        try await note(chain)
+    }
+
+    // MARK: - Fetching
+
+    func fetch(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) -> DeliveryOutcome {
+        if job.fetchingSince == nil || job.stuckSince != nil {
+            chain.record.job?.fetchingSince = now().milliseconds
+            chain.record.job?.stuckSince = nil
+            try await note(chain)
+        }
+        let folder = VOPIResults.folder(of: job.id, in: api.settings)
+        let known = chain.record.results ?? VOPIManifest()
+        let attempt = attempt
+        attempt.report(StepProgress(percent: 95, step: "fetching results"))
+        let summary: VOPIResults.Summary
+        do throws(DeliveryError) {
+            summary = try await VOPIResults(api: api, client: client, pool: pool, isStopping: attempt.isStopping).fetch(
+                job.id, known, into: folder, source: video(chain.record),
+                noted: { manifest throws(DeliveryError) in
+                    chain.record.results = manifest
+                    try await note(chain)
+                },
+                progress: { done, all, name in
+                    let percent = 95 + 5 * Double(done) / Double(max(all, 1))
+                    attempt.report(StepProgress(percent: percent, step: "fetched \(name)"))
+                })
+        } catch {
+            return try await unfetched(error, job, &chain)
+        }
+        attempt.report(StepProgress(percent: 100, step: "fetched"))
+        return .delivered(proof(chain.record, job, summary))
+    }
+
+    /// The job is paid for: what passes is waited out, and what does not leaves it to a person's retry.
+    private func unfetched(
+        _ error: DeliveryError, _ job: VOPIRecord.Job, _ chain: inout VOPIChain
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        if error.code == .notFound {
+            let verdict = chain.missed()
+            try await note(chain)
+            if case .failed(let reason) = verdict { throw DeliveryError(.giveUp, .rejected, reason) }
+        }
+        let since = chain.record.job?.fetchingSince ?? job.since
+        let isOver = now().milliseconds - since >= limits.fetching.milliseconds
+        switch error.verdict {
+        case .retry where !isOver: return try passing(error, since: since, chain)
+        // The server is still putting them together.
+        case .giveUp where error.code == .conflict && !isOver:
+            return try passing(DeliveryError(.retry(after: nil), error.code, error.reason), since: since, chain)
+        case .retry, .giveUp:
+            chain.record.job?.stuckSince = now().milliseconds
+            try await note(chain)
+            throw DeliveryError(
+                .giveUp, error.code, "\(error.reason); 'inlet queue retry' fetches the results without another job")
+        default: throw error
+        }
+    }
+
+    private func video(_ record: VOPIRecord) -> VOPIProduct.Source {
+        VOPIProduct.Source(
+            name: DisplayText.escape(FileName(path).bytes), key: order.key, size: size, md5: record.sent?.md5)
+    }
+
+    private func proof(_ record: VOPIRecord, _ job: VOPIRecord.Job, _ summary: VOPIResults.Summary) -> Proof {
+        var details = [
+            "job_id": job.id, "results": summary.folder.display, "files": String(summary.files.count),
+        ]
+        if summary.absent > 0 { details["missing"] = String(summary.absent) }
+        let md5 = record.sent.flatMap { Digest(.md5, hex: $0.md5) }
+        return Proof(
+            key: order.key, size: size, method: record.sent?.isProved == true ? .md5Parts : .size,
+            content: md5.map { ContentHash(digest: $0, partSize: nil) }, etag: record.sent?.etag,
+            url: summary.folder.display, details: details)
+    }
+}
