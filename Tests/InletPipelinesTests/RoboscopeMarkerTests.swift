@@ -210,6 +210,16 @@ import Testing
         }
     }
 
+    @Test func `a server that forgets stamps is sent one chunk, and no more`() async throws {
+        try await withRoboscope { place in
+            let nothing = FaultReply(200, type: "application/json", body: "[]")
+            place.sandbox.faults.add(RoboscopeFault(.reply(nothing), at: .listMarkers, times: nil))
+            let error = try await place.failure(try place.order("atrium/markers.json", markerList(250)))
+            #expect(error?.verdict == .giveUp && error?.reason.contains("ingest_id") == true)
+            #expect(place.count(.bulkMarkers) == 1 && place.sandbox.markers().count == 100)
+        }
+    }
+
     @Test func `requests that are too large become smaller`() async throws {
         var rules = RoboscopeRules()
         rules.bodyLimit = 8000

@@ -22,15 +22,21 @@ struct MarkerImport: Sendable {
         var chunk = job.api.settings.chunk
         var failed = 0
         var most = -1
+        // How many were there when a round went out without an error.
+        var before: Int?
         while true {
             try job.checkStopping()
             do throws(DeliveryError) {
                 let there = try await inSession()
+                if let before, there.count <= before { throw unstamped }
+                before = nil
                 if there.count > most { (most, failed) = (there.count, 0) }
                 report(there.count)
                 let missing = (0..<file.count).filter { there.copies[$0] == nil }
                 if missing.isEmpty { return try await removeCopies(there) }
-                try await send(missing, &chunk)
+                // The first ones show whether the server keeps their stamps.
+                try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, on: there.count, &chunk)
+                before = there.count
             } catch {
                 failed += 1
                 try await pause(after: failed, error)
@@ -38,9 +44,19 @@ struct MarkerImport: Sendable {
         }
     }
 
+    /// Markers that cannot be found again would be sent for ever.
+    private var unstamped: DeliveryError {
+        DeliveryError(
+            .giveUp, .badAnswer,
+            "\(job.shown): markers were sent to session \(session), but the server does not list them with the "
+                + "'custom_props.ingest_id' they were sent with; nothing more is sent, as none could be told from another"
+        )
+    }
+
     // MARK: - Sending
 
-    private func send(_ missing: [Int], _ chunk: inout Int) async throws(DeliveryError) {
+    /// - Parameter known: how many the server has already.
+    private func send(_ missing: [Int], on known: Int, _ chunk: inout Int) async throws(DeliveryError) {
         var rest = missing[...]
         while !rest.isEmpty {
             try job.checkStopping()
@@ -53,7 +69,7 @@ struct MarkerImport: Sendable {
                 continue
             }
             rest = rest.dropFirst(count)
-            report(file.count - rest.count)
+            report(known + missing.count - rest.count)
         }
     }
 

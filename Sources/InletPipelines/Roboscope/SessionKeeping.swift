@@ -115,7 +115,8 @@ struct SessionKeeping: Sendable {
             }
             try job.checkStopping()
             do throws(DeliveryError) {
-                return try await job.api.create(RoboscopeSession.self, Self.fields(plan, space: space.id))
+                let made = try await job.api.create(RoboscopeSession.self, Self.fields(plan, space: space.id))
+                return try await stamped(made, plan)
             } catch {
                 // The answer may be all that was lost.
                 guard error.code != .cancelled, let known = try? await find(plan.stamp, in: space.id) else {
@@ -124,6 +125,21 @@ struct SessionKeeping: Sendable {
                 return known
             }
         }
+    }
+
+    /// Servers that do not take `meta` with a new session may take it afterwards; without it none is found again.
+    private func stamped(_ made: RoboscopeSession, _ plan: Plan) async throws(DeliveryError) -> RoboscopeSession {
+        let meta = plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }
+        guard made.meta[SessionStamp.batch]?.string != plan.stamp else { return made }
+        let changed = try await job.api.changing(RoboscopeSession.self, made.id) { current throws(DeliveryError) in
+            Self.difference(current, type: nil, meta: meta)
+        }
+        guard changed.meta[SessionStamp.batch]?.string == plan.stamp else {
+            throw DeliveryError(
+                .giveUp, .badAnswer,
+                "\(job.shown): session \(made.id) was made, but the server does not keep its 'meta.ingest_batch'")
+        }
+        return changed
     }
 
     private func find(_ stamp: String, in space: String) async throws(DeliveryError) -> RoboscopeSession? {
