@@ -46,8 +46,11 @@ extension Pipeline {
 /// How an attempt ended without an error.
 package enum DeliveryOutcome: Sendable, Equatable {
     case delivered(Proof)
-    /// The destination works on it; come back then. The worker is free meanwhile.
-    case waiting(until: WallTime)
+    /// The destination works on it; come back then. The worker is free meanwhile, and the delivery goes on in the light
+    /// lane: nothing of size is left to send.
+    ///
+    /// `saying` is what the destination is doing ("generating pictures, 81 %"); it is shown as the delivery's reason.
+    case waiting(until: WallTime, saying: String? = nil)
 }
 
 /// What an attempt is given beside the file and the order.
@@ -55,6 +58,7 @@ package struct Attempt: Sendable {
     package internal(set) var checkpoint: CheckpointLog
     /// Counts the bytes that went out, for progress.
     let meter = TransferMeter()
+    private let steps = StepMeter()
     /// True once the agent is stopping.
     package let isStopping: @Sendable () -> Bool
 
@@ -65,6 +69,12 @@ package struct Attempt: Sendable {
 
     /// Bytes that have left for the destination so far.
     package var bytesSent: Int64 { meter.bytesSent }
+
+    /// Says how far the delivery is, where bytes do not tell: shown by `status` and in progress lines, kept nowhere.
+    package func report(_ progress: StepProgress) { steps.set(progress) }
+
+    /// What was reported last; nil where bytes tell all.
+    package var progress: StepProgress? { steps.last }
 }
 
 /// The durable notes of one delivery, kept by the journal between attempts.
@@ -131,4 +141,26 @@ package struct Destination: Sendable {
     package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
     /// Deletes what a proof is about, and says so, where the destination lets us.
     package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
+    /// Where files must be before they can be registered here; nil for destinations that take the bytes themselves.
+    package var storage: StorageNeed?
+    /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
+    package var closesBatches = false
+    /// Gives a token for requests to the destination; the command line asks the running agent for it, so that nobody else
+    /// refreshes what the agent uses.
+    package var accessToken: (@Sendable () async throws(DeliveryError) -> Secret)?
+    /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
+    package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
+}
+
+/// What a destination that only registers files needs of another one.
+package struct StorageNeed: Sendable {
+    /// The name of the destination that must hold the bytes first.
+    package var destination: String
+    /// Whether the file at this path below its root must be there; others are read by the registration itself.
+    package var isNeeded: @Sendable (FilePath) -> Bool
+
+    package init(destination: String, isNeeded: @escaping @Sendable (FilePath) -> Bool = { _ in true }) {
+        self.destination = destination
+        self.isNeeded = isNeeded
+    }
 }

@@ -57,7 +57,7 @@ final class DeliverOne: Sendable {
             var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
             report.destinationIsBack = board.report(delivery.destination, .delivered)
             return (.delivered(proof), report)
-        case .success(.waiting(let until)):
+        case .success(.waiting(let until, _)):
             return (
                 .again(at: until, countsAttempt: false, code: nil, reason: nil),
                 Report(event: .jobWaiting(ref, until: until))

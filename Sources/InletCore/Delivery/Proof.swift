@@ -89,28 +89,3 @@ package enum CheckpointNote {
     /// long as it is there, nobody else gets the key.
     package static let mayBeVisible = "completing"
 }
-
-/// A delivery as a pipeline sees it: what goes where, frozen at admission.
-package struct DeliveryOrder: Sendable, Equatable {
-    /// The journal's id of the delivery.
-    package var id: Int64
-    package var destination: String
-    /// The frozen key; never changes between attempts.
-    package var key: String
-    package var mediaType: String
-    /// Rendered `with:` fields.
-    package var fields: [String: String]
-    /// What the source was when it was admitted.
-    package var source: FileIdentity
-
-    package init(
-        id: Int64, destination: String, key: String, mediaType: String, fields: [String: String], source: FileIdentity
-    ) {
-        self.id = id
-        self.destination = destination
-        self.key = key
-        self.mediaType = mediaType
-        self.fields = fields
-        self.source = source
-    }
-}
