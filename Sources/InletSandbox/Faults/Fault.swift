@@ -93,6 +93,10 @@ package enum FaultAction: Sendable, Hashable {
     case expiredURLs
     /// The work is done, then the socket is closed instead of an answer.
     case loseAnswer
+    /// The work is done, then the socket is closed after so many bytes of the answer's body; its head is whole.
+    case truncateAnswer(afterBytes: Int)
+    /// Somebody else changes the object just before: a call with a version gets 409, and the object a newer version.
+    case conflict
     /// The request body is read at this many bytes a second.
     case slowRead(bytesPerSecond: Int)
     /// The request is handled after this time.

@@ -40,7 +40,8 @@ struct FaultAnswer<Operation: SandboxOperation>: Sendable {
         case .delay(let duration):
             try await Task.sleep(for: duration)
             return nil
-        case .replyAfterWork, .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer:
+        case .replyAfterWork, .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer,
+            .truncateAnswer, .conflict:
             return nil
         }
     }

@@ -39,6 +39,7 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
             try? await channel.close()
             throw ConnectionDropped()
         case .replyAfterWork(let reply): return Response(reply)
+        case .truncateAnswer(let count): return response.cut(afterBytes: count)
         default: return response
         }
     }

@@ -1,0 +1,78 @@
+package import InletCore
+import ServiceLifecycle
+
+/// A loopback server that speaks Roboscope 2's API: spaces, work sessions and markers with versions and conflicts,
+/// presence, locks and events.
+///
+/// Everything lives in memory, as long as this value. `rules` and `faults` change how it behaves while it runs. For
+/// `inlet demo` and the tests; it listens on 127.0.0.1 only, without TLS. A client's `url` is
+/// `http://127.0.0.1:<port>/api/v1`.
+package final class RoboscopeSandbox: Sendable, Service {
+    /// What goes wrong; may be changed at any time. `FaultAction.conflict` is for the two PATCH calls with a version.
+    package let faults: Faults<RoboscopeOperation>
+
+    private let store: RoboscopeStore
+    private let log = TrafficLog<RoboscopeOperation>()
+    private let server: LoopbackServer
+    private let responder: RoboscopeResponder
+
+    /// - Parameters:
+    ///   - token: What `Authorization: Bearer` must carry; nil asks for none.
+    ///   - clock: What presence, locks and times go by.
+    ///   - port: 0 = one that the system chooses.
+    package init(
+        token: Secret? = nil, rules: RoboscopeRules = RoboscopeRules(),
+        faults plan: FaultPlan<RoboscopeOperation> = .none, clock: @escaping @Sendable () -> WallTime = { .now },
+        port: Int = 0
+    ) {
+        let faults = Faults(plan)
+        let store = RoboscopeStore(rules: rules, clock: clock)
+        self.faults = faults
+        self.store = store
+        server = LoopbackServer(port: port, held: faults.held)
+        responder = RoboscopeResponder(store: store, token: token, gate: FaultGate(faults: faults, traffic: log))
+    }
+
+    /// How it behaves; a change counts from the next request on.
+    package var rules: RoboscopeRules {
+        get { store.rules }
+        set { store.rules = newValue }
+    }
+
+    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
+    /// that a fault holds. Call it once.
+    package func run() async throws { try await server.run(responder) }
+
+    /// The port on 127.0.0.1, once it is bound.
+    ///
+    /// - Throws: `SandboxStopped` when `run()` ended before, `CancellationError` when the waiting task is cancelled.
+    package func port() async throws -> Int { try await server.port() }
+
+    /// Makes a space, as the web portal does it; a second one of the same key is made too.
+    @discardableResult
+    package func addSpace(key: String, name: String? = nil) -> Space { store.addSpace(key: key, name: name ?? key) }
+
+    /// Locks a session for somebody else, until `duration` has passed by the clock.
+    package func lock(session: String, for duration: Duration) { store.lockElsewhere(session, for: duration) }
+
+    /// Oldest first, as are the others.
+    package func spaces() -> [Space] { store.spaces() }
+    package func sessions() -> [WorkSession] { store.sessions() }
+    package func markers() -> [Marker] { store.markers() }
+    package func events() -> [Event] { store.events() }
+
+    /// Who is in a session now, sorted.
+    package func present(in session: String) -> [String] { store.present(in: session) }
+
+    /// Everybody who ever was in a session, sorted.
+    package func visitors(of session: String) -> [String] { store.visitors(of: session) }
+
+    /// Whether a lock holds now.
+    package func isLocked(session: String) -> Bool { store.isLocked(session) }
+
+    /// Requests and bytes so far.
+    package var traffic: Traffic<RoboscopeOperation> { log.traffic }
+
+    /// Requests so far, by `RoboscopeOperation.rawValue`; 0 where none came.
+    package func counts() -> [String: Int] { log.counts() }
+}
