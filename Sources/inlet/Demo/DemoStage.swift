@@ -43,6 +43,7 @@ struct DemoStage: Sendable {
               objects        \(place.store.appending("objects").display)
               S3 archive     \(place.archive.appending("objects").display)
               GigHive        \(place.gigHive.appending("media").display)
+              VOPI pictures  \(place.pictures.display)
               copied files   \(place.library.display)
               configuration  \(place.base.appending("inlet.yaml").display)
               log            \(place.base.appending("inlet.log").display)
