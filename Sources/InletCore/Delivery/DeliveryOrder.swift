@@ -68,6 +68,8 @@ package struct OrderBatch: Sendable, Equatable {
     package var id: Int64
     /// The unit's folder below its root; stable for ever, but a later unit may have it too.
     package var name: String
+    /// The folder itself, below its root.
+    package var folder: FilePath
     package var role: Role
     /// Of a closing delivery: the members whose deliveries to the destination ended with a proof, and the others.
     package var files: Int
@@ -77,11 +79,12 @@ package struct OrderBatch: Sendable, Equatable {
     package var lastCaptured: WallTime?
 
     package init(
-        id: Int64, name: String, role: Role = .member, files: Int = 0, failed: Int = 0, firstCaptured: WallTime? = nil,
-        lastCaptured: WallTime? = nil
+        id: Int64, name: String, folder: FilePath = "", role: Role = .member, files: Int = 0, failed: Int = 0,
+        firstCaptured: WallTime? = nil, lastCaptured: WallTime? = nil
     ) {
         self.id = id
         self.name = name
+        self.folder = folder
         self.role = role
         self.files = files
         self.failed = failed

@@ -15,6 +15,8 @@ package struct Proof: Sendable, Equatable, Codable {
         case carried
         /// The destination computed the SHA-256 of what it holds, and it equalled the file's.
         case sha256 = "sha256"
+        /// The destination has recorded what it was told of the file; the bytes were proved where they are stored.
+        case registered
     }
 
     /// Where the object is: the key, as the destination knows it.

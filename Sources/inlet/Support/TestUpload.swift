@@ -62,7 +62,7 @@ struct TestUpload {
             let until: WallTime
             switch try await destination.pipeline.deliver(source, order, attempt) {
             case .delivered(let proof): return proof
-            case .waiting(let time): until = time
+            case .waiting(let time, _): until = time
             }
             let wait = max(until - .now, .milliseconds(100))
             guard ContinuousClock.now.advanced(by: wait) < end, (try? await Task.sleep(for: wait)) != nil else {
