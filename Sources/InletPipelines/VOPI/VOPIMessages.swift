@@ -1,0 +1,157 @@
+package import InletCore
+package import InletTransfer
+
+/// Where the bytes of a video go: the answer to `POST /api/v1/uploads/presign`.
+package struct VOPIUploadPlace: Sendable {
+    /// For one PUT; its query is a credential.
+    package var uploadURL: HTTPURL
+    /// `uploads/<uuid>.<ext>`
+    package var key: String
+    /// Goes into the new job as it is; nobody can fetch it. It is unique, and so finds the job again.
+    package var publicURL: String
+    /// Counted from the arrival of the answer.
+    package var expiresIn: Duration
+
+    /// - Returns: nil where a URL is missing.
+    /// - Throws: `.forbiddenURL` or `.insecureURL` for an upload URL that `rules` refuse.
+    init?(_ value: VOPIValue, asked: Duration, rules: URLRules) throws(TransferError) {
+        guard let upload = value["uploadUrl"].text, let publicURL = value["publicUrl"].text else { return nil }
+        uploadURL = try HTTPURL(upload, rules: rules)
+        self.publicURL = publicURL
+        key = value["key"].text ?? ""
+        expiresIn = value["expiresIn"].number.map { .seconds(max($0, 0)) } ?? asked
+    }
+}
+
+/// What a job's status says. The newer server stores `pending` for a job that waits and for one that runs.
+package enum VOPIStatus: Sendable, Hashable {
+    case pending
+    /// A step of a job that runs, as an older server names it; also every word that is not known.
+    case running(String)
+    case completed
+    /// May still turn into `completed`: the server tries up to three times.
+    case failed
+    /// May still turn into `completed`: a job that runs is not stopped.
+    case cancelled
+
+    package init(_ text: String?) {
+        switch text {
+        case nil, "pending": self = .pending
+        case "completed": self = .completed
+        case "failed": self = .failed
+        case "cancelled": self = .cancelled
+        case .some(let other): self = .running(other)
+        }
+    }
+
+    package var text: String {
+        switch self {
+        case .pending: "pending"
+        case .running(let step): step
+        case .completed: "completed"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        }
+    }
+}
+
+/// How far a job is, where the server says so; the newer one says nothing.
+package struct VOPIProgress: Sendable, Hashable {
+    /// 0 to 100.
+    package var percentage: Double
+    package var step: String?
+    package var message: String?
+    package var currentStep: Int?
+    package var totalSteps: Int?
+
+    /// nil for `{}` and what says neither a step nor a percentage.
+    package init?(_ value: VOPIValue) {
+        step = value["step"].text
+        message = value["message"].text
+        let percentage = value["percentage"].number
+        guard step != nil || message != nil || percentage != nil else { return nil }
+        self.percentage = min(max(percentage ?? 0, 0), 100)
+        currentStep = value["currentStep"].integer
+        totalSteps = value["totalSteps"].integer
+    }
+}
+
+/// What a job made. Its URLs are of a private bucket: they name things, and only `VOPIDownloads` can be fetched.
+package struct VOPIResult: Sendable, Hashable {
+    package var variantsDiscovered: Int?
+    package var framesAnalyzed: Int?
+    package var finalFrames: [String]
+    /// Variant, then version, then URL.
+    package var commercialImages: [String: [String: String]]
+
+    /// nil for `{}`: no result yet.
+    package init?(_ value: VOPIValue) {
+        guard value.unlessEmpty != nil else { return nil }
+        variantsDiscovered = value["variantsDiscovered"].integer
+        framesAnalyzed = value["framesAnalyzed"].integer
+        finalFrames = value["finalFrames"].list.compactMap(\.text)
+        commercialImages = VOPIValue.links(value["commercialImages"])
+    }
+
+    /// Pictures of both kinds.
+    package var count: Int { finalFrames.count + commercialImages.values.reduce(0) { $0 + $1.count } }
+}
+
+/// A job as one of the calls tells it; what a call does not tell is nil.
+package struct VOPIJob: Sendable, Hashable {
+    package var id: String
+    package var status: VOPIStatus
+    /// The `publicURL` of its upload.
+    package var videoURL: String?
+    /// As the server understood it, defaults filled in.
+    package var config: VOPIValue?
+    package var progress: VOPIProgress?
+    package var result: VOPIResult?
+    /// Of the last try that failed; a later success leaves it.
+    package var error: String?
+    package var createdAt: WallTime?
+    /// Does not move while a job runs; moves with every failed try.
+    package var updatedAt: WallTime?
+    package var startedAt: WallTime?
+    package var completedAt: WallTime?
+    /// All that the server said, unknown fields too.
+    package var raw: VOPIValue
+
+    /// nil without an id.
+    package init?(_ value: VOPIValue) {
+        guard let id = value["id"].text else { return nil }
+        self.id = id
+        status = VOPIStatus(value["status"].text)
+        videoURL = value["videoUrl"].text
+        config = value["config"].unlessEmpty
+        progress = VOPIProgress(value["progress"])
+        result = VOPIResult(value["result"])
+        error = value["error"].text
+        createdAt = value["createdAt"].time
+        updatedAt = value["updatedAt"].time
+        startedAt = value["startedAt"].time
+        completedAt = value["completedAt"].time
+        raw = value
+    }
+}
+
+/// One page of the caller's jobs, newest first. Pages shift while jobs are added.
+package struct VOPIJobPage: Sendable {
+    package var jobs: [VOPIJob]
+    /// Of all pages.
+    package var total: Int?
+
+    /// nil where there is no list: an answer that says nothing must not read as "no such job".
+    init?(_ value: VOPIValue) {
+        guard value["jobs"].isList else { return nil }
+        jobs = value["jobs"].list.compactMap { VOPIJob($0) }
+        total = value["total"].integer
+    }
+}
+
+extension VOPIValue {
+    /// Two levels of names over texts; what is not set is left out, an inner level that is empty stays.
+    static func links(_ value: VOPIValue) -> [String: [String: String]] {
+        value.members.filter { $0.value.isObject }.mapValues { $0.members.compactMapValues(\.text) }
+    }
+}

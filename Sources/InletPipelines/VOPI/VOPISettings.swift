@@ -1,0 +1,131 @@
+package import InletCore
+package import InletTransfer
+package import SystemPackage
+
+/// What a `type: vopi` destination is told: a VOPI server, which makes product pictures of a video.
+package struct VOPISettings: Sendable {
+    /// One of the two, never both: a server that gets both believes neither.
+    package enum Login: Sendable, Equatable {
+        /// `x-api-key`, for servers before 2026-01-23.
+        case apiKey(Secret)
+        /// `Authorization: Bearer`, with the first refresh token in this file; later ones are kept by the agent.
+        case tokens(seed: FilePath)
+    }
+
+    package var url: HTTPURL
+    package var login: Login
+    /// The shortest wait between two looks at a job.
+    package var poll: Duration
+    /// The folder that gets a folder for each job.
+    package var results: FilePath
+    /// What a route's `with:` does not say.
+    package var job: VOPIJobConfig
+    package var callbackURL: String?
+    /// How long a job may take before it is worth a word.
+    package var softLimit: Duration
+    /// How long a job may take before it counts as stuck.
+    package var hardLimit: Duration
+    /// How long no byte of an upload may move.
+    package var noProgress: Duration
+    package var maxInFlight: Int
+    package var allowHTTP: Bool
+    package var caFile: FilePath?
+
+    /// For URLs in the server's answers.
+    package var linkRules: URLRules { .sentByServer(at: url, allowHTTP: allowHTTP) }
+
+    package static let type = DestinationType(
+        name: "vopi", summary: "a VOPI server, which makes product pictures of a video", keys: keys,
+        fields: fields, takesSidecars: false)
+
+    private static let keys = [
+        KeySpec("url", .string, required: true, "Address of the server, for example https://api.vopi.example."),
+        KeySpec(
+            "auth",
+            .section([
+                KeySpec("api_key", .secret, "For servers before 2026-01-23: sent as x-api-key."),
+                KeySpec(
+                    "refresh_token_file", .path,
+                    "The refresh token of a login; renewed ones are kept in state_dir/tokens."),
+            ]), required: true, "How to log in: one of the two keys."),
+        KeySpec(
+            "poll", .duration(offAllowed: false), default: "3s", "The first wait between looks at a job; it grows."),
+        KeySpec("results", .path, required: true, "The folder for what jobs make; each gets a folder below it."),
+        KeySpec("job", .section(VOPIJobConfig.keys), "How videos are processed, where a route does not say."),
+        KeySpec("callback_url", .string, "Where the server tells of finished jobs; never needed."),
+        KeySpec("soft_limit", .duration(offAllowed: false), default: "1h", "A job that takes longer is pointed out."),
+        KeySpec("hard_limit", .duration(offAllowed: false), default: "6h", "A job that takes longer is given up."),
+        KeySpec("no_progress", .duration(offAllowed: false), default: "60s", "How long an upload may stand still."),
+        KeySpec("max_in_flight", .integer(1...64), default: "2", "Videos uploaded at once; running jobs do not count."),
+        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
+        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+    ]
+
+    private static let fields = [
+        FieldSpec("fps", "Frames looked at per second, 1 to 30."),
+        FieldSpec("batch_size", "Frames judged at once, 1 to 100."),
+        FieldSpec(
+            "commercial_versions", "Any of \(VOPIJobConfig.versions.joined(separator: ", ")), separated by commas."),
+        FieldSpec("ai_cleanup", "true or false."),
+        FieldSpec("gemini_model", "The model that looks at the frames."),
+        FieldSpec("stack_id", "The chain of processors, such as classic."),
+        FieldSpec("callback_url", "Where the server tells of the finished job."),
+        FieldSpec("estimated_duration", "Seconds of video; has the server check the credits first."),
+    ]
+
+    /// - Throws: `SettingFault` naming the key whose value cannot be used.
+    package init(_ values: ConfigSection) throws(SettingFault) {
+        allowHTTP = values.boolean("allow_http") ?? false
+        guard let address = values.string("url") else { throw SettingFault(key: "url", message: "is missing") }
+        do {
+            url = try HTTPURL(address, rules: .configured(allowHTTP: allowHTTP))
+        } catch {
+            throw SettingFault(key: "url", message: error.reason)
+        }
+        login = try Self.login(values.section("auth"))
+        guard let folder = values.string("results"), !folder.isEmpty else {
+            throw SettingFault(key: "results", message: "is missing")
+        }
+        results = FilePath(folder)
+        job = try VOPIJobConfig(values.section("job"))
+        callbackURL = values.string("callback_url")
+        if let text = callbackURL, let objection = Self.objection(toCallback: text, at: url) {
+            throw SettingFault(key: "callback_url", message: objection)
+        }
+        poll = values.duration("poll") ?? .seconds(3)
+        guard poll >= .seconds(1) else { throw SettingFault(key: "poll", message: "must be at least 1s") }
+        softLimit = values.duration("soft_limit") ?? .seconds(3600)
+        hardLimit = values.duration("hard_limit") ?? .seconds(21_600)
+        guard hardLimit >= softLimit else {
+            throw SettingFault(key: "hard_limit", message: "must not be shorter than soft_limit")
+        }
+        noProgress = values.duration("no_progress") ?? .seconds(60)
+        guard noProgress >= .seconds(1) else { throw SettingFault(key: "no_progress", message: "must be at least 1s") }
+        maxInFlight = values.integer("max_in_flight") ?? 2
+        caFile = values.string("ca_file").map { FilePath($0) }
+    }
+
+    private static func login(_ auth: ConfigSection?) throws(SettingFault) -> Login {
+        let file = auth?.string("refresh_token_file").flatMap { $0.isEmpty ? nil : FilePath($0) }
+        let key = auth?.secret("api_key")
+        switch (key, file) {
+        case (nil, let file?): return .tokens(seed: file)
+        case (let key?, nil) where !key.isEmpty: return .apiKey(key)
+        case (.some, .some):
+            throw SettingFault(key: "auth", message: "takes api_key or refresh_token_file, not both")
+        default: throw SettingFault(key: "auth", message: "needs api_key or refresh_token_file")
+        }
+    }
+
+    /// Why the server would refuse the callback URL of a job, as far as its text tells; nil when it would not. The server
+    /// takes loopback addresses in development only, where it is reached at one.
+    package static func objection(toCallback text: String, at server: HTTPURL) -> String? {
+        do {
+            let callback = try HTTPURL(text, rules: .configured(allowHTTP: true))
+            guard callback.isLoopback, !server.isLoopback else { return nil }
+            return "names a loopback address, which the server cannot reach"
+        } catch {
+            return error.reason
+        }
+    }
+}
