@@ -35,13 +35,14 @@ package final class HTTPClient: Sendable {
 
     deinit { shutdown() }
 
-    /// Sends `request` and returns the whole answer, whatever its status.
+    /// Sends `request` and returns the whole answer, whatever its status; of one that `sink` has taken on, the head.
     ///
+    /// - Parameter sink: offered the answer when its head is there; its calls have ended when this returns.
     /// - Throws: `.cancelled` when the task is cancelled or the client shut down; `.badRequest` when the request cannot
     ///   be put on the wire as it is; `.sourceChanged` and `.sourceUnreadable` for a body's file; otherwise what went
     ///   wrong with the network or the answer.
     package func send(
-        _ request: HTTPRequest, meter: TransferMeter? = nil
+        _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any AnswerSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
         try request.validate()
         guard let mailbox = mailboxes.min(by: { $0.load < $1.load }) else {
@@ -50,7 +51,9 @@ package final class HTTPClient: Sendable {
         let ticket = Ticket()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                mailbox.add(Submission(request: request, meter: meter, ticket: ticket, continuation: continuation))
+                mailbox.add(
+                    Submission(
+                        request: request, meter: meter, sink: sink, ticket: ticket, continuation: continuation))
             }
         } onCancel: {
             ticket.cancel()

@@ -19,15 +19,14 @@ extension Transfer {
     private static let takeBody: curl_write_callback = { bytes, _, count, context in
         guard let transfer = from(context), let bytes else { return 0 }
         transfer.deadlines.answerMoved(at: .now)
-        let piece = UnsafeRawBufferPointer(start: bytes, count: count)
-        if transfer.answer.take(body: piece) { return count }
-        transfer.refuseAnswer("its body is larger than \(transfer.request.answerLimit) bytes")
-        return 0
+        return transfer.take(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
     }
 
     private static let takeHeader: curl_write_callback = { bytes, _, count, context in
         guard let transfer = from(context), let bytes else { return 0 }
+        let hadFields = transfer.answer.hasFields
         if transfer.answer.take(line: UnsafeRawBufferPointer(start: bytes, count: count)) {
+            if transfer.answer.hasFields, !hadFields, !transfer.offerToSink() { return 0 }
             // curl stops sending then, or what it still sends has been refused already.
             if transfer.answer.status >= 300 { transfer.deadlines.bodyEnded(at: .now) }
             transfer.deadlines.answerMoved(at: .now)
@@ -60,7 +59,7 @@ extension Transfer {
         return CInt(CURL_SEEKFUNC_OK)
     }
 
-    private func refuseAnswer(_ why: String) {
+    func refuseAnswer(_ why: String) {
         failure = TransferError(
             .answerTooLarge, "\(request.label): the answer was refused, \(why); check that the URL is the service's",
             isOutage: false)

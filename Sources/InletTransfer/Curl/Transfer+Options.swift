@@ -29,6 +29,8 @@ struct ClientOptions: Sendable {
 extension Transfer {
     /// Below this libcurl refuses a buffer for uploads; above, a system call moves enough to be cheap.
     private static let uploadBuffer = 16 * 1024...512 * 1024
+    /// Of an answer that goes to a file: fewer, larger writes.
+    private static let downloadBuffer = 256 * 1024
 
     /// Tells curl everything about the request. `easy.setUp` holds the first refusal.
     func configure(_ options: ClientOptions) {
@@ -41,6 +43,7 @@ extension Transfer {
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
         easy.set(CURLOPT_NOSIGNAL, true)
+        if submission.sink != nil { easy.set(CURLOPT_BUFFERSIZE, Self.downloadBuffer) }
         easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_TCP_NODELAY, true)

@@ -7,6 +7,8 @@ import Synchronization
 struct Submission: Sendable {
     let request: HTTPRequest
     let meter: TransferMeter?
+    /// Where the body of the answer goes; nil keeps it in memory.
+    let sink: (any AnswerSink)?
     let ticket: Ticket
     let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
 
@@ -42,7 +44,9 @@ final class Transfer {
     private(set) var counted: Int64 = 0
     private var received: Int64 = 0
     /// From here on curl's calls, which go on until the handle is removed, count for nothing.
-    private var isSettled = false
+    private(set) var isSettled = false
+    /// Whether the sink has taken the answer on.
+    private(set) var isSunk = false
     private var unacknowledged = 0
 
     var request: HTTPRequest { submission.request }
@@ -55,6 +59,34 @@ final class Transfer {
             stall: submission.request.stallTimeout, silence: submission.request.silenceTimeout,
             answer: submission.request.answerDeadline,
             sendsBody: submission.request.body.length > 0, now: now)
+    }
+
+    /// Offers the answer to the sink, once its header is whole; false after a failure, which is kept.
+    func offerToSink() -> Bool {
+        guard let sink = submission.sink, answer.hasFields, !isSettled else { return true }
+        return sunk { () throws(TransferError) in isSunk = try sink.begins(answer.response(status: answer.status)) }
+    }
+
+    /// Keeps a piece of the body, or gives it to the sink; false after a failure, which is kept.
+    func take(_ piece: UnsafeRawBufferPointer) -> Bool {
+        // What curl still has for an answer that was given up is not the sink's any more.
+        if isSettled { return false }
+        if let sink = submission.sink, isSunk {
+            return sunk { () throws(TransferError) in try sink.take(piece) }
+        }
+        if answer.take(body: piece) { return true }
+        refuseAnswer("its body is larger than \(request.answerLimit) bytes")
+        return false
+    }
+
+    private func sunk(_ body: () throws(TransferError) -> Void) -> Bool {
+        do throws(TransferError) {
+            try body()
+            return true
+        } catch {
+            failure = error
+            return false
+        }
     }
 
     /// Takes in curl's running totals.

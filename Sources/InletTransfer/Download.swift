@@ -1,0 +1,61 @@
+package import InletCore
+package import SystemPackage
+
+/// What is to be fetched, and what is known of it beforehand.
+package struct Download: Sendable {
+    /// The file that it becomes; its folder must exist.
+    package var target: FilePath
+    /// Its length in bytes, where something other than the answer says so.
+    package var length: Int64?
+    /// Its checksum, where something other than the answer says so.
+    package var digest: Digest?
+    /// What is longer, in bytes, is refused.
+    package var limit: Int64
+    /// Permission bits of the file.
+    package var mode: UInt32
+    /// Whether a file that is at the target goes; otherwise it stays and the download fails.
+    package var isReplacing: Bool
+    /// Bytes that are there so far, of how many; called on the transfer's thread at every piece.
+    package var progress: @Sendable (_ done: Int64, _ total: Int64?) -> Void
+
+    package init(
+        target: FilePath, length: Int64? = nil, digest: Digest? = nil, limit: Int64 = 1 << 50, mode: UInt32 = 0o644,
+        replaces isReplacing: Bool = false,
+        progress: @escaping @Sendable (_ done: Int64, _ total: Int64?) -> Void = { _, _ in }
+    ) {
+        self.target = target
+        self.length = length
+        self.digest = digest
+        self.limit = limit
+        self.mode = mode
+        self.isReplacing = isReplacing
+        self.progress = progress
+    }
+
+    /// Beside the target, so that a rename ends it: `.NAME.inlet-part`, NAME cut to the 255 bytes of a name.
+    package var partPath: FilePath {
+        let name = FileName(target).bytes.prefix(220)
+        return target.removingLastComponent().pushing(FilePath(bytes: [UInt8(ascii: ".")] + name + ".inlet-part".utf8))
+    }
+}
+
+/// A file that was fetched whole, checked and synced.
+package struct Downloaded: Sendable, Equatable {
+    package var path: FilePath
+    package var size: Int64
+    /// The SHA-256 of what was written, read back from the file.
+    package var sha256: Digest
+    /// What the content was held against; empty where only its length was known.
+    package var checked: [Digest]
+}
+
+/// How one request for a download ended.
+package enum DownloadAnswer: Sendable {
+    /// All bytes are in the part-file.
+    case whole
+    /// The server has other bytes than those that are here already, or will not say which; they were dropped, and the
+    /// next request is for all of it.
+    case startAgain
+    /// An answer that is neither the file nor a part of it, such as an error.
+    case refused(HTTPResponse)
+}

@@ -1,0 +1,108 @@
+import InletCore
+package import InletLinux
+import SystemPackage
+
+/// Fetches files: streamed into a part-file, gone on with after a break or a restart, checked, synced and renamed.
+///
+/// One request at a time; the caller makes each, because it may have to be signed or its URL asked for anew:
+/// `open`, then `fetch` until `.whole`, then `finish`.
+package struct Downloader: Sendable {
+    private let client: HTTPClient
+    private let pool: BlockingPool
+
+    /// - Parameter pool: where files are opened, synced and hashed.
+    package init(client: HTTPClient, pool: BlockingPool) {
+        self.client = client
+        self.pool = pool
+    }
+
+    /// - Throws: `.destinationExists`, `.conflict` while another process fetches the same, `.destinationUnwritable`.
+    package func open(_ download: Download) async throws(TransferError) -> OpenDownload {
+        try await pool.run { () throws(TransferError) in try OpenDownload(download) }
+    }
+
+    /// Sends a GET with `open.headers` among its fields and writes what comes. What came before an error stays, for the
+    /// next request.
+    ///
+    /// There is no limit of time besides the request's `stallTimeout`.
+    ///
+    /// - Throws: as `HTTPClient.send`; `.corrupted` for a length that is not the expected one, `.answerTooLarge`,
+    ///   `.destinationFull`, `.destinationUnwritable`, `.badAnswer` for an answer without a length.
+    package func fetch(_ open: OpenDownload, _ request: HTTPRequest) async throws(TransferError) -> DownloadAnswer {
+        if open.isWhole { return .whole }
+        var request = request
+        request.answerDeadline = .seconds(365 * 86_400)
+        open.prepare()
+        let response: HTTPResponse
+        do throws(TransferError) {
+            response = try await client.send(request, into: open)
+        } catch {
+            guard open.startsAgain else {
+                await pool.run { open.secure() }
+                throw error
+            }
+            try await pool.run { () throws(TransferError) in try open.clear() }
+            return .startAgain
+        }
+        guard response.status == 200 || response.status == 206 && open.position > 0 else { return .refused(response) }
+        guard open.endIsKnown else {
+            await pool.run { open.secure() }
+            throw TransferError(
+                .connectionLost, "\(request.label): its answer ended after \(open.position) bytes", isOutage: false)
+        }
+        return .whole
+    }
+
+    /// Checks what was fetched and gives it its name; on the disk when this returns.
+    ///
+    /// - Throws: `.corrupted` when a checksum differs: then nothing is kept; `.destinationExists`,
+    ///   `.destinationFull`, `.destinationUnwritable`; `.cancelled`.
+    package func finish(_ open: OpenDownload) async throws(TransferError) -> Downloaded {
+        try await pool.run { () throws(TransferError) in
+            let download = open.download
+            let (size, sums) = try Self.sums(open)
+            for digest in open.wanted where sums.sum(digest.algorithm) != digest {
+                try open.clear()
+                throw TransferError(
+                    .corrupted,
+                    "\(download.target.display): its \(digest.algorithm.rawValue) is "
+                        + "\(sums.sum(digest.algorithm)?.hex ?? "unknown"), not \(digest.hex); it is fetched anew",
+                    isOutage: false)
+            }
+            do throws(SystemError) {
+                try open.part.publish(as: download.target, mode: download.mode, replacing: download.isReplacing)
+            } catch {
+                throw TransferError(writing: error, target: download.target)
+            }
+            return Downloaded(
+                path: download.target, size: size, sha256: sums.sha256 ?? Digest(.sha256, []), checked: open.wanted)
+        }
+    }
+
+    /// Removes what an earlier download left; success when there is nothing, or another process is at it.
+    package func discard(_ download: Download) async throws(TransferError) {
+        try await pool.run { () throws(TransferError) in
+            do throws(SystemError) {
+                guard try FileLook.look(at: download.partPath) != .missing else { return }
+                try PartFile(download.partPath)?.remove()
+            } catch {
+                throw TransferError(writing: error, target: download.target)
+            }
+        }
+    }
+
+    private static func sums(_ open: OpenDownload) throws(TransferError) -> (Int64, SliceSums) {
+        let source: SourceFile
+        do throws(SystemError) {
+            source = try SourceFile(opening: open.part.path)
+        } catch {
+            throw TransferError(writing: error, target: open.download.target)
+        }
+        var kinds: SumKinds = .sha256
+        for digest in open.wanted { kinds.insert(SumKinds(digest.algorithm)) }
+        var hasher = SliceHasher(kinds)
+        let size = open.position
+        try Checksum.readAll(source, offset: 0, length: size) { hasher.update($0) }
+        return (size, hasher.finish())
+    }
+}

@@ -1,0 +1,171 @@
+import InletCore
+import InletLinux
+import Synchronization
+import SystemPackage
+
+/// A download under way: its part-file, which nobody else can write, and what its bytes are of.
+package final class OpenDownload: Sendable {
+    package let download: Download
+    let part: PartFile
+
+    private struct State {
+        var tag: DownloadTag
+        var position: Int64
+        /// Set when the last answer did not fit what is here.
+        var startsAgain = false
+    }
+
+    private let state: Mutex<State>
+    private let boot: String?
+
+    /// Opens or makes the part-file and finds how much of it can be gone on with. Blocks.
+    ///
+    /// - Throws: `.destinationExists` when a file is at the target and may not go, `.conflict` while another process
+    ///   fetches it; `.destinationUnwritable`.
+    init(_ download: Download) throws(TransferError) {
+        self.download = download
+        do throws(SystemError) {
+            if !download.isReplacing, try FileLook.look(at: download.target) != .missing {
+                throw SystemError(call: "rename", path: download.target, code: .fileExists)
+            }
+            guard let part = try PartFile(download.partPath) else {
+                throw SystemError(call: "flock", path: download.partPath, code: .resourceTemporarilyUnavailable)
+            }
+            self.part = part
+            boot = (try? DurableFile.read("/proc/sys/kernel/random/boot_id", limit: 64)).map {
+                String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace }
+            }
+            let tag = DownloadTag(part.note()) ?? DownloadTag()
+            let size = try part.size
+            let isForeign = tag.length != nil && download.length != nil && tag.length != download.length
+            let position = isForeign ? 0 : tag.trusted(of: size, boot: boot)
+            if position < size { try part.truncate(to: position) }
+            state = Mutex(State(tag: position > 0 ? tag : DownloadTag(), position: position))
+        } catch {
+            throw TransferError(writing: error, target: download.target)
+        }
+    }
+
+    /// Bytes that are in the part-file.
+    package var position: Int64 { state.withLock { $0.position } }
+
+    /// The whole's length, as far as anyone has said.
+    package var total: Int64? { state.withLock { $0.tag.length } ?? download.length }
+
+    /// Fields that the request must have, to be signed where fields are: none, or `Range` and `If-Range`.
+    package var headers: HTTPFields { state.withLock { $0.tag.fields(from: $0.position) } }
+
+    /// Whether there is nothing left to ask for.
+    package var isWhole: Bool { position > 0 && position == state.withLock({ $0.tag.length }) }
+
+    /// Checksums that the content must have.
+    var wanted: [Digest] { state.withLock { $0.tag.digests } + (download.digest.map { [$0] } ?? []) }
+
+    /// Whether the last answer did not fit what is here.
+    var startsAgain: Bool { state.withLock { $0.startsAgain } }
+
+    /// Whether the end of the file has been told from a cut connection.
+    var endIsKnown: Bool {
+        state.withLock { state in (state.tag.length ?? download.length).map { $0 == state.position } ?? true }
+    }
+
+    func prepare() { state.withLock { $0.startsAgain = false } }
+
+    /// Drops all bytes. Blocks.
+    func clear() throws(TransferError) {
+        do throws(SystemError) {
+            part.removeNote()
+            try part.truncate(to: 0)
+        } catch {
+            throw TransferError(writing: error, target: download.target)
+        }
+        state.withLock { ($0.tag, $0.position) = (DownloadTag(), 0) }
+    }
+
+    /// Makes what is here survive a power cut, so that another boot can go on with it. Blocks.
+    func secure() {
+        let (tag, position) = state.withLock { ($0.tag, $0.position) }
+        guard position > 0, tag.validator != nil, (try? part.synchronize()) != nil else { return }
+        var secured = tag
+        (secured.synced, secured.boot) = (position, boot)
+        state.withLock { $0.tag = secured }
+        try? part.setNote(secured.note)
+    }
+}
+
+// MARK: - The answer
+
+extension OpenDownload: AnswerSink {
+    package func begins(_ head: HTTPResponse) throws(TransferError) -> Bool {
+        let (tag, offset) = state.withLock { ($0.tag, $0.position) }
+        switch tag.judge(head, offset: offset) {
+        case .refused: return false
+        case .startAgain:
+            state.withLock { $0.startsAgain = true }
+            throw TransferError(
+                .badAnswer, "\(download.target.display): the server has other bytes than those that are here",
+                isOutage: false)
+        case .rest(let total):
+            state.withLock { $0.tag.length = total }
+            return true
+        case .whole:
+            try beginAnew(DownloadTag(head), isChunked: head.header("Transfer-Encoding") != nil)
+            return true
+        }
+    }
+
+    package func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
+        let (place, total) = state.withLock { ($0.position, $0.tag.length) }
+        let end = place + Int64(piece.count)
+        let most = min(download.limit, total ?? download.length ?? .max)
+        guard end <= most else { throw tooLarge("more than \(most) bytes came") }
+        do throws(SystemError) {
+            try part.write(piece, at: place)
+        } catch {
+            throw TransferError(writing: error, target: download.target)
+        }
+        state.withLock { $0.position = end }
+        download.progress(end, total ?? download.length)
+    }
+
+    private func beginAnew(_ tag: DownloadTag, isChunked: Bool) throws(TransferError) {
+        let what = download.target.display
+        if let length = tag.length, length > download.limit { throw tooLarge("it has \(length) bytes") }
+        if let length = tag.length, let wanted = download.length, length != wanted {
+            throw TransferError(
+                .corrupted, "\(what): the server has \(length) bytes of it, not \(wanted)", isOutage: false)
+        }
+        guard tag.length != nil || isChunked || download.length != nil else {
+            throw TransferError(
+                .badAnswer, "\(what): the answer has no length, so that its end could not be told from a cut",
+                isOutage: false)
+        }
+        try clear()
+        var noted = tag
+        noted.boot = boot
+        do throws(SystemError) {
+            if tag.validator != nil { try part.setNote(noted.note) }
+        } catch {
+            throw TransferError(writing: error, target: download.target)
+        }
+        state.withLock { $0.tag = noted }
+    }
+
+    private func tooLarge(_ why: String) -> TransferError {
+        TransferError(
+            .answerTooLarge, "\(download.target.display): \(why), the limit is \(download.limit)", isOutage: false)
+    }
+}
+
+extension TransferError {
+    /// A file that could not be written.
+    init(writing error: SystemError, target: FilePath) {
+        if error.isTaken {
+            self.init(.destinationExists, "\(target.display) exists; it is not overwritten", isOutage: false)
+        } else if error.code == .resourceTemporarilyUnavailable {
+            self.init(.conflict, "\(target.display) is being fetched by another process", isOutage: false)
+        } else {
+            self.init(error.isFull ? .destinationFull : .destinationUnwritable, "\(error)", isOutage: false)
+        }
+    }
+}
