@@ -1,0 +1,157 @@
+internal import InletCore
+internal import InletTransfer
+
+/// The calls of a Roboscope server. Every call is one request, never retried here.
+struct RoboscopeAPI: Sendable {
+    let settings: RoboscopeSettings
+    let client: HTTPClient
+
+    /// What the server's own app allows a request.
+    static let patience = Duration.seconds(30)
+    /// An answer with all markers of a session: 100,000 of them with some text.
+    static let longList = 128 << 20
+
+    private static let json = "application/json"
+
+    // MARK: - Spaces, sessions, markers
+
+    /// - Parameter query: filters such as `space_id`; the server may know fewer, so callers look again.
+    func list<Resource: RoboscopeResource>(
+        _: Resource.Type, _ query: [(String, String)] = []
+    ) async throws(DeliveryError) -> [Resource] {
+        let what = "listing \(Resource.noun)s"
+        let response = try await call("GET", Resource.path, query: query, what, limit: Self.longList)
+        return try RoboscopeAnswer.list(response, what).map { Resource(fields: $0) }
+    }
+
+    func get<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) -> Resource {
+        let what = "reading \(Resource.noun) \(DisplayText.escape(id))"
+        return try object(try await call("GET", try Self.path(Resource.path, id), what), what)
+    }
+
+    func create<Resource: RoboscopeResource>(
+        _: Resource.Type, _ fields: JSONObject
+    ) async throws(DeliveryError) -> Resource {
+        let what = "creating a \(Resource.noun)"
+        let made: Resource = try object(try await call("POST", Resource.path, .object(fields), what), what)
+        guard !made.id.isEmpty else { throw RoboscopeAnswer.unreadable(what, "it has no id") }
+        return made
+    }
+
+    /// Changes the members in `fields` and no other. - Throws: `.conflict` when the version in it is not the server's.
+    func update<Resource: RoboscopeResource>(
+        _: Resource.Type, _ id: String, _ fields: JSONObject
+    ) async throws(DeliveryError) {
+        let what = "changing \(Resource.noun) \(DisplayText.escape(id))"
+        _ = try await call("PATCH", try Self.path(Resource.path, id), .object(fields), what)
+    }
+
+    func delete<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) {
+        let what = "deleting \(Resource.noun) \(DisplayText.escape(id))"
+        _ = try await call("DELETE", try Self.path(Resource.path, id), what)
+    }
+
+    /// `POST /markers/bulk`: all of them or none. `markers` are JSON texts.
+    func create(markers: [String]) async throws(DeliveryError) -> [RoboscopeMarker] {
+        let what = "creating \(markers.count) markers"
+        let body = "{\"markers\":[" + markers.joined(separator: ",") + "]}"
+        let response = try await send(request("POST", "markers/bulk", body: body, limit: Self.longList), what)
+        return try RoboscopeAnswer.list(response, what).map { RoboscopeMarker(fields: $0) }
+    }
+
+    // MARK: - Read only
+
+    func referenceSets(space: String) async throws(DeliveryError) -> [JSONObject] {
+        let what = "listing reference sets of space \(DisplayText.escape(space))"
+        let path = try Self.path("spaces", space) + "/reference-sets"
+        return try RoboscopeAnswer.list(try await call("GET", path, what, limit: 16 << 20), what)
+    }
+
+    /// nil where the space has none.
+    func laserGuide(space: String) async throws(DeliveryError) -> JSONObject? {
+        let what = "reading the laser guide of space \(DisplayText.escape(space))"
+        return try await optional(try Self.path("spaces", space) + "/laser-guide", what)
+    }
+
+    /// nil while the server has not computed them.
+    func details(marker: String) async throws(DeliveryError) -> JSONObject? {
+        let what = "reading the details of marker \(DisplayText.escape(marker))"
+        return try await optional(try Self.path("markers", marker) + "/details", what)
+    }
+
+    /// The trail of what was done.
+    func events(_ query: [(String, String)]) async throws(DeliveryError) -> [JSONObject] {
+        let what = "listing events"
+        return try RoboscopeAnswer.list(
+            try await call("GET", "events", query: query, what, limit: Self.longList), what)
+    }
+
+    /// Whether the server answers and takes our credentials.
+    func probe() async throws(DeliveryError) -> String {
+        // A key that nobody has: the answer is short.
+        let query = [("key", "inlet-probe-" + String(UInt64.random(in: .min ... .max), radix: 36))]
+        let what = "asking \(settings.url.redacted)"
+        _ = try RoboscopeAnswer.list(
+            try await call("GET", "spaces", query: query, what, limit: Self.longList), what)
+        return "\(settings.url.redacted) answers" + (settings.token == nil ? "" : " and takes this token")
+    }
+
+    // MARK: - Requests
+
+    private func optional(_ path: String, _ what: String) async throws(DeliveryError) -> JSONObject? {
+        do throws(DeliveryError) {
+            return try RoboscopeAnswer.object(try await call("GET", path, what, limit: 16 << 20), what)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+
+    private func object<Resource: RoboscopeResource>(
+        _ response: HTTPResponse, _ what: String
+    ) throws(DeliveryError) -> Resource {
+        Resource(fields: try RoboscopeAnswer.object(response, what))
+    }
+
+    func call(
+        _ method: String, _ path: String, query: [(String, String)] = [], _ body: JSONValue? = nil, _ what: String,
+        limit: Int = 4 << 20
+    ) async throws(DeliveryError) -> HTTPResponse {
+        try await send(request(method, path, query: query, body: body?.text, limit: limit), what)
+    }
+
+    private func request(
+        _ method: String, _ path: String, query: [(String, String)] = [], body: String? = nil, limit: Int
+    ) -> HTTPRequest {
+        var url = settings.url.appending(path: path)
+        for (name, value) in query { url = url.appending(queryItem: name, value) }
+        var headers: HTTPFields = [("Accept", Self.json)]
+        if let token = settings.token { headers.append(("Authorization", "Bearer \(token.reveal())")) }
+        if body != nil { headers.append(("Content-Type", Self.json)) }
+        return HTTPRequest(
+            method, url, headers: headers, body: body.map { .bytes(Array($0.utf8)) } ?? .none, answerLimit: limit,
+            answerDeadline: Self.patience, stallTimeout: Self.patience)
+    }
+
+    private func send(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> HTTPResponse {
+        let response: HTTPResponse
+        do {
+            response = try await client.send(request)
+        } catch {
+            throw DeliveryError(error)
+        }
+        if (200..<300).contains(response.status) { return response }
+        throw RoboscopeAnswer.error(response, "\(what) at \(settings.url.redacted)", hiding: settings.token)
+    }
+
+    private static func path(_ folder: String, _ id: String) throws(DeliveryError) -> String {
+        try checked(id)
+        return "\(folder)/\(id)"
+    }
+
+    static func checked(_ id: String) throws(DeliveryError) {
+        guard RoboscopeID.isPlausible(id) else {
+            throw DeliveryError(.giveUp, .badRequest, "'\(DisplayText.escape(String(id.prefix(60))))' is no id")
+        }
+    }
+}

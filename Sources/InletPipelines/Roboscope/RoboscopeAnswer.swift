@@ -1,0 +1,69 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Reads answers, and says what one that is no success means.
+enum RoboscopeAnswer {
+    /// A list of objects: bare, as the server sends it, or the only list in an object.
+    static func list(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> [JSONObject] {
+        var reader = JSONReader(response.body)
+        var found: [JSONObject]?
+        do throws(JSONFault) {
+            if try reader.next() == UInt8(ascii: "{") {
+                try reader.members { _, reader throws(JSONFault) in
+                    if try reader.next() == UInt8(ascii: "["), found == nil {
+                        found = try objects(&reader)
+                    } else {
+                        _ = try reader.value()
+                    }
+                }
+            } else {
+                found = try objects(&reader)
+            }
+            try reader.end()
+        } catch {
+            throw unreadable(what, "\(error)")
+        }
+        guard let found else { throw unreadable(what, "there is no list in it") }
+        return found
+    }
+
+    private static func objects(_ reader: inout JSONReader) throws(JSONFault) -> [JSONObject] {
+        var found: [JSONObject] = []
+        try reader.elements { reader throws(JSONFault) in
+            guard let fields = try reader.value().object else { throw reader.fault("the list holds more than objects") }
+            found.append(fields)
+        }
+        return found
+    }
+
+    static func object(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> JSONObject {
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: response.body)
+        } catch {
+            throw unreadable(what, "\(error)")
+        }
+        guard let fields = value.object else { throw unreadable(what, "it is no object") }
+        return fields
+    }
+
+    /// Our request may have been done: asking once more tells.
+    static func unreadable(_ what: String, _ why: String) -> DeliveryError {
+        DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer cannot be understood (\(why))")
+    }
+
+    /// 400 and 422 are about what we sent, 401 and 403 about the token, 409 about the version; 5xx and 429 pass.
+    static func error(_ response: HTTPResponse, _ what: String, hiding token: Secret?) -> DeliveryError {
+        var shown = response
+        if let token, !token.isEmpty {
+            let text = String(decoding: response.body.prefix(4096), as: UTF8.self)
+            shown.body = Array(text.replacing(token.reveal(), with: "***").utf8)
+        }
+        return switch response.status {
+        case 405, 501: DeliveryError(.giveUp, .notFound, "\(what): the server has no such call (\(response.status))")
+        case 404, 410: DeliveryError(.giveUp, .notFound, "\(what): there is none (\(response.status))")
+        default: DeliveryError(shown, what, secretsMatter: true, now: .now)
+        }
+    }
+}
