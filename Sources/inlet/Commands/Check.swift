@@ -25,7 +25,7 @@ struct Check: AsyncParsableCommand {
 
     func run() async throws {
         let config = try options.load()
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
         var findings = Findings()

@@ -46,7 +46,7 @@ struct Demo: AsyncParsableCommand {
 
     private func show(_ place: DemoPlace, _ servers: DemoServers, _ ports: DemoServers.Ports) async throws {
         let config = try place.writeConfiguration(ports, login: servers.signIn())
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
         let state = try AgentSession.takeState(config.settings.stateDirectory)
         let log = try EventLog(config.settings.log)

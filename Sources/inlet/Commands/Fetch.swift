@@ -10,9 +10,9 @@ struct Fetch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Fetches an object of a bucket, or a file from an https address, onto this machine.",
         discussion: """
-            What a fetch that was stopped has got stays in NAME.part beside the file, and the same command goes on from
-            there, unless the object has changed meanwhile. The file appears under its name when it is whole: its length is
-            what the server announced, and its checksum that of the store, where the store has one. A file that is there
+            What a fetch that was stopped has got stays in a hidden file beside the new one, and the same command goes on
+            from there, unless the object has changed meanwhile. The file appears under its name once it is whole: of the
+            length that the server announced, and with the checksum that --sha256 or the server says. A file that is there
             already is left alone without --force.
 
             An address needs no configuration. A key is looked up at a destination of type r2 or s3.
@@ -49,25 +49,21 @@ struct Fetch: AsyncParsableCommand {
 
     func run() async throws {
         let file = try FetchPlace(output, name: FetchPlace.name(of: source)).free(replacing: force)
-        let wanted = sha256.flatMap { Digest(.sha256, hex: $0) }
+        let order = FetchOrder(file: file, sha256: sha256.flatMap { Digest(.sha256, hex: $0) }, replaces: force)
         if isAddress {
             let web = WebFetch(userAgent: "inlet/\(Inlet.version)")
             defer { web.shutdown() }
-            return try await Self.show(source, file) { [source] in
-                try await web.fetch(source, to: file, sha256: wanted, $0)
-            }
+            return try await show(order) { [source] in try await web.fetch(source, order) }
         }
-        let factory = PipelineFactory.standard()
+        let config = try options.load()
+        let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
-        let store = try store(factory)
-        try await Self.show(source, file) { [source] in
-            try await store.fetch(source, to: file, sha256: wanted, $0)
-        }
+        let store = try store(config, factory)
+        try await show(order) { [source] in try await store.fetch(source, order) }
     }
 
     /// The one destination that can be read from, or the one that was named.
-    private func store(_ factory: PipelineFactory) throws -> any ObjectReading {
-        let config = try options.load()
+    private func store(_ config: LoadedConfig, _ factory: PipelineFactory) throws -> any ObjectReading {
         let readable = try config.makeDestinations(factory).compactMap { destination in
             (destination.pipeline as? any ObjectReading).map { (destination.name, $0) }
         }
@@ -86,20 +82,19 @@ struct Fetch: AsyncParsableCommand {
     }
 
     /// Fetches with a bar on a terminal, and says what came.
-    private static func show(
-        _ source: String, _ file: FilePath,
-        _ fetch: @escaping @Sendable (FetchMeter) async throws(DeliveryError) -> Fetched
-    ) async throws {
+    private func show(_ order: FetchOrder, _ fetch: @escaping @Sendable () async throws -> Fetched) async throws {
         let shown = DisplayText.escape(FetchPlace.withoutQuery(source))
         let line = ProgressLine()
         do {
-            let fetched = try await Watched.run(FetchMeter(), fetch) { meter in
-                line.show(shown, sent: meter.received, size: meter.total ?? 0)
+            let fetched = try await Watched.run(fetch) {
+                line.show(shown, sent: order.meter.received, size: order.meter.total ?? order.meter.received + 1)
             }
-            let resumed = fetched.resumedAt > 0 ? ", \(ByteText.format(fetched.resumedAt)) of it from before" : ""
-            let proof = fetched.checked.map { ", \($0) checked" } ?? ""
+            var facts = [ByteText.format(fetched.size)]
+            if fetched.resumed > 0 { facts.append("\(ByteText.format(fetched.resumed)) of it from before") }
+            facts += fetched.checked.map { "\($0.algorithm.rawValue) checked" }
             line.end(
-                "\(Console.tint("✓", .good)) \(shown) → \(file.display) (\(ByteText.format(fetched.size))\(resumed)\(proof))")
+                "\(Console.tint("✓", .good)) \(shown) → \(fetched.file.display) (\(facts.joined(separator: ", ")))")
+            Console.print("  sha256 \(fetched.sha256.hex)")
         } catch let error as DeliveryError {
             line.erase()
             Console.printError("inlet: \(error)")

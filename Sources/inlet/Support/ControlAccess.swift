@@ -69,7 +69,7 @@ enum ControlAccess {
             throw ExitStatus.configuration
         }
         defer { journal.close() }
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let commands = AgentCommands(journal: journal) { name in
             config.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }

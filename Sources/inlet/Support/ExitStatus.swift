@@ -15,10 +15,11 @@ enum ExitStatus {
     /// What a command ends with that asked a server for one thing: whether the server could do it for nobody now, or not
     /// this.
     static func of(_ error: DeliveryError) -> ExitCode {
-        switch error.verdict {
-        case .outage, .credentials: unavailable
-        case .retry: error.code == .notFound ? failed : unavailable
-        case .giveUp, .sourceChanged, .sourceGone, .cancelled: failed
+        switch (error.verdict, error.code) {
+        // A disk of this machine's: no other server would help.
+        case (_, .destinationFull), (_, .destinationUnwritable), (_, .notFound): failed
+        case (.outage, _), (.credentials, _), (.retry, _): unavailable
+        case (.giveUp, _), (.sourceChanged, _), (.sourceGone, _), (.cancelled, _): failed
         }
     }
 }

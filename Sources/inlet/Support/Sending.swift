@@ -94,9 +94,13 @@ final class ProgressLine {
     }
 
     func end(_ text: String) {
+        erase()
+        Console.print(text)
+    }
+
+    func erase() {
         if isDrawn { Console.draw("\r\u{1B}[K") }
         isDrawn = false
-        Console.print(text)
     }
 }
 
