@@ -8,12 +8,14 @@ internal import SystemPackage
 package final class PipelineFactory: Sendable {
     /// Every destination type this version knows, with its keys.
     package static let types: [DestinationType] = [
-        R2Settings.type, S3Settings.type, GigHiveSettings.type, FolderSettings.type,
+        R2Settings.type, S3Settings.type, GigHiveSettings.type, RoboscopeSettings.type, FolderSettings.type,
     ]
 
     /// Where hashing and copying happen.
-    private let pool: BlockingPool
+    let pool: BlockingPool
     private let userAgent: String
+    /// Reads `markers.yaml` and `session.yaml`.
+    let readYAML: YAMLReading?
     /// One client, and so one set of connections, for each set of trusted certificates and each number of connections.
     private let clients = Mutex<[Needs: HTTPClient]>([:])
 
@@ -22,9 +24,11 @@ package final class PipelineFactory: Sendable {
         var connections: Int
     }
 
-    package init(pool: BlockingPool, userAgent: String) {
+    /// - Parameter readYAML: for destinations that take YAML files apart; nil where there is none.
+    package init(pool: BlockingPool, userAgent: String, readYAML: YAMLReading? = nil) {
         self.pool = pool
         self.userAgent = userAgent
+        self.readYAML = readYAML
     }
 
     /// - Throws: `SettingFault` naming the key whose value this destination cannot use.
@@ -54,6 +58,7 @@ package final class PipelineFactory: Sendable {
                 pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
                 maxInFlight: nil)
         case GigHiveSettings.type.name: return try gigHive(destination)
+        case RoboscopeSettings.type.name: return try roboscope(destination)
         default:
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
         }
@@ -74,7 +79,7 @@ package final class PipelineFactory: Sendable {
         return made
     }
 
-    private func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
+    func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
         let needs = Needs(trust: trust, connections: max(connections, 32))
         return clients.withLock { clients in
             if let known = clients[needs] { return known }

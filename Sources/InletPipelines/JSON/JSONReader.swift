@@ -65,7 +65,9 @@ struct JSONReader: Sendable {
     /// Makes sure that nothing but white space is left.
     mutating func end() throws(JSONFault) {
         while offset < bytes.count {
-            guard [0x20, 0x09, 0x0A, 0x0D].contains(bytes[offset]) else { throw fault("there is more behind the value") }
+            guard [0x20, 0x09, 0x0A, 0x0D].contains(bytes[offset]) else {
+                throw fault("there is more behind the value")
+            }
             offset += 1
         }
     }

@@ -20,8 +20,21 @@ struct RoboscopeAPI: Sendable {
         _: Resource.Type, _ query: [(String, String)] = []
     ) async throws(DeliveryError) -> [Resource] {
         let what = "listing \(Resource.noun)s"
-        let response = try await call("GET", Resource.path, query: query, what, limit: Self.longList)
-        return try RoboscopeAnswer.list(response, what).map { Resource(fields: $0) }
+        do throws(DeliveryError) {
+            let response = try await call("GET", Resource.path, query: query, what, limit: Self.longList)
+            return try RoboscopeAnswer.list(response, what).map { Resource(fields: $0) }
+        } catch {
+            throw noAPI(error)
+        }
+    }
+
+    /// A server without so much as a list is no Roboscope: nothing that is wrong with a file.
+    private func noAPI(_ error: DeliveryError) -> DeliveryError {
+        guard error.code == .notFound else { return error }
+        return DeliveryError(
+            .outage(after: nil), .badAnswer,
+            "there is no Roboscope API at \(settings.url.redacted) (\(error.reason)); 'url' ends with its version, as in /api/v1"
+        )
     }
 
     func get<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) -> Resource {
@@ -33,7 +46,7 @@ struct RoboscopeAPI: Sendable {
         _: Resource.Type, _ fields: JSONObject
     ) async throws(DeliveryError) -> Resource {
         let what = "creating a \(Resource.noun)"
-        let made: Resource = try object(try await call("POST", Resource.path, .object(fields), what), what)
+        let made: Resource = try object(try await call("POST", Resource.path, body: .object(fields), what), what)
         guard !made.id.isEmpty else { throw RoboscopeAnswer.unreadable(what, "it has no id") }
         return made
     }
@@ -43,7 +56,7 @@ struct RoboscopeAPI: Sendable {
         _: Resource.Type, _ id: String, _ fields: JSONObject
     ) async throws(DeliveryError) {
         let what = "changing \(Resource.noun) \(DisplayText.escape(id))"
-        _ = try await call("PATCH", try Self.path(Resource.path, id), .object(fields), what)
+        _ = try await call("PATCH", try Self.path(Resource.path, id), body: .object(fields), what)
     }
 
     func delete<Resource: RoboscopeResource>(_: Resource.Type, _ id: String) async throws(DeliveryError) {
@@ -89,10 +102,8 @@ struct RoboscopeAPI: Sendable {
     /// Whether the server answers and takes our credentials.
     func probe() async throws(DeliveryError) -> String {
         // A key that nobody has: the answer is short.
-        let query = [("key", "inlet-probe-" + String(UInt64.random(in: .min ... .max), radix: 36))]
-        let what = "asking \(settings.url.redacted)"
-        _ = try RoboscopeAnswer.list(
-            try await call("GET", "spaces", query: query, what, limit: Self.longList), what)
+        let key = "inlet-probe-" + String(UInt64.random(in: .min ... .max), radix: 36)
+        _ = try await list(RoboscopeSpace.self, [("key", key)])
         return "\(settings.url.redacted) answers" + (settings.token == nil ? "" : " and takes this token")
     }
 
@@ -114,7 +125,7 @@ struct RoboscopeAPI: Sendable {
     }
 
     func call(
-        _ method: String, _ path: String, query: [(String, String)] = [], _ body: JSONValue? = nil, _ what: String,
+        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, _ what: String,
         limit: Int = 4 << 20
     ) async throws(DeliveryError) -> HTTPResponse {
         try await send(request(method, path, query: query, body: body?.text, limit: limit), what)

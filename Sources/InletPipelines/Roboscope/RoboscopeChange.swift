@@ -8,30 +8,27 @@ extension RoboscopeAPI {
     /// When someone else was faster (409), it is read again and `change` decides anew, at most three times.
     ///
     /// - Parameter change: nil when the object is as it shall be already; then nothing is sent.
-    /// - Returns: the object as the server has it afterwards.
+    /// - Returns: the object as it was read last, after the change if there was one.
     func changing<Resource: RoboscopeResource>(
         _ type: Resource.Type, _ id: String, _ change: (Resource) throws(DeliveryError) -> JSONObject?
     ) async throws(DeliveryError) -> Resource {
-        var current = try await get(type, id)
         var tried = 0
-        while let fields = try change(current), !fields.isEmpty {
-            tried += 1
+        while true {
+            let current = try await get(type, id)
+            guard let fields = try change(current), !fields.isEmpty else { return current }
             do throws(DeliveryError) {
                 try await update(type, id, Self.versioned(fields, current))
+                return try await get(type, id)
             } catch {
                 guard error.code == .conflict, Resource.isVersioned else { throw error }
+                tried += 1
                 guard tried < Self.tries else {
                     throw DeliveryError(
-                        .retry(after: nil), .conflict, "\(error.reason); it changed \(tried) times while this was tried")
+                        .retry(after: nil), .conflict, "\(error.reason); others changed it \(tried) times meanwhile")
                 }
                 try await pause(.milliseconds(100 << tried))
             }
-            let next = try await get(type, id)
-            // What a server does not keep, as it is sent, it is not sent twice.
-            if next.version == current.version || !Resource.isVersioned, tried >= Self.tries { return next }
-            current = next
         }
-        return current
     }
 
     private static func versioned(_ fields: JSONObject, _ current: some RoboscopeResource) -> JSONObject {

@@ -32,7 +32,7 @@ struct RoboscopeFields: Sendable, Equatable {
     /// Names that Roboscope does not know belong to other destinations and stay out.
     init(_ fields: [String: String], path: FilePath) throws(Fault) {
         func text(_ name: String) -> String? {
-            fields[name].map { KeySanitizer.trimmed($0) }.flatMap { $0.isEmpty ? nil : $0 }
+            fields[name].map(Self.trimmed).flatMap { $0.isEmpty ? nil : $0 }
         }
         space = text("space")
         name = text("name")
@@ -53,6 +53,11 @@ struct RoboscopeFields: Sendable, Equatable {
         if role == .model, RoboscopeRole.models[FileName(path).plainExtension] == nil {
             throw Fault(field: "role", reason: "is model, but the file is none of glb, usdc and usdz")
         }
+    }
+
+    private static func trimmed(_ text: String) -> String {
+        let rest = text.drop { $0.isWhitespace }
+        return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
     }
 
     static func choice(_ text: String, _ field: String, _ known: [String]) throws(Fault) -> String {

@@ -1,0 +1,28 @@
+package import InletCore
+internal import InletTransfer
+
+extension PipelineFactory {
+    /// Nothing of size goes there but markers, which share the connections.
+    func roboscope(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
+        let settings = try RoboscopeSettings(destination.values)
+        let pipeline = RoboscopePipeline(
+            settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+            pool: pool, readYAML: readYAML)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,
+            connections: settings.connections, maxInFlight: nil)
+        made.takesSidecars = RoboscopeSettings.type.takesSidecars
+        made.fields = FieldSpec.filled([:], RoboscopeSettings.type.fields)
+        made.testExtension = "glb"
+        made.storage = StorageNeed(destination: settings.storage) { RoboscopeRole($0).needsStorage }
+        made.closesBatches = true
+        return made
+    }
+
+    /// What people ask of a Roboscope server. - Throws: `SettingFault` as `make` does.
+    package func roboscopeDesk(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeDesk {
+        let settings = try RoboscopeSettings(destination.values)
+        return RoboscopeDesk(
+            settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections))
+    }
+}
