@@ -37,7 +37,7 @@ struct Roboscope: AsyncParsableCommand {
         }
     }
 
-    static func show(_ object: JSONObject, json: Bool, first: [String]) {
+    static func show(_ object: JSONValue, json: Bool, first: [String]) {
         let answer = Answer(object)
         Console.print(json ? answer.line : answer.story(first: first))
     }
@@ -70,7 +70,7 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    let events = try await desk.events().prefix(max(limit, 0)).map { Answer($0) }
+                    let events = try await desk.list(.events).prefix(max(limit, 0)).map { Answer($0) }
                     AnswerTable(
                         .init("TIME", "created_at|timestamp|time|at"), .init("ACTION", "action|event_type|type|event"),
                         .init("OBJECT", "object_id|entity_id|resource_id|object|entity"),

@@ -28,7 +28,8 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    let markers = try await desk.markers(session: session).map { Answer($0) }
+                    let query = session.map { [("work_session_id", $0)] } ?? []
+                    let markers = try await desk.list(.markers, query: query).map { Answer($0) }
                     AnswerTable(
                         .init("ID", "id"), .init("COLOR", "color"), .init("VERSION", "version"),
                         .init("SESSION", "work_session_id"), .init("LABEL", "label"), none: "There are no markers."
@@ -48,7 +49,11 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.marker(marker), json: json, first: Markers.first)
+                    var fields = try await desk.get(.markers, marker).object ?? [:]
+                    if fields["details"]?.object == nil, let details = try await desk.details(ofMarker: marker) {
+                        fields["details"] = details
+                    }
+                    Roboscope.show(.object(fields), json: json, first: Markers.first)
                 }
             }
         }
@@ -75,7 +80,8 @@ extension Roboscope {
             func run() async throws {
                 let object = try fields.object()
                 try await Roboscope.use(server) { desk in
-                    let marker = try await desk.createMarker(session: session, object)
+                    let place: JSONObject = ["work_session_id": .string(session)]
+                    let marker = try await desk.create(.markers, object.merging(place) { $1 })
                     Roboscope.show(marker, json: json, first: Markers.first)
                 }
             }
@@ -102,7 +108,8 @@ extension Roboscope {
             func run() async throws {
                 let object = try fields.object()
                 try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.updateMarker(marker, object), json: json, first: Markers.first)
+                    let changed = try await desk.update(.markers, marker, object)
+                    Roboscope.show(changed, json: json, first: Markers.first)
                 }
             }
         }
@@ -120,7 +127,7 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    try await desk.deleteMarker(marker)
+                    try await desk.delete(.markers, marker)
                     Console.print("marker \(DisplayText.escape(marker)) is deleted")
                 }
             }

@@ -33,7 +33,11 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    let sessions = try await desk.sessions(space: space, status: status, type: type)
+                    var query: [(String, String)] = []
+                    if let space { query.append(("space_id", try await desk.space(space))) }
+                    if let status { query.append(("status", status)) }
+                    if let type { query.append(("session_type", type)) }
+                    let sessions = try await desk.list(.sessions, query: query)
                     AnswerTable(
                         .init("ID", "id"), .init("TYPE", "session_type"), .init("STATUS", "status"),
                         .init("VERSION", "version"), .init("STARTED", "started_at"), .init("COMPLETED", "completed_at"),
@@ -45,7 +49,8 @@ extension Roboscope {
 
         struct Get: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Shows one work session.", discussion: "Example: inlet roboscope sessions get 6F1C… --json")
+                abstract: "Shows one work session, who is in it, and whether it is locked.",
+                discussion: "Example: inlet roboscope sessions get 6F1C… --json")
 
             @OptionGroup var server: ServerOption
             @Argument(help: "The session's id.") var session: String
@@ -53,7 +58,13 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.session(session), json: json, first: Sessions.first)
+                    var fields = try await desk.get(.sessions, session).object ?? [:]
+                    // Older servers have neither.
+                    if let present = try await desk.presence(inSession: session) {
+                        fields["present"] = .array(present.map { .string($0) })
+                    }
+                    if let isLocked = try await desk.isLocked(session: session) { fields["locked"] = .boolean(isLocked) }
+                    Roboscope.show(.object(fields), json: json, first: Sessions.first)
                 }
             }
         }
@@ -74,7 +85,8 @@ extension Roboscope {
                 let given = try fields.object()
                 let object = given.merging(["session_type": .string("inspection")]) { given, _ in given }
                 try await Roboscope.use(server) { desk in
-                    let session = try await desk.createSession(space: space, object)
+                    let place: JSONObject = ["space_id": .string(try await desk.space(space))]
+                    let session = try await desk.create(.sessions, object.merging(place) { $1 })
                     Roboscope.show(session, json: json, first: Sessions.first)
                 }
             }
@@ -101,7 +113,8 @@ extension Roboscope {
             func run() async throws {
                 let object = try fields.object()
                 try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.updateSession(session, object), json: json, first: Sessions.first)
+                    let changed = try await desk.update(.sessions, session, object)
+                    Roboscope.show(changed, json: json, first: Sessions.first)
                 }
             }
         }
@@ -119,7 +132,7 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    try await desk.deleteSession(session)
+                    try await desk.delete(.sessions, session)
                     Console.print("session \(DisplayText.escape(session)) is deleted")
                 }
             }

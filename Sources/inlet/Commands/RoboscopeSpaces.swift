@@ -29,7 +29,8 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    let spaces = try await desk.spaces(key: key).map { Answer($0) }
+                    let query = key.map { [("key", $0)] } ?? []
+                    let spaces = try await desk.list(.spaces, query: query).map { Answer($0) }
                     AnswerTable(
                         .init("ID", "id"), .init("KEY", "key"), .init("UPDATED", "updated_at"),
                         .init("MODEL", "model_usdc_url|model_glb_url"), .init("NAME", "name"),
@@ -49,7 +50,7 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.space(space), json: json, first: Spaces.first)
+                    Roboscope.show(try await desk.get(.spaces, space), json: json, first: Spaces.first)
                 }
             }
         }
@@ -72,12 +73,13 @@ extension Roboscope {
                 object["key"] = .string(key)
                 object["name"] = .string(name ?? key)
                 try await Roboscope.use(server) { desk in
-                    if let taken = try await desk.spaces(key: key).first {
+                    let others = try await desk.list(.spaces, query: [("key", key)]).map { Answer($0) }
+                    if let taken = others.first(where: { $0.fields["key"] == .string(key) }) {
                         throw DeliveryError(
                             .giveUp, .conflict,
-                            "space \(Answer(taken)["id"]) has the key '\(DisplayText.escape(key))' already")
+                            "space \(taken["id"]) has the key '\(DisplayText.escape(key))' already")
                     }
-                    Roboscope.show(try await desk.createSpace(object), json: json, first: Spaces.first)
+                    Roboscope.show(try await desk.create(.spaces, object), json: json, first: Spaces.first)
                 }
             }
         }
@@ -112,7 +114,7 @@ extension Roboscope {
             func run() async throws {
                 let object = try object()
                 try await Roboscope.use(server) { desk in
-                    Roboscope.show(try await desk.updateSpace(space, object), json: json, first: Spaces.first)
+                    Roboscope.show(try await desk.update(.spaces, space, object), json: json, first: Spaces.first)
                 }
             }
         }
@@ -130,8 +132,9 @@ extension Roboscope {
 
             func run() async throws {
                 try await Roboscope.use(server) { desk in
-                    let id = try await desk.deleteSpace(space)
-                    Console.print("space \(id) is deleted")
+                    let id = try await desk.space(space)
+                    try await desk.delete(.spaces, id)
+                    Console.print("space \(DisplayText.escape(id)) is deleted")
                 }
             }
         }

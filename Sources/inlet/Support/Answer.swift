@@ -5,12 +5,8 @@ import InletPipelines
 struct Answer: Sendable {
     let fields: JSONObject
 
-    init(_ fields: JSONObject) { self.fields = fields }
-
-    /// - Throws: `JSONFault` when `json` is no JSON; what is no object is read as one without fields.
-    init(parsing json: some Sequence<UInt8>) throws(JSONFault) {
-        fields = try JSONValue(parsing: json).object ?? [:]
-    }
+    /// What is no object is read as one without fields.
+    init(_ value: JSONValue) { fields = value.object ?? [:] }
 
     /// The object on one line, its fields sorted, nothing left out.
     var line: String { JSONValue.object(fields).text }

@@ -112,6 +112,7 @@ extension PipelineFactory {
     static func standard(_ config: LoadedConfig) -> PipelineFactory {
         PipelineFactory(
             pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)",
-            tokens: config.settings.stateDirectory.appending("tokens"))
+            tokens: config.settings.stateDirectory.appending("tokens"),
+            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) })
     }
 }

@@ -24,6 +24,14 @@ enum JSONArgument {
         return .array(numbers.map { .number("\($0)") })
     }
 
+    /// A moment, told the server in UTC and whole seconds.
+    static func time(_ text: String, _ option: String) throws -> JSONValue {
+        guard let time = WallTime(rfc3339: text) else {
+            throw ValidationError("\(option) is no time; write it as 2026-11-21T17:00:00Z")
+        }
+        return .string(time.rfc3339Seconds)
+    }
+
     /// `#RRGGBB`
     static func color(_ text: String) throws -> JSONValue {
         guard text.wholeMatch(of: /#[0-9A-Fa-f]{6}/) != nil else {
