@@ -26,18 +26,20 @@ struct VOPI: AsyncParsableCommand {
         ])
 
     /// Runs `body` with the server's calls, and says what went wrong.
-    static func use(_ server: ServerOption, _ body: (VOPIDesk) async throws -> Void) async throws {
+    static func use(
+        _ server: ServerOption, _ body: (_ api: VOPIAPI, _ results: VOPIResults) async throws -> Void
+    ) async throws {
         let config = try server.options.load()
         let settings = try server.find("vopi", in: config)
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let agent = try await ControlAccess.runningAgent(config)
         defer { agent?.shutdown() }
-        let desk = try config.checking(settings) { () throws(SettingFault) in
-            try factory.vopiDesk(settings, borrowing: agent.map { Self.borrowed(settings.name, from: $0) })
+        let api = try config.checking(settings) { () throws(SettingFault) in
+            try factory.vopiAPI(settings, borrowing: agent.map { Self.borrowed(settings.name, from: $0) })
         }
         do {
-            try await body(desk)
+            try await body(api, factory.vopiResults(api))
         } catch let error as DeliveryError {
             Console.printError("inlet: \(error)")
             throw ExitStatus.of(error)
@@ -92,8 +94,8 @@ extension VOPI {
         }
 
         func run() async throws {
-            try await VOPI.use(server) { desk in
-                let page = try await desk.api.jobs(status: status, limit: limit, offset: offset)
+            try await VOPI.use(server) { api, _ in
+                let page = try await api.jobs(status: status, limit: limit, offset: offset)
                 AnswerTable(
                     .init("JOB", "id"), .init("STATUS", "status"), .init("CREATED", "createdAt"),
                     .init("UPDATED", "updatedAt"), .init("VIDEO", "videoUrl"), none: "There are no such jobs."
@@ -126,12 +128,12 @@ extension VOPI {
         ]
 
         func run() async throws {
-            try await VOPI.use(server) { desk in
+            try await VOPI.use(server) { api, _ in
                 guard product else {
-                    let answer = VOPI.answer(try await desk.api.job(job).raw)
+                    let answer = VOPI.answer(try await api.job(job).raw)
                     return Console.print(json ? answer.line : answer.story(first: Self.first))
                 }
-                guard let metadata = try await desk.api.metadata(job) else {
+                guard let metadata = try await api.metadata(job) else {
                     throw DeliveryError(.giveUp, .notFound, "job \(DisplayText.escape(job)) has no product data")
                 }
                 let value = try? JSONValue(parsing: metadata.json)
@@ -154,8 +156,8 @@ extension VOPI {
         @Argument(help: "The job's id.") var job: String
 
         func run() async throws {
-            try await VOPI.use(server) { desk in
-                try await desk.api.cancel(job)
+            try await VOPI.use(server) { api, _ in
+                try await api.cancel(job)
                 Console.print("job \(DisplayText.escape(job)) is cancelled")
             }
         }
@@ -186,12 +188,12 @@ extension VOPI {
         }
 
         func run() async throws {
-            try await VOPI.use(server) { desk in
+            try await VOPI.use(server) { api, _ in
                 guard let parts = image?.split(separator: "/"), parts.count == 2 else {
-                    try await desk.api.delete(job)
+                    try await api.delete(job)
                     return Console.print("job \(DisplayText.escape(job)) is deleted")
                 }
-                let left = try await desk.api.deleteImage(
+                let left = try await api.deleteImage(
                     job, frame: String(parts[0]), version: String(parts[1]))
                 let count = left.values.reduce(0) { $0 + $1.count }
                 Console.print("picture \(DisplayText.escape(image ?? "")) is deleted; the job has \(count) more")

@@ -1,7 +1,7 @@
 import ArgumentParser
-import Foundation
 import InletCore
 import InletPipelines
+import Synchronization
 import SystemPackage
 
 extension VOPI {
@@ -19,10 +19,10 @@ extension VOPI {
         @Flag(help: "Print one JSON object a line: frame, version, url.") var json = false
 
         func run() async throws {
-            try await VOPI.use(server) { desk in
+            try await VOPI.use(server) { api, _ in
                 // The names of the result are those by which a picture can be deleted; the grouped list has others.
-                var images = try await desk.api.job(job).result?.commercialImages ?? [:]
-                if images.isEmpty { images = try await desk.api.groupedImages(job) }
+                var images = try await api.job(job).result?.commercialImages ?? [:]
+                if images.isEmpty { images = try await api.groupedImages(job) }
                 let rows = images.sorted { $0.key < $1.key }.flatMap { frame, versions in
                     versions.sorted { $0.key < $1.key }.map { version, url in
                         Answer(
@@ -50,8 +50,8 @@ extension VOPI {
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {
-            try await VOPI.use(server) { desk in
-                let frames = try await all ? desk.api.frames(job) : desk.api.finalFrames(job)
+            try await VOPI.use(server) { api, _ in
+                let frames = try await all ? api.frames(job) : api.finalFrames(job)
                 AnswerTable(
                     .init("FRAME", "frameId"), .init("SECOND", "timestamp"), .init("ANGLE", "angleEstimate"),
                     .init("PRODUCT", "productId"), .init("VARIANT", "variantId"),
@@ -81,24 +81,49 @@ extension VOPI {
                 "The folder that gets the job's; without it, the destination's 'results'.", valueName: "DIR"))
         var output: String?
 
-        func run() async throws {
-            try await VOPI.use(server) { desk in
-                let folder = output.map { RouteCommand.absolute($0) }
-                let line = ProgressLine()
-                let meter = VOPIDownloadMeter()
-                do {
-                    let report = try await Watched.run { [job] in
-                        try await desk.download(job, into: folder, meter)
-                    } show: {
-                        line.show(meter.name, sent: Int64(meter.done), size: Int64(meter.total))
-                    }
-                    line.erase()
-                    Self.show(report)
-                } catch {
-                    line.erase()
-                    throw error
-                }
+        func validate() throws {
+            guard job.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9_-]{0,99}/) != nil else {
+                throw ValidationError("'\(DisplayText.escape(job))' is no job's id; 'inlet vopi jobs' lists them")
             }
         }
+
+        func run() async throws {
+            try await VOPI.use(server) { api, results in
+                let base = output.map { RouteCommand.absolute($0) } ?? api.settings.results
+                let folder = base.appending(job)
+                let count = FileCount()
+                let line = ProgressLine()
+                defer { line.erase() }
+                let fetched = try await Watched.run { [job] in
+                    try await results.fetch(job: job, into: folder) { count.set($0, of: $1, $2) }
+                } show: {
+                    count.show(on: line)
+                }
+                line.erase()
+                try Self.report(fetched)
+            }
+        }
+
+        private static func report(_ fetched: VOPIResults.Summary) throws {
+            for file in fetched.files { Console.print(fetched.folder.pushing(FilePath(file)).display) }
+            Console.print("\(fetched.files.count) files, \(ByteText.format(fetched.bytes))")
+            guard fetched.missing.isEmpty else {
+                let names = fetched.missing.map { DisplayText.escape($0) }.joined(separator: ", ")
+                Console.printError("inlet: the server has no link for \(fetched.missing.count) files: \(names)")
+                throw ExitStatus.failed
+            }
+        }
+    }
+}
+
+/// How many files have been fetched, for the one who shows it.
+private final class FileCount: Sendable {
+    private let state = Mutex((done: 0, all: 0, name: ""))
+
+    func set(_ done: Int, of all: Int, _ name: String) { state.withLock { $0 = (done, all, name) } }
+
+    func show(on line: ProgressLine) {
+        let (done, all, name) = state.withLock { $0 }
+        line.show(DisplayText.escape(name), Int64(done), of: Int64(all), saying: "\(done) of \(all) files")
     }
 }

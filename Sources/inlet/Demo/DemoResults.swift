@@ -2,6 +2,7 @@ import Foundation
 import InletCore
 import InletLinux
 import InletPipelines
+import InletSandbox
 import Synchronization
 import SystemPackage
 

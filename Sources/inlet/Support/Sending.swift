@@ -86,10 +86,13 @@ final class ProgressLine {
     private var isDrawn = false
 
     func show(_ path: String, sent: Int64, size: Int64) {
+        show(path, sent, of: size, saying: "\(ByteText.format(sent)) of \(ByteText.format(size))")
+    }
+
+    func show(_ what: String, _ done: Int64, of all: Int64, saying amounts: String) {
         guard Console.isTerminal else { return }
         let width = max(20, (ProcessSetup.terminalWidth ?? 80) - 52)
-        let sizes = "\(ByteText.format(sent)) of \(ByteText.format(size))"
-        Console.draw("\r\u{1B}[K  \(path.shortened(width)) \(Console.bar(sent, of: size)) \(sizes)")
+        Console.draw("\r\u{1B}[K  \(what.shortened(width)) \(Console.bar(done, of: all)) \(amounts)")
         isDrawn = true
     }
 
