@@ -38,12 +38,13 @@ package final class Agent: Sendable {
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
         let board = try await Self.recover(journal, destinations, settings.workers, log)
         _ = try await journal.closeUnits(
-            exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), at: .now)
-        let parts = try AgentParts(settings: settings, board: board, journal: journal, log: log)
+            exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
+        let parts = try AgentParts(
+            settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch)
         services =
-            [parts.sweeper, parts.probes(renew), parts.finisher, parts.workers, parts.housekeeper]
+            [parts.sweeper, parts.probes(renew), parts.keepAlive, parts.finisher, parts.workers, parts.housekeeper]
             + parts.intakes + [parts.watchdog]
-        commands = AgentCommands(journal: journal, live: parts.live(sendRoots ?? settings.watch))
+        commands = AgentCommands(journal: journal, live: parts.live)
         view = AgentView(journal: journal, live: parts.liveView(label.version))
     }
 

@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 package import InletJournal
 internal import InletLinux
 package import InletPipelines
@@ -64,6 +64,23 @@ package struct AgentCommands: Sendable {
         for delivery in running { live?.inFlight.cancel(delivery) }
         live?.sweeperBell.ring()
         live?.finisherBell.ring()
+        // What was cancelled may have been the last that others waited for.
+        live?.bells.ringAll()
+    }
+
+    /// A token for requests to a destination, as its pipeline uses it.
+    ///
+    /// - Parameter by: who asks, for the log.
+    package func accessToken(_ name: String, by: String) async throws(DeliveryError) -> Secret {
+        guard let destination = destination(name) else {
+            throw DeliveryError(.giveUp, .notConfigured, "no destination is called '\(name)'")
+        }
+        guard let give = destination.accessToken else {
+            throw DeliveryError(.giveUp, .badRequest, "destination '\(name)' has no tokens to give")
+        }
+        let token = try await give()
+        live?.log.emit(.tokenGiven(destination: name, to: by))
+        return token
     }
 
     /// Deletes at its destination what a file's deliveries of `type` left there, as `InletPipelines.Destination.undo`

@@ -12,6 +12,8 @@ struct AgentParts: Sendable {
     private let journal: Journal
     private let log: EventLog
     private let admitter: Admitter
+    /// The folders by which the place of a named file is found.
+    private let sendRoots: [WatchSettings]
 
     private let bells: WorkBells
     private let finisherBell: Doorbell
@@ -30,8 +32,11 @@ struct AgentParts: Sendable {
     /// Small files share connections; more loops than this would only wait for each other.
     private static let mostSmallLoops = 64
 
-    init(settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog) throws {
+    init(
+        settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings]
+    ) throws {
         self.settings = settings
+        self.sendRoots = sendRoots
         self.board = board
         self.journal = journal
         self.log = log
@@ -56,7 +61,13 @@ struct AgentParts: Sendable {
         { [intakes] file in intakes.first { $0.settings.path == file.root }?.look(at: file.path) }
     }
 
-    var sweeper: Sweeper { Sweeper(journal: journal, board: board, log: log, bell: sweeperBell) }
+    private var orders: OrderDesk { OrderDesk(journal: journal, board: board, roots: sendRoots.map(\.path)) }
+
+    var sweeper: Sweeper {
+        Sweeper(journal: journal, board: board, orders: orders, log: log, bell: sweeperBell)
+    }
+
+    var keepAlive: KeepAlive { KeepAlive(board: board, log: log, bell: probeBell) }
 
     func probes(_ renew: @escaping @Sendable (String) -> Destination?) -> Probes {
         Probes(board: board, bells: bells, bell: probeBell, renew: renew)
@@ -69,7 +80,7 @@ struct AgentParts: Sendable {
 
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
-            journal: journal, board: board, inFlight: inFlight, log: log, heartbeat: heartbeat,
+            journal: journal, board: board, orders: orders, inFlight: inFlight, log: log, heartbeat: heartbeat,
             isStopping: isStopping)
         let ends = DeliveryEnds(
             finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell, lookAgain: lookAgain)
@@ -96,7 +107,7 @@ struct AgentParts: Sendable {
 
     // MARK: - What is seen and commanded from outside
 
-    func live(_ sendRoots: [WatchSettings]) -> AgentCommands.Live {
+    var live: AgentCommands.Live {
         let (board, bells, journal, asking) = (board, bells, journal, asking)
         let desk = SendDesk(
             admitter: admitter, journal: journal, board: board, hashing: asking, roots: sendRoots,
@@ -115,7 +126,7 @@ struct AgentParts: Sendable {
     func liveView(_ version: String) -> AgentView.LiveView {
         AgentView.LiveView(
             version: version, startedAt: .now, destinations: board.statuses,
-            roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots,
+            roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots, step: inFlight.step,
             journalIsFailing: { [admitter] in admitter.health.isFailing })
     }
 }

@@ -20,6 +20,8 @@ package struct AgentView: Sendable {
         package var destinations: @Sendable () -> [DestinationBoard.Status]
         package var roots: @Sendable () -> [IntakeStatus]
         package var inFlight: @Sendable () -> [InFlight.Snapshot]
+        /// How far a delivery is that its destination works on, as far as is known.
+        package var step: @Sendable (Int64) -> StepProgress?
         package var journalIsFailing: @Sendable () -> Bool
     }
 

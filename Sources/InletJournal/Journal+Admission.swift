@@ -8,9 +8,9 @@ package struct Admission: Sendable {
     package var arrival: Arrival
     /// nil for a file that is rejected before any delivery.
     package var plan: Plan?
-    /// For each of the plan's destinations.
+    /// For each destination that gets bytes.
     package var lanes: [String: Lane]
-    /// The expiry clock of each of the plan's destinations, in milliseconds.
+    /// The expiry clock of each destination, in milliseconds.
     package var uptimes: [String: Int64]
     package var rejection: (route: Route, reason: String, code: ErrorCode)?
     /// Admitted although the journal knows the path, because a person asked for it: unless a row newer than this one is of
@@ -20,6 +20,11 @@ package struct Admission: Sendable {
     package var companions: [CompanionAdmission] = []
     /// The folder, below the root, that is delivered as one: nothing of it goes before `closeUnit`.
     package var unit: FilePath?
+    /// Of the plan's destinations, those that only register the file, with the one that must have it first.
+    package var storages: [String: String] = [:]
+
+    /// The deliveries that it is admitted with.
+    package var steps: DeliverySteps { DeliverySteps(plan?.destinations ?? [], storages: storages) }
 
     /// A file that goes to its plan's destinations.
     package init(_ arrival: Arrival, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
@@ -76,8 +81,11 @@ extension Journal {
         var file = NewFile(admission)
         file.batch = batch?.id
         let id = try insert(file, now, database)
-        for destination in admission.plan?.destinations ?? [] {
-            try insertDelivery(file: id, destination, admission, isHeld: batch?.isOpen ?? false, now, database)
+        var leaders: [String: (id: Int64, key: String)] = [:]
+        for step in admission.steps.steps {
+            leaders[step.destination] = try insertDelivery(
+                file: id, step, after: step.after.flatMap { leaders[$0] }, admission, isHeld: batch?.isOpen ?? false,
+                now, database)
         }
         let companions = try admission.companions.map {
             try insertCompanion($0, of: id, isLate: false, admission.uptimes, now, database)
@@ -101,7 +109,7 @@ extension Journal {
         of admission: Admission, newerThan last: Int64, _ database: Database
     ) throws -> Int64? {
         let arrival = admission.arrival
-        let wanted = Set(admission.plan?.destinations ?? [])
+        let wanted = Set(admission.steps.destinations)
         return try FileRow.all(
             database, "WHERE root = ? AND path = ? AND id > ? ORDER BY id DESC LIMIT 20",
             [Data(arrival.root.bytes), Data(arrival.path.bytes), last]
@@ -111,14 +119,16 @@ extension Journal {
         }?.id
     }
 
-    /// Ends the waiting deliveries of an older content. False while one of them runs: it notices the change by itself.
+    /// Ends the waiting deliveries of an older content. False while one of them runs: it notices the change by itself. What
+    /// closes a unit is not about the content of the file that it stands with.
     private static func supersede(_ previous: FileRow, _ now: WallTime, _ database: Database) throws -> Bool {
         let running = try Int.fetchOne(
-            database, sql: "SELECT count(*) FROM delivery WHERE file_id = ? AND state = 'claimed'",
+            database, sql: "SELECT count(*) FROM delivery WHERE file_id = ? AND state = 'claimed' AND closes IS NULL",
             arguments: [previous.id])
         guard running == 0 else { return false }
         let open = try Int64.fetchAll(
-            database, sql: "SELECT id FROM delivery WHERE file_id = ? AND state IN ('ready', 'parked')",
+            database,
+            sql: "SELECT id FROM delivery WHERE file_id = ? AND state IN ('ready', 'parked') AND closes IS NULL",
             arguments: [previous.id])
         for id in open {
             try endDelivery(
@@ -128,20 +138,24 @@ extension Journal {
     }
 
     private static func insertDelivery(
-        file: Int64, _ destination: String, _ admission: Admission, isHeld: Bool, _ now: WallTime, _ database: Database
-    ) throws {
-        guard let plan = admission.plan else { return }
-        var delivery = NewDelivery(file: file, destination: destination, nextAt: now.milliseconds)
-        delivery.key = try freeKey(plan.key, destination, database)
+        file: Int64, _ step: DeliverySteps.Step, after leader: (id: Int64, key: String)?, _ admission: Admission,
+        isHeld: Bool, _ now: WallTime, _ database: Database
+    ) throws -> (id: Int64, key: String)? {
+        guard let plan = admission.plan else { return nil }
+        let key = try freeKey(leader?.key ?? plan.key, step.destination, database)
+        var delivery = NewDelivery(file: file, destination: step.destination, nextAt: now.milliseconds)
+        delivery.key = key
+        delivery.after = leader?.id
         delivery.fields = plan.with
-        delivery.lane = admission.lanes[destination] ?? .big
-        delivery.expiresAt = plan.retry.expire.map { (admission.uptimes[destination] ?? 0) + $0.milliseconds }
-        if isHeld {
-            // How long a unit stays open is nobody's fault: its time begins when it closes.
+        // A registration sends no bytes of the file.
+        delivery.lane = leader == nil ? admission.lanes[step.destination] ?? .big : .small
+        delivery.expiresAt = plan.retry.expire.map { (admission.uptimes[step.destination] ?? 0) + $0.milliseconds }
+        if isHeld || leader != nil {
+            // How long a unit stays open, or a file is on its way to its storage, is nobody's fault: the time begins later.
             delivery.nextAt = never
             delivery.expiresAt = nil
         }
-        _ = try insert(delivery, database)
+        return (try insert(delivery, database), key)
     }
 
     /// `key`, or one of `key_2`, `key_3`… that no other delivery to the destination has or had: the first, if they have

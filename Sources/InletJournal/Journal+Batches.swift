@@ -66,16 +66,17 @@ extension Journal {
     ///   - routes: those whose files of the folder are complete; each has a batch of its own.
     ///   - marker: the file that says so, in the first of the batches. It ends, and is disposed of, as that does.
     ///   - uptimes: the destinations' expiry clocks; the files' time to live begins now.
+    ///   - closing: the destinations that are told when all has been sent.
     /// - Returns: the batches that were open, ended already where no file has anything to wait for.
     package func closeUnit(
         _ unit: FilePath, root: FilePath, routes: [String], marker: Arrival?, uptimes: [String: Int64],
-        at now: WallTime
+        closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> [Batch] {
         try await commit { database in
             var marker = marker
             return try routes.compactMap { route in
                 guard let id = try Self.openBatch(root, unit, route, database),
-                    let batch = try Self.close(id, marker, uptimes, now, database)
+                    let batch = try Self.close(id, marker, uptimes, closing, now, database)
                 else { return nil }
                 marker = nil
                 return batch
@@ -95,19 +96,20 @@ extension Journal {
     /// Closes the open units of roots that are no longer watched: nobody else would.
     /// - Returns: how many there were.
     package func closeUnits(
-        exceptBelow roots: [FilePath], uptimes: [String: Int64], at now: WallTime
+        exceptBelow roots: [FilePath], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> Int {
         try await commit { database in
             let rows = try Row.fetchAll(database, sql: "SELECT id, root FROM batch WHERE closed_at IS NULL")
             let watched = Set(roots.map { Data($0.bytes) })
             let left = rows.filter { !watched.contains($0["root"] as Data? ?? Data()) }
-            for row in left { _ = try Self.close(row["id"], nil, uptimes, now, database) }
+            for row in left { _ = try Self.close(row["id"], nil, uptimes, closing, now, database) }
             return left.count
         }
     }
 
     private static func close(
-        _ id: Int64, _ marker: Arrival?, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
+        _ id: Int64, _ marker: Arrival?, _ uptimes: [String: Int64], _ closing: [String], _ now: WallTime,
+        _ database: Database
     ) throws -> Batch? {
         try database.run(
             sql: "UPDATE batch SET closed_at = ? WHERE id = ?", arguments: [now.milliseconds, id])
@@ -139,6 +141,7 @@ extension Journal {
             if new.policy.onSuccess == .delete, marker.identity.size > 0 { new.policy.onSuccess = .archive }
             _ = try insert(new, now, database)
         }
+        try insertClosings(of: id, to: closing, now, database)
         _ = try concludeBatch(id, now, database)
         return try batch(id, database)
     }

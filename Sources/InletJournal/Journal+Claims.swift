@@ -34,6 +34,8 @@ package enum Settlement: Sendable {
     case delivered(Proof)
     /// Back to the queue until `at`. `countsAttempt` is false for outages, credentials and our own stopping.
     case again(at: WallTime, countsAttempt: Bool, code: ErrorCode?, reason: String?)
+    /// Back to the queue until `until`, because the destination works on it; `saying` is what it does.
+    case waiting(until: WallTime, saying: String?)
     /// The end of this delivery without proof. A superseded one gives its key back once nothing of it is left.
     case ended(DeliveryState, code: ErrorCode, reason: String)
 }

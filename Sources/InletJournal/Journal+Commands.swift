@@ -57,6 +57,7 @@ extension Journal {
     }
 
     private static func cancel(_ file: Int64, _ now: WallTime, _ database: Database) throws -> [Int64]? {
+        try handOverClosings(of: file, database)
         let open = try Row.fetchAll(
             database,
             sql: "SELECT id, state FROM delivery WHERE file_id = ? AND state IN ('ready', 'claimed', 'parked')",

@@ -139,7 +139,8 @@ extension Journal {
         }
     }
 
-    /// What waits for `leader` goes on: companions are due, and what only goes with it has arrived.
+    /// What waits for `leader` goes on: companions are due, and what only goes with it has arrived. A registration waits for
+    /// the companions, too.
     /// - Returns: whether there was any.
     @discardableResult
     static func release(
@@ -154,11 +155,12 @@ extension Journal {
             if follower.key == nil {
                 let size = try file(follower.fileID, database).identity.size
                 _ = try markDelivered(follower, Proof(key: proof.key, size: size, method: .carried), now, database)
-            } else {
+            } else if !isRegistration(follower, of: leader) {
                 try database.run(
                     sql: "UPDATE delivery SET next_at = ? WHERE id = ?", arguments: [now.milliseconds, follower.id])
             }
         }
+        try releaseRegistrations(after: leader.id, now, database)
         return !followers.isEmpty
     }
 }

@@ -36,6 +36,7 @@ extension Journal {
             sql: "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)",
             arguments: [file])
         try reopen(file, database)
+        try holdClosings(of: file, database)
         try concludeFile(file, now, database)
         let companions = try Int64.fetchAll(
             database,

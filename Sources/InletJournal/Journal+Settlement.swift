@@ -43,8 +43,11 @@ extension Journal {
                     time.milliseconds, counts ? 0 : 1, code?.rawValue ?? row.code?.rawValue, reason ?? row.reason,
                     row.id,
                 ])
+        case .waiting(let time, let saying):
+            return try wait(row, until: time, saying: saying, database)
         case .ended(let state, let code, let reason):
-            try endDelivery(row.id, state, code: code, reason: reason, freesKey: state == .superseded, now, database)
+            return try endDelivery(
+                row.id, state, code: code, reason: reason, freesKey: state == .superseded, now, database)
         }
         return false
     }
@@ -76,21 +79,27 @@ extension Journal {
                 arguments: [try JournalJSON.encode(content), row.fileID])
         }
         let hasReleased = try release(followersOf: row, proof, now, database)
+        let hasOthers = try releaseOthers(besides: row, now, database)
         try concludeFile(row.fileID, now, database)
-        return hasReleased
+        return hasReleased || hasOthers
     }
 
     /// Ends a delivery without proof. What its attempts left at the destination is remembered as a leftover to abort.
     ///
     /// - Parameter freesKey: nothing is visible under the key (the contract of `.sourceChanged`), so that the new content
     ///   may have it, as soon as no leftover needs it. Without a leftover a superseded delivery gives it back, unless something may be visible after all.
+    /// - Returns: whether others that waited for it can go on all the same.
+    @discardableResult
     static func endDelivery(
         _ id: Int64, _ state: DeliveryState, code: ErrorCode, reason: String, freesKey: Bool = false, _ now: WallTime,
         _ database: Database
-    ) throws {
+    ) throws -> Bool {
+        let row = try delivery(id, database)
         try database.run(
             sql: "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
-            arguments: [state.rawValue, code.rawValue, reason, now.milliseconds, id])
+            arguments: [
+                state.rawValue, code.rawValue, reason + (try remainder(of: row, database)), now.milliseconds, id,
+            ])
         try database.run(
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
@@ -110,10 +119,13 @@ extension Journal {
         let followers = try Int64.fetchAll(
             database, sql: "SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')",
             arguments: [id])
-        for follower in followers {
-            try endDelivery(follower, state, code: code, reason: reason, freesKey: freesKey, now, database)
+        for follower in try followers.map({ try delivery($0, database) }) {
+            let passedOn = Self.reason(reason, of: row, for: follower)
+            try endDelivery(follower.id, state, code: code, reason: passedOn, freesKey: freesKey, now, database)
         }
-        try concludeFile(try delivery(id, database).fileID, now, database)
+        let hasOthers = try releaseOthers(besides: row, now, database)
+        try concludeFile(row.fileID, now, database)
+        return hasOthers
     }
 
     /// Gives the file the worst state of its deliveries once none of them is open.

@@ -51,6 +51,7 @@ struct NewDelivery {
     var lane = Lane.small
     var nextAt: Int64
     var expiresAt: Int64?
+    var closes: Int64?
 
     init(file: Int64, destination: String, nextAt: Int64) {
         self.file = file
@@ -84,13 +85,14 @@ extension Journal {
     static func insert(_ delivery: NewDelivery, _ database: Database) throws -> Int64 {
         try database.cachedStatement(
             sql: """
-                INSERT INTO delivery (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at)
-                VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?)
+                INSERT INTO delivery (
+                    file_id, after_id, destination, key, fields, lane, state, next_at, expires_at, closes)
+                VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)
                 """
         ).execute(arguments: [
             delivery.file, delivery.after, delivery.destination, delivery.key,
             delivery.fields.isEmpty ? nil : try JournalJSON.encode(delivery.fields),
-            delivery.lane.rawValue, delivery.nextAt, delivery.expiresAt,
+            delivery.lane.rawValue, delivery.nextAt, delivery.expiresAt, delivery.closes,
         ])
         return database.lastInsertedRowID
     }

@@ -63,6 +63,13 @@ package struct DeliveryRow: Sendable, Equatable {
     package var reason: String?
     package var proof: Proof?
     package var endedAt: WallTime?
+    /// How often the destination has asked for time.
+    package var waits: Int
+    /// The batch of which it says that all has been sent.
+    package var closes: Int64?
+
+    /// Whether the last that was heard is that the destination works on it.
+    package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
 
     /// Whether it waits for another delivery or for its unit, not for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
@@ -117,7 +124,7 @@ extension DeliveryRow {
     /// By their places in `init(row:)`: looking up names takes longer than reading values.
     static let columns = """
         id, file_id, after_id, destination, key, fields, state, attempts, next_at, expires_at, code, reason, proof, \
-        ended_at
+        ended_at, waits, closes
         """
 
     init(row: Row) throws {
@@ -135,5 +142,7 @@ extension DeliveryRow {
         reason = row[11]
         proof = try (row[12] as Data?).map { try JournalJSON.decode($0) }
         endedAt = (row[13] as Int64?).map { WallTime(milliseconds: $0) }
+        waits = row[14]
+        closes = row[15]
     }
 }

@@ -7,6 +7,7 @@ enum Schema {
         migrator.registerMigration("1 files, deliveries, receipts") { try createFirstTables($0) }
         migrator.registerMigration("2 spent keys") { try $0.execute(sql: spentKeys) }
         migrator.registerMigration("3 batches") { try $0.execute(sql: batches) }
+        migrator.registerMigration("4 waits and closings") { try $0.execute(sql: waits) }
         return migrator
     }
 
@@ -79,6 +80,15 @@ enum Schema {
         CREATE UNIQUE INDEX batch_open ON batch(root, unit, route) WHERE closed_at IS NULL;
         CREATE INDEX file_by_batch ON file(batch_id) WHERE batch_id IS NOT NULL;
         CREATE INDEX file_open_in_batch ON file(batch_id, role) WHERE batch_id IS NOT NULL AND finished_at IS NULL;
+        """
+
+    /// `waits` counts how often the destination asked for time, without an end in between. `closes` is the unit that a delivery
+    /// says has been sent: one for each unit and destination, in a file of that unit, after all its others there.
+    private static let waits = """
+        ALTER TABLE delivery ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE delivery ADD COLUMN closes INTEGER;
+        CREATE INDEX delivery_waiting ON delivery(id) WHERE state = 'ready' AND waits > 0;
+        CREATE UNIQUE INDEX delivery_closing ON delivery(closes, destination) WHERE closes IS NOT NULL;
         """
 
     /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.

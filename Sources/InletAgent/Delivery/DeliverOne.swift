@@ -16,17 +16,19 @@ final class DeliverOne: Sendable {
 
     private let journal: Journal
     private let board: DestinationBoard
-    private let inFlight: InFlight
-    private let log: EventLog
+    private let orders: OrderDesk
+    let inFlight: InFlight
+    let log: EventLog
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
 
     init(
-        journal: Journal, board: DestinationBoard, inFlight: InFlight, log: EventLog, heartbeat: Heartbeat,
-        isStopping: StopFlag
+        journal: Journal, board: DestinationBoard, orders: OrderDesk, inFlight: InFlight, log: EventLog,
+        heartbeat: Heartbeat, isStopping: StopFlag
     ) {
         self.journal = journal
         self.board = board
+        self.orders = orders
         self.inFlight = inFlight
         self.log = log
         self.heartbeat = heartbeat
@@ -45,30 +47,44 @@ final class DeliverOne: Sendable {
             return judge(ref, file, delivery).failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
         }
-        let order = DeliveryOrder(
-            id: delivery.id, destination: delivery.destination, key: key, mediaType: file.mediaType,
-            fields: delivery.fields, source: file.identity)
-        log.emit(.jobStarted(ref, key: key, attempt: delivery.attempts, size: file.identity.size))
+        let order: DeliveryOrder
+        do throws(DeliveryError) {
+            order = try await orders.order(file, delivery, to: destination)
+        } catch {
+            return judge(ref, file, delivery).failed(error)
+        }
+        log.emit(
+            .jobStarted(
+                ref, key: key, attempt: delivery.attempts, size: file.identity.size,
+                isPoll: delivery.isBeingWorkedOn))
         let start = ContinuousClock.now
         let attempt = attempt(ref, claim.checkpoint)
         switch await run(destination, order, file, attempt, ref) {
-        case .success(.delivered(let proof)):
-            Failpoint.afterComplete.reached()
-            var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
-            report.destinationIsBack = board.report(delivery.destination, .delivered)
-            return (.delivered(proof), report)
-        case .success(.waiting(let until, _)):
-            return (
-                .again(at: until, countsAttempt: false, code: nil, reason: nil),
-                Report(event: .jobWaiting(ref, until: until))
-            )
-        case .failure(let error):
-            let judge = judge(ref, file, delivery)
-            if let event = judge.breakerEvent(error) {
-                board.report(delivery.destination, event, reason: error.reason)
-            }
-            return judge.failed(error)
+        case .success(.delivered(let proof)): return delivered(proof, ref, since: start)
+        case .success(.waiting(let until, let saying)):
+            return waits(ref, file, delivery, until: until, saying: saying, attempt)
+        case .failure(let error): return failed(error, ref, file, delivery)
         }
+    }
+
+    private func delivered(
+        _ proof: Proof, _ ref: AgentEvent.JobRef, since start: ContinuousClock.Instant
+    ) -> (Settlement, Report) {
+        Failpoint.afterComplete.reached()
+        inFlight.forgetStep(of: ref.delivery)
+        var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
+        report.destinationIsBack = board.report(ref.destination, .delivered)
+        return (.delivered(proof), report)
+    }
+
+    private func failed(
+        _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
+    ) -> (Settlement, Report) {
+        let judge = judge(ref, file, delivery)
+        if let event = judge.breakerEvent(error) { board.report(ref.destination, event, reason: error.reason) }
+        let result = judge.failed(error)
+        if case .ended = result.0 { inFlight.forgetStep(of: ref.delivery) }
+        return result
     }
 
     private func judge(_ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow) -> AttemptJudge {
@@ -96,7 +112,9 @@ final class DeliverOne: Sendable {
                 }
                 Self.tell(entries, ref, log)
             })
-        return Attempt(checkpoint: notes, isStopping: { isStopping.isSet })
+        let attempt = Attempt(checkpoint: notes, isStopping: { isStopping.isSet })
+        if let step = inFlight.step(delivery) { attempt.report(step) }
+        return attempt
     }
 
     private static func tell(_ notes: [String: [UInt8]], _ ref: AgentEvent.JobRef, _ log: EventLog) {
@@ -135,7 +153,7 @@ final class DeliverOne: Sendable {
                 return .cancelled
             }
             // A child for each of thousands of small files would cost more than their delivery.
-            if size > min(destination.smallLimit, ProgressWatch.smallest) {
+            if size > min(destination.smallLimit, ProgressWatch.smallest) || destination.storage != nil {
                 group.addTask {
                     await ProgressWatch(ref: ref, size: size, log: self.log, heartbeat: self.heartbeat).run(attempt)
                     return .watched

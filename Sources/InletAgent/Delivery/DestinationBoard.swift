@@ -3,6 +3,7 @@ package import InletJournal
 internal import InletLinux
 package import InletPipelines
 internal import Synchronization
+internal import SystemPackage
 
 /// Which destinations may be tried now: breakers, pauses and expiry clocks, in one place. Services report and ask.
 package final class DestinationBoard: Sendable {
@@ -83,10 +84,29 @@ package final class DestinationBoard: Sendable {
     func sidecarLanes(of size: Int64) -> [String: Lane] {
         entries.withLock { entries in
             entries.compactMapValues { entry in
-                guard entry.destination.takesSidecars else { return nil }
+                guard entry.destination.takesSidecars, entry.destination.storage == nil else { return nil }
                 return size > entry.destination.smallLimit ? .big : .small
             }
         }
+    }
+
+    /// Of `destinations`, those that only register the file at `path` below its root, with the one that must have it first.
+    func storages(_ destinations: [String], path: FilePath) -> [String: String] {
+        let needs = entries.withLock { entries in
+            destinations.compactMap { name in entries[name]?.destination.storage.map { (name, $0) } }
+        }
+        return Dictionary(uniqueKeysWithValues: needs.filter { $0.1.isNeeded(path) }.map { ($0.0, $0.1.destination) })
+    }
+
+    /// The destinations that are told when all of a unit has been sent.
+    var closers: [String] {
+        entries.withLock { entries in entries.filter { $0.value.destination.closesBatches }.keys.sorted() }
+    }
+
+    /// The destinations whose credentials end when they are not used.
+    func perishable() -> [Destination] {
+        entries.withLock { entries in entries.values.map(\.destination).filter { $0.keepAlive != nil } }
+            .sorted { $0.name < $1.name }
     }
 
     /// Tells the breaker what came of a delivery or a probe. - Returns: true when the destination came back.

@@ -9,6 +9,8 @@ package final class InFlight: Sendable {
         package var sent: Int64
         package var size: Int64
         package var since: WallTime
+        /// How far it is, where bytes do not tell.
+        package var step: StepProgress?
     }
 
     private struct Entry {
@@ -23,7 +25,12 @@ package final class InFlight: Sendable {
         var entries: [Int64: Entry] = [:]
         /// Cancelled while they were not listed: claimed a moment ago, or ended.
         var missed: Set<Int64> = []
+        /// How far destinations are that work on deliveries, and what was said of it.
+        var steps: [Int64: (progress: StepProgress, pace: ProgressPace)] = [:]
     }
+
+    /// More deliveries than this that wait at once have their steps forgotten; the next look at the destination tells them anew.
+    private static let mostSteps = 10_000
 
     private let state = Mutex(State())
 
@@ -54,7 +61,27 @@ package final class InFlight: Sendable {
 
     package func snapshots() -> [Snapshot] {
         state.withLock { Array($0.entries.values) }
-            .map { Snapshot(ref: $0.ref, sent: $0.attempt.bytesSent, size: $0.size, since: $0.since) }
+            .map {
+                Snapshot(
+                    ref: $0.ref, sent: $0.attempt.bytesSent, size: $0.size, since: $0.since, step: $0.attempt.progress)
+            }
             .sorted { $0.ref.delivery < $1.ref.delivery }
     }
+
+    // MARK: - Steps of deliveries that come back
+
+    /// What a delivery reported last, also between two attempts.
+    package func step(_ delivery: Int64) -> StepProgress? { state.withLock { $0.steps[delivery]?.progress } }
+
+    /// Remembers how far a delivery is that waits now. - Returns: whether that is worth a line.
+    func note(_ step: StepProgress, of delivery: Int64, at now: ContinuousClock.Instant) -> Bool {
+        state.withLock { state in
+            if state.steps.count >= Self.mostSteps { state.steps = [:] }
+            var pace = state.steps[delivery]?.pace ?? ProgressPace()
+            defer { state.steps[delivery] = (step, pace) }
+            return pace.isDue(step.percent, at: now)
+        }
+    }
+
+    func forgetStep(of delivery: Int64) { state.withLock { $0.steps[delivery] = nil } }
 }

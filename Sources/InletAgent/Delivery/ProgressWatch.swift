@@ -16,12 +16,16 @@ struct ProgressWatch: Sendable {
 
     func run(_ attempt: Attempt) async {
         var told: Int64 = 0
+        var pace = ProgressPace()
         while (try? await Task.sleep(for: interval)) != nil {
             // A worker whose request waits lives, also where no byte moves for longer than the watchdog's time: a server may
             // take minutes to answer, and every request ends by its own time-outs. What is shown is that its threads run.
             heartbeat.beat(.workers)
             let sent = attempt.bytesSent
-            if size > Self.smallest, (sent - told) * 20 >= size {
+            if let step = attempt.progress {
+                guard pace.isDue(step.percent, at: .now) else { continue }
+                log.emit(.transferProgress(ref, sent: sent, size: size, step: step))
+            } else if size > Self.smallest, (sent - told) * 20 >= size {
                 told = sent
                 log.emit(.transferProgress(ref, sent: sent, size: size))
             }

@@ -9,6 +9,7 @@ internal import ServiceLifecycle
 struct Sweeper: Service {
     let journal: Journal
     let board: DestinationBoard
+    let orders: OrderDesk
     let log: EventLog
     let bell: Doorbell
 
@@ -38,14 +39,12 @@ struct Sweeper: Service {
     /// - Returns: whether it is gone.
     private func remove(_ leftover: Leftover) async -> Bool {
         let delivery = leftover.delivery
-        let order = DeliveryOrder(
-            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "",
-            mediaType: leftover.file.mediaType, fields: delivery.fields, source: leftover.file.identity)
         do {
             guard let destination = board[delivery.destination], board.isUp(delivery.destination) else {
                 try await journal.postponeLeftover(delivery.id, until: .now + Self.retryAfter)
                 return false
             }
+            let order = try await orders.order(leftover.file, delivery, to: destination)
             do {
                 try await destination.pipeline.abandon(order, checkpoint: leftover.checkpoint)
             } catch {

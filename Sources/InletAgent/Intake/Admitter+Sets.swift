@@ -79,7 +79,8 @@ extension Admitter {
     func close(_ unit: FilePath, _ routes: [String], root: FilePath, marker: Arrival?) async -> Bool {
         do {
             let batches = try await journal.closeUnit(
-                unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(), at: .now)
+                unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(),
+                closing: board.closers, at: .now)
             health.works()
             for batch in batches {
                 log.emit(

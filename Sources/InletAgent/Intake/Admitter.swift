@@ -109,39 +109,44 @@ struct Admitter: Sendable {
     }
 
     private func admit(_ arrival: Arrival, _ plan: Plan, _ companions: [SetFinder.Found]) async -> Result {
-        var admission = admission(arrival, plan)
+        var admission = admission(arrival, plan, path: arrival.path)
         admission.companions = admissions(of: companions)
         admission.unit = routes.named(plan.route)?.unit(of: arrival.path)
-        guard let (main, others) = await commit(admission) else { return Result(outcome: .later) }
+        guard let (main, others) = await commitSet(admission) else { return Result(outcome: .later) }
         guard case .admitted(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
-        tellAdmitted(arrival, plan, id)
-        return Result(outcome: .admitted, companions: await tell(companions, others, plan.route, plan.destinations))
+        tellAdmitted(arrival, plan, admission.steps, id)
+        return Result(
+            outcome: .admitted, companions: await tell(companions, others, plan.route, admission.steps.destinations))
     }
 
     /// Durable point 1 for a file that a person named; nil when the journal cannot be written.
-    ///
-    /// - Parameter newerThan: see `Admission.newerThan`.
-    func commit(_ arrival: Arrival, _ plan: Plan, newerThan: Int64) async -> AdmissionOutcome? {
-        var admission = admission(arrival, plan)
-        admission.newerThan = newerThan
-        let outcome = await commit(admission)?.main
-        if case .admitted(let id)? = outcome { tellAdmitted(arrival, plan, id) }
+    func commit(_ admission: Admission) async -> AdmissionOutcome? {
+        let outcome = await commitSet(admission)?.main
+        if case .admitted(let id)? = outcome, let plan = admission.plan {
+            tellAdmitted(admission.arrival, plan, admission.steps, id)
+        }
         return outcome
     }
 
-    private func admission(_ arrival: Arrival, _ plan: Plan) -> Admission {
+    /// - Parameter path: the file's below its root, as routes see it.
+    func admission(_ arrival: Arrival, _ plan: Plan, path: FilePath) -> Admission {
         let size = arrival.identity.size
-        let lanes = Dictionary(uniqueKeysWithValues: plan.destinations.map { ($0, board.lane(of: size, to: $0)) })
-        return Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
+        let storages = board.storages(plan.destinations, path: path)
+        let steps = DeliverySteps(plan.destinations, storages: storages)
+        let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, board.lane(of: size, to: $0)) })
+        var admission = Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())
+        admission.storages = storages
+        return admission
     }
 
-    private func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ id: Int64) {
+    private func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ steps: DeliverySteps, _ id: Int64) {
         Failpoint.admitted.reached()
         let path = arrival.root.pushing(arrival.path)
         let size = arrival.identity.size
-        log.emit(.jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: plan.destinations))
+        log.emit(
+            .jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: steps.destinations))
         for note in plan.notes { log.emit(.fileNote(job: id, path: path, route: plan.route, note: note)) }
-        for lane in Set(plan.destinations.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
+        for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
     }
 
     private func reject(
@@ -150,7 +155,7 @@ struct Admitter: Sendable {
         var admission = Admission(arrival, rejectedBy: route, reason: reason, code: code)
         admission.companions = admissions(of: companions)
         admission.unit = route.unit(of: arrival.path)
-        guard let (main, others) = await commit(admission) else { return Result(outcome: .later) }
+        guard let (main, others) = await commitSet(admission) else { return Result(outcome: .later) }
         guard case .rejected(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
         log.emit(
             .fileRejected(
@@ -159,7 +164,7 @@ struct Admitter: Sendable {
         return Result(outcome: .settled, companions: await tell(companions, others, route.name, []))
     }
 
-    private func commit(
+    private func commitSet(
         _ admission: Admission
     ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {

@@ -23,7 +23,7 @@ struct SendDesk: Sendable {
             guard let identity = try FileLook.look(at: path).identity else {
                 return .refused("\(path.display): not a regular file, or not there")
             }
-            let place = place(of: path)
+            let place = SourcePlace(path, roots: roots.map(\.path))
             let arrival = Arrival(root: place.root, path: place.path, identity: identity)
             let routes = routes(for: place.path, identity.size, destination)
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
@@ -31,7 +31,10 @@ struct SendDesk: Sendable {
             switch try await admitter.decide(
                 arrival, by: routes, at: path, facts: facts, hashing: Hashing(pool: hashing))
             {
-            case .plan(let plan): return try await queue(path, identity, plan)
+            case .plan(let plan):
+                // Rows of sent files have an empty root, so that they and those of a watched root never meet.
+                let arrival = Arrival(root: "", path: path, identity: identity)
+                return try await queue(admitter.admission(arrival, plan, path: place.path))
             case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
             case .unmatched, .needs:
                 return .refused("\(path.display): no route takes it; name a destination with --to")
@@ -43,27 +46,19 @@ struct SendDesk: Sendable {
         }
     }
 
-    private func queue(_ path: FilePath, _ identity: FileIdentity, _ plan: Plan) async throws -> SendAnswer {
-        // Rows of sent files have an empty root, so that they and those of a watched root never meet.
-        let arrival = Arrival(root: "", path: path, identity: identity)
-        let last = try await journal.lastSent(path, to: plan.destinations)
+    private func queue(_ wanted: Admission) async throws -> SendAnswer {
+        var admission = wanted
+        let (path, identity) = (admission.arrival.path, admission.arrival.identity)
+        let last = try await journal.lastSent(path, to: admission.steps.destinations)
         if let known = last, identity.isKnown(as: known.file.identity) {
             if [.failed, .expired, .cancelled, .gone].contains(known.file.state) { _ = try await retry(known.file.id) }
             return .queued(job: known.file.id)
         }
-        switch await admitter.commit(arrival, plan, newerThan: last?.file.id ?? 0) {
+        admission.newerThan = last?.file.id ?? 0
+        switch await admitter.commit(admission) {
         case .admitted(let id), .known(let id): return .queued(job: id)
         case .rejected, .busy, nil: return .refused("\(path.display): the journal cannot be written now; try later")
         }
-    }
-
-    /// The file as its route would see it in a watched root; elsewhere just its name.
-    private func place(of path: FilePath) -> (root: FilePath, path: FilePath) {
-        for root in roots {
-            var relative = path
-            if relative.removePrefix(root.path) { return (root.path, relative) }
-        }
-        return (path.removingLastComponent(), path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path)
     }
 
     /// The configured routes, or the one that takes the file with another destination. Sources stay where they are.

@@ -53,6 +53,8 @@ struct Housekeeper: Service {
             else { continue }
             finisherBell.ring()
             sweeperBell.ring()
+            // What expired may have been the last that others waited for.
+            bells.ringAll()
         }
         let total = waiting.values.reduce(0, +)
         if total > queueWarning, !wasOver { log.emit(.queueWarning(waiting: total, limit: queueWarning)) }

@@ -84,18 +84,20 @@ extension AgentEvent {
 
     private var deliveryLine: EventLine? {
         switch self {
-        case .jobStarted(let ref, let key, let attempt, let size):
+        case .jobStarted(let ref, let key, let attempt, let size, let isPoll):
             ref.line(
-                "job.started", .info, ("key", .safe(key)), ("attempt", .count(attempt)), ("size", .number(size)))
-        case .transferProgress(let ref, let sent, let size):
-            ref.line("transfer.progress", .info, ("sent", .number(sent)), ("size", .number(size)))
+                "job.started", isPoll ? .debug : .info, ("key", .safe(key)), ("attempt", .count(attempt)),
+                ("size", .number(size)))
+        case .transferProgress(let ref, let sent, let size, let step):
+            ref.line("transfer.progress", .info, ("sent", .number(sent)), ("size", .number(size))).with(step)
         case .jobCheckpoint(let ref, let notes): ref.line("job.checkpoint", .debug, ("notes", .list(notes)))
         case .jobRetry(let ref, let error, let attempt, let wait):
             ref.line(
                 "job.retry", error.code == .cancelled ? .info : .warning, ("code", .text(error.code.rawValue)),
                 ("reason", .safe(error.reason)),
                 ("attempt", .count(attempt)), ("wait_ms", .number(wait.milliseconds)))
-        case .jobWaiting(let ref, let until): ref.line("job.waiting", .info, ("until", .text(until.rfc3339)))
+        case .jobWaiting(let ref, let until, let saying, let isRepeated):
+            ref.line("job.waiting", isRepeated ? .debug : .info, ("until", .text(until.rfc3339))).saying(saying)
         case .jobDelivered(let ref, let proof, let duration):
             ref.line(
                 "job.delivered", .info, ("key", .safe(proof.key)), ("size", .number(proof.size)),
@@ -118,6 +120,10 @@ extension AgentEvent {
                 "destination.down", .warning, ("destination", .text(name)), ("reason", .safe(reason)),
                 ("next_probe", .text(probe.rfc3339)))
         case .destinationUp(let name): Self.line("destination.up", .info, ("destination", .text(name)))
+        case .destinationTrouble(let name, let reason):
+            Self.line("destination.trouble", .warning, ("destination", .text(name)), ("reason", .safe(reason)))
+        case .tokenGiven(let name, let receiver):
+            Self.line("destination.token_given", .info, ("destination", .text(name)), ("to", .text(receiver)))
         case .destinationPaused(let name, let by):
             Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
         case .destinationResumed(let name, let by):

@@ -25,11 +25,12 @@ package enum AgentEvent: Sendable {
     /// Something of an admitted file's plan that a person should know.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)
     case jobKnown(job: Int64, path: FilePath)
-    case jobStarted(JobRef, key: String, attempt: Int, size: Int64)
-    case transferProgress(JobRef, sent: Int64, size: Int64)
+    /// `isPoll`: it only asks how far the destination is, which it said it works on.
+    case jobStarted(JobRef, key: String, attempt: Int, size: Int64, isPoll: Bool = false)
+    case transferProgress(JobRef, sent: Int64, size: Int64, step: StepProgress? = nil)
     case jobCheckpoint(JobRef, notes: [String])
     case jobRetry(JobRef, DeliveryError, attempt: Int, wait: Duration)
-    case jobWaiting(JobRef, until: WallTime)
+    case jobWaiting(JobRef, until: WallTime, saying: String? = nil, isRepeated: Bool = false)
     case jobDelivered(JobRef, Proof, duration: Duration)
     case jobFailed(JobRef, state: DeliveryState, DeliveryError)
     case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String)
@@ -42,6 +43,10 @@ package enum AgentEvent: Sendable {
     case queueWarning(waiting: Int, limit: Int)
     case destinationDown(destination: String, reason: String, probe: WallTime)
     case destinationUp(destination: String)
+    /// Something about a destination that should be seen to, but holds nothing up.
+    case destinationTrouble(destination: String, reason: String)
+    /// Somebody was given a token for requests of his own.
+    case tokenGiven(destination: String, to: String)
     case destinationPaused(destination: String, by: String)
     case destinationResumed(destination: String, by: String)
 

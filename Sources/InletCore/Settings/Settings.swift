@@ -79,15 +79,22 @@ package struct DestinationType: Sendable {
     /// Whether a file's companions can be stored beside it. Where not, its metadata goes with it and other companions stay
     /// behind.
     package var takesSidecars: Bool
+    /// Whether what is delivered there has a URL that others can be told: it can store files that are registered elsewhere.
+    package var givesURLs: Bool
+
+    /// The key by which a type that only registers files names the destination that stores them.
+    package static let storageKey = "storage"
 
     package init(
-        name: String, summary: String, keys: [KeySpec], fields: [FieldSpec] = [], takesSidecars: Bool = true
+        name: String, summary: String, keys: [KeySpec], fields: [FieldSpec] = [], takesSidecars: Bool = true,
+        givesURLs: Bool = false
     ) {
         self.name = name
         self.summary = summary
         self.keys = keys
         self.fields = fields
         self.takesSidecars = takesSidecars
+        self.givesURLs = givesURLs
     }
 }
 

@@ -12,6 +12,8 @@ package protocol ControlAPI: Sendable {
     func act(_ action: JobAction, on job: Int64) async throws -> CommandReport
     /// Deletes at its destination what was delivered to one of `type`.
     func undo(_ job: Int64, type: String) async throws -> CommandReport
+    /// A token for requests to a destination, as the agent uses it.
+    func accessToken(_ destination: String) async throws -> TokenReport
     func clear() async throws -> CommandReport
     /// nil = every destination.
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
@@ -92,6 +94,14 @@ package struct LocalControl: ControlAPI {
                 done: false, message: "\(report.path) was not delivered to a destination of type \(type)")
         } catch let error as DeliveryError {
             return CommandReport(done: false, message: "\(error)")
+        }
+    }
+
+    package func accessToken(_ destination: String) async throws -> TokenReport {
+        do throws(DeliveryError) {
+            return TokenReport(token: try await commands.accessToken(destination, by: by))
+        } catch {
+            return TokenReport(message: "\(error)")
         }
     }
 

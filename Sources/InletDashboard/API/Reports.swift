@@ -39,6 +39,11 @@ package struct StatusReport: Codable, Sendable {
         package var sent: Int64
         package var size: Int64
         package var since: String
+        /// How far it is of 100, and what is being done, where bytes do not tell.
+        package var percent: Double?
+        package var step: String?
+        /// When the destination, which works on it, is asked again; nil while we work on it.
+        package var next_look: String?
     }
 
     package var running: Bool
@@ -83,7 +88,13 @@ package struct StatusReport: Codable, Sendable {
             }
         roots = view.live?.roots().map(Self.root) ?? []
         in_flight = view.live?.inFlight().map(Self.transfer) ?? []
+        in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
+            Self.transfer(delivery, view.live?.step(delivery.id))
+        }
     }
+
+    /// Of deliveries that destinations work on; the rest is in the queue's list.
+    private static let mostWaiting = 100
 
     private static func destination(_ status: DestinationBoard.Status, _ waiting: [String: Int]) -> Destination {
         var report = Destination(
@@ -119,7 +130,16 @@ package struct StatusReport: Codable, Sendable {
     private static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {
         Transfer(
             job: snapshot.ref.job, path: snapshot.ref.path.display, destination: snapshot.ref.destination,
-            sent: snapshot.sent, size: snapshot.size, since: snapshot.since.rfc3339)
+            sent: snapshot.sent, size: snapshot.size, since: snapshot.since.rfc3339, percent: snapshot.step?.percent,
+            step: snapshot.step.map { DisplayText.escape($0.step) })
+    }
+
+    /// Nothing of it is left to send.
+    private static func transfer(_ delivery: WaitingDelivery, _ step: StepProgress?) -> Transfer {
+        Transfer(
+            job: delivery.file, path: delivery.path.display, destination: delivery.destination, sent: delivery.size,
+            size: delivery.size, since: delivery.admittedAt.rfc3339, percent: step?.percent,
+            step: (delivery.saying ?? step?.step).map { DisplayText.escape($0) }, next_look: delivery.until.rfc3339)
     }
 }
 
@@ -130,6 +150,8 @@ package struct JobReport: Codable, Sendable {
         package var key: String?
         package var state: String
         package var attempts: Int
+        /// The destination that must have the file first.
+        package var after: String?
         package var next_at: String?
         package var code: String?
         package var reason: String?
@@ -195,7 +217,9 @@ package struct JobReport: Codable, Sendable {
         deliveries = job.deliveries.map { row in
             Delivery(
                 destination: row.destination, key: row.proof?.key ?? row.key, state: row.state.rawValue,
-                attempts: row.attempts, next_at: row.state == .ready && !row.isHeld ? row.nextAt.rfc3339 : nil,
+                attempts: row.attempts,
+                after: row.afterID.flatMap { id in job.deliveries.first { $0.id == id }?.destination },
+                next_at: row.state == .ready && !row.isHeld ? row.nextAt.rfc3339 : nil,
                 code: row.code?.rawValue, reason: row.reason, url: row.proof?.url, etag: row.proof?.etag,
                 verified: row.proof?.method.rawValue, details: row.proof?.details)
         }

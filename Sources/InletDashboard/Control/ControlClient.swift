@@ -42,6 +42,10 @@ package struct ControlClient: ControlAPI {
         try Self.decode(try await send("POST", "jobs/\(job)/undo/\(type)", deadline: .seconds(400)))
     }
 
+    package func accessToken(_ destination: String) async throws -> TokenReport {
+        try Self.decode(try await send("POST", "tokens/\(destination)", deadline: .seconds(150)))
+    }
+
     package func clear() async throws -> CommandReport { try await call("POST", "queue/clear") }
 
     package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {

@@ -81,6 +81,7 @@ struct ControlRoutes: Sendable {
         }
         addJobs(api)
         addUndo(api)
+        addTokens(api)
         addCommands(api)
         return router
     }
@@ -118,6 +119,18 @@ struct ControlRoutes: Sendable {
         }
     }
 
+    private func addTokens(_ api: RouterGroup<ControlContext>) {
+        api.post("tokens/:destination") { _, context in
+            let control = control.acting(for: await Self.asker(context))
+            return try await JSONAnswer(control.accessToken(context.parameters.require("destination")))
+        }
+    }
+
+    /// Who asks, for the log.
+    private static func asker(_ context: ControlContext) async -> String {
+        await PeerCredentials.of(context.channel).map { "uid \($0.user)" } ?? "a person"
+    }
+
     private func addCommands(_ api: RouterGroup<ControlContext>) {
         api.post("queue/clear") { _, _ in try await JSONAnswer(control.clear()) }
         api.post("send") { request, context in
@@ -127,10 +140,9 @@ struct ControlRoutes: Sendable {
         }
         for (name, paused) in [("pause", true), ("resume", false)] {
             api.post("\(RouterPath(name))") { request, context in
-                let asker = await PeerCredentials.of(context.channel).map { "uid \($0.user)" } ?? "a person"
+                let control = control.acting(for: await Self.asker(context))
                 let destination = request.uri.queryParameters["destination"].map(String.init)
-                return try await JSONAnswer(
-                    control.acting(for: asker).setPaused(paused, destination: destination))
+                return try await JSONAnswer(control.setPaused(paused, destination: destination))
             }
         }
     }

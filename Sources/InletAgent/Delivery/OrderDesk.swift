@@ -1,0 +1,39 @@
+internal import InletCore
+internal import InletJournal
+internal import InletPipelines
+internal import SystemPackage
+
+/// Puts together what a pipeline is told of a delivery.
+struct OrderDesk: Sendable {
+    let journal: Journal
+    let board: DestinationBoard
+    /// The watched folders, for files that a person named.
+    let roots: [FilePath]
+
+    /// The order of a delivery to `destination`; only registrations are told of what came before them.
+    ///
+    /// The time to live of a delivery that waited for others begins here: how long they took is not its fault.
+    func order(
+        _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
+    ) async throws(DeliveryError) -> DeliveryOrder {
+        let place = SourcePlace(file, roots: roots)
+        var order = DeliveryOrder(
+            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
+            fields: delivery.fields, source: file.identity, path: place.path, root: place.root)
+        guard destination.storage != nil || destination.closesBatches else { return order }
+        do {
+            let context = try await journal.context(of: delivery, in: file)
+            order.upstream = context.upstream
+            if !order.upstream.isEmpty { order.upstream[0].path = place.path }
+            order.batch = context.batch
+            let hasWaited = delivery.afterID != nil || delivery.closes != nil
+            if hasWaited, delivery.expiresAt == nil, let life = file.policy.retry.expire {
+                let uptime = board.uptimes()[delivery.destination] ?? 0
+                try await journal.startExpiry(of: delivery.id, at: uptime + life.milliseconds)
+            }
+            return order
+        } catch {
+            throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
+        }
+    }
+}
