@@ -16,8 +16,8 @@ enum ExitStatus {
     /// this.
     static func of(_ error: DeliveryError) -> ExitCode {
         switch (error.verdict, error.code) {
-        // A disk of this machine's: no other server would help.
-        case (_, .destinationFull), (_, .destinationUnwritable), (_, .notFound): failed
+        // No better moment and no better server would help: it is this machine's disk, or what was asked for.
+        case (_, .destinationFull), (_, .destinationUnwritable), (_, .notFound), (_, .corrupted): failed
         case (.outage, _), (.credentials, _), (.retry, _): unavailable
         case (.giveUp, _), (.sourceChanged, _), (.sourceGone, _), (.cancelled, _): failed
         }
