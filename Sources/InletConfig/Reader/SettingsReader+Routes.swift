@@ -92,7 +92,7 @@ extension SettingsReader {
         return names
     }
 
-    private mutating func reportUnknownDestination(_ node: YAMLNode, _ known: [String]) {
+    mutating func reportUnknownDestination(_ node: YAMLNode, _ known: [String]) {
         guard case .scalar(let written, _) = node.content else { return }
         let hint =
             if known.isEmpty {

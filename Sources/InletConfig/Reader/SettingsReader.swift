@@ -27,6 +27,7 @@ struct SettingsReader {
         if let count = section.section("limits")?.integer("queue_warning") { settings.queueWarning = count }
         settings.destinations = destinations(section.section("destinations"))
         destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
+        checkStorages(settings.destinations, section)
         settings.watch = sections("watch", of: section, root).map { watch($0.section, $0.node) }
         settings.routes = routes(section)
         checkFolders(settings, section)

@@ -25,9 +25,15 @@ struct RouteCommand: AsyncParsableCommand {
 
     func run() async throws {
         let config = try options.load()
+        let factory = PipelineFactory.standard()
+        defer { factory.shutdown() }
+        // Only where files are registered is asked; what else is wrong with a destination, 'check' says.
+        let needs = config.settings.destinations.reduce(into: [:]) { needs, destination in
+            needs[destination.name] = (try? factory.make(destination))?.storage
+        }
         var isTaken = true
         for file in files {
-            let explanation = try await RouteExplanation(Self.absolute(file), config.settings)
+            let explanation = try await RouteExplanation(Self.absolute(file), config.settings, needs)
             Console.print(explanation.text)
             isTaken = isTaken && explanation.isTaken
         }
@@ -44,7 +50,8 @@ struct RouteExplanation {
     let text: String
     let isTaken: Bool
 
-    init(_ path: FilePath, _ settings: Settings) async throws {
+    /// - Parameter needs: where destinations that only register files have them stored.
+    init(_ path: FilePath, _ settings: Settings, _ needs: [String: StorageNeed]) async throws {
         var lines = [Console.tint(path.display, .strong)]
         let identity = (try? FileLook.look(at: path))?.identity
         if identity == nil { lines.append("  (not there: taken as an empty file)") }
@@ -74,7 +81,8 @@ struct RouteExplanation {
                     : "  route \(trace.route): \(trace.mismatch ?? "")")
         }
         lines += Self.sets(table, arrival)
-        let (more, isTaken) = try await Self.decision(table, arrival, path)
+        let storages = needs.filter { $0.value.isNeeded(relative) }.mapValues(\.destination)
+        let (more, isTaken) = try await Self.decision(table, arrival, path, storages)
         self.isTaken = isTaken
         text = (lines + more).joined(separator: "\n")
     }
@@ -97,7 +105,7 @@ struct RouteExplanation {
     }
 
     private static func decision(
-        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ storages: [String: String]
     ) async throws -> ([String], Bool) {
         // A number for {seq} is only given out when a file is admitted.
         var facts = Facts(sequence: 0)
@@ -118,7 +126,7 @@ struct RouteExplanation {
                     return (["  \(unreadable(wanted)), and the file cannot be read"], false)
                 }
                 try await learn(wanted, from: source, &facts)
-            case .plan(let plan): return (lines(of: plan, facts), true)
+            case .plan(let plan): return (lines(of: plan, facts, storages), true)
             }
         }
     }
@@ -138,10 +146,13 @@ struct RouteExplanation {
         }
     }
 
-    private static func lines(of plan: Plan, _ facts: Facts) -> [String] {
+    private static func lines(of plan: Plan, _ facts: Facts, _ storages: [String: String]) -> [String] {
+        let steps = DeliverySteps(plan.destinations, storages: storages).steps.map { step in
+            step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
+        }
         var lines = [
             "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
-            "  to       \(plan.destinations.joined(separator: ", "))",
+            "  to       \(steps.joined(separator: ", "))",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
         lines += plan.with.sorted { $0.key < $1.key }.map { "  with     \($0.key): \($0.value)" }

@@ -76,8 +76,9 @@ struct StatusText {
         let rows = report.in_flight.map { transfer in
             [
                 "  \(transfer.job)", transfer.path.shortened(40), "→ \(transfer.destination)",
-                Console.bar(transfer.sent, of: transfer.size, width: 16),
-                "\(ByteText.format(transfer.sent)) of \(ByteText.format(transfer.size))",
+                transfer.percent.map { Console.bar(Int64($0), of: 100, width: 16) }
+                    ?? Console.bar(transfer.sent, of: transfer.size, width: 16),
+                transfer.doing,
             ]
         }
         return "In flight\n" + Console.table(rows)

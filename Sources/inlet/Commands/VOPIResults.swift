@@ -124,6 +124,6 @@ private final class FileCount: Sendable {
 
     func show(on line: ProgressLine) {
         let (done, all, name) = state.withLock { $0 }
-        line.show(DisplayText.escape(name), Int64(done), of: Int64(all), saying: "\(done) of \(all) files")
+        line.draw(DisplayText.escape(name), Console.bar(Int64(done), of: Int64(all)), "\(done) of \(all) files")
     }
 }

@@ -57,7 +57,11 @@ struct Sending: Sendable {
                 return .unavailable
             }
             let moving = status.in_flight.filter { $0.job == id }
-            line.show(job.path, sent: moving.map(\.sent).min() ?? 0, size: job.size)
+            if let slowest = moving.min(by: { $0.share < $1.share }) {
+                line.show(job.path, slowest)
+            } else {
+                line.show(job.path, sent: 0, size: job.size)
+            }
             try await Task.sleep(for: Self.interval)
         }
     }
@@ -86,13 +90,17 @@ final class ProgressLine {
     private var isDrawn = false
 
     func show(_ path: String, sent: Int64, size: Int64) {
-        show(path, sent, of: size, saying: "\(ByteText.format(sent)) of \(ByteText.format(size))")
+        draw(path, Console.bar(sent, of: size), "\(ByteText.format(sent)) of \(ByteText.format(size))")
     }
 
-    func show(_ what: String, _ done: Int64, of all: Int64, saying amounts: String) {
+    func show(_ path: String, _ transfer: StatusReport.Transfer) {
+        draw(path, Console.bar(Int64(transfer.share * 1000), of: 1000), transfer.doing.shortened(24))
+    }
+
+    func draw(_ path: String, _ bar: String, _ text: String) {
         guard Console.isTerminal else { return }
         let width = max(20, (ProcessSetup.terminalWidth ?? 80) - 52)
-        Console.draw("\r\u{1B}[K  \(what.shortened(width)) \(Console.bar(done, of: all)) \(amounts)")
+        Console.draw("\r\u{1B}[K  \(path.shortened(width)) \(bar) \(text)")
         isDrawn = true
     }
 
@@ -113,4 +121,12 @@ final class SendResult: Sendable {
 
     var outcome: Sending.Outcome { value.withLock { $0 } }
     func set(_ outcome: Sending.Outcome) { value.withLock { $0 = outcome } }
+}
+
+extension StatusReport.Transfer {
+    /// How far it is, from 0 to 1.
+    var share: Double { percent.map { $0 / 100 } ?? (size > 0 ? Double(sent) / Double(size) : 1) }
+
+    /// What is being done, in words: its step, or how many bytes have left.
+    var doing: String { step ?? "\(ByteText.format(sent)) of \(ByteText.format(size))" }
 }

@@ -1,0 +1,33 @@
+import InletCore
+
+extension SettingsReader {
+    /// Reports `storage:` of a destination where it names none that could hold files for it.
+    mutating func checkStorages(_ destinations: [DestinationSettings], _ section: ConfigSection) {
+        let known = section.section("destinations")?.positions.keys.sorted() ?? []
+        for destination in destinations {
+            guard type(named: destination.type)?.namesStorage == true,
+                let storage = destination.values.string(DestinationType.storageKey),
+                let node = root["destinations"]?[destination.name]?[DestinationType.storageKey]
+            else { continue }
+            if storage == destination.name {
+                report(node.position, "'\(storage)' cannot store its own files; name another destination")
+            } else if !known.contains(storage) {
+                reportUnknownDestination(node, known.filter { $0 != destination.name })
+            } else if let type = destinationTypes[storage].flatMap({ type(named: $0) }), !type.givesURLs {
+                report(
+                    node.position,
+                    "destination '\(storage)' is of type \(type.name), whose files have no URL; "
+                        + "name one of type \(storing.joined(separator: " or "))")
+            }
+        }
+    }
+
+    private func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }
+
+    /// The types that could store files.
+    private var storing: [String] { values.types.filter(\.givesURLs).map(\.name) }
+}
+
+extension DestinationType {
+    fileprivate var namesStorage: Bool { keys.contains { $0.name == Self.storageKey } }
+}
