@@ -56,6 +56,7 @@ package final class HTTPClient: Sendable {
                         request: request, meter: meter, sink: sink, ticket: ticket, continuation: continuation))
             }
         } onCancel: {
+            guard !request.outlivesCancellation else { return }
             ticket.cancel()
             mailbox.cancel(ticket)
         }

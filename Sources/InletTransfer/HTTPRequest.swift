@@ -58,6 +58,9 @@ package struct HTTPRequest: Sendable {
     package var connectTimeout: Duration
     /// Connects to this socket instead of the URL's host and port.
     package var unixSocket: FilePath?
+    /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing it and
+    /// our knowing. The other limits hold.
+    package var outlivesCancellation = false
     /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
     var readsCertificate = false
 

@@ -54,6 +54,7 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case conflict = "conflict"
     case notFound = "not_found"
     case throttled = "throttled"
+    case outOfCredits = "out_of_credits"
     case clockSkewed = "clock_skewed"
     case serverError = "server_error"
     // Multipart uploads

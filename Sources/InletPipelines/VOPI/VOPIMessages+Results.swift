@@ -52,7 +52,7 @@ package struct VOPIDownloads: Sendable {
 }
 
 /// A frame of a video that the server looked at.
-package struct VOPIFrame: Sendable, Hashable {
+package struct VOPIFrame: Sendable, Equatable {
     package var id: String?
     package var frameID: String
     /// Seconds into the video.
@@ -87,7 +87,7 @@ package struct VOPIFrame: Sendable, Hashable {
 }
 
 /// A picture that was made of a frame.
-package struct VOPIImage: Sendable, Hashable {
+package struct VOPIImage: Sendable, Equatable {
     package var id: String?
     /// The id of the frame's row, not its name.
     package var frameID: String?
@@ -112,7 +112,7 @@ package struct VOPIImage: Sendable, Hashable {
 }
 
 /// What the server measured of the video.
-package struct VOPIVideo: Sendable, Hashable {
+package struct VOPIVideo: Sendable, Equatable {
     /// Seconds.
     package var duration: Double?
     package var width: Int?
@@ -134,7 +134,7 @@ package struct VOPIVideo: Sendable, Hashable {
 }
 
 /// What the account can still pay for.
-package struct VOPIBalance: Sendable, Hashable {
+package struct VOPIBalance: Sendable, Equatable {
     package var credits: Double
     package var transactions: [VOPIValue]
 
@@ -147,7 +147,7 @@ package struct VOPIBalance: Sendable, Hashable {
 }
 
 /// `GET /ready`: whether the server's own parts are there. A 503 says so too.
-package struct VOPIReadiness: Sendable, Hashable {
+package struct VOPIReadiness: Sendable, Equatable {
     package var isReady: Bool
     /// Part, then `ok` or `error`.
     package var checks: [String: String]

@@ -56,7 +56,7 @@ package enum VOPIStatus: Sendable, Hashable {
 }
 
 /// How far a job is, where the server says so; the newer one says nothing.
-package struct VOPIProgress: Sendable, Hashable {
+package struct VOPIProgress: Sendable, Equatable {
     /// 0 to 100.
     package var percentage: Double
     package var step: String?
@@ -77,7 +77,7 @@ package struct VOPIProgress: Sendable, Hashable {
 }
 
 /// What a job made. Its URLs are of a private bucket: they name things, and only `VOPIDownloads` can be fetched.
-package struct VOPIResult: Sendable, Hashable {
+package struct VOPIResult: Sendable, Equatable {
     package var variantsDiscovered: Int?
     package var framesAnalyzed: Int?
     package var finalFrames: [String]
@@ -98,7 +98,7 @@ package struct VOPIResult: Sendable, Hashable {
 }
 
 /// A job as one of the calls tells it; what a call does not tell is nil.
-package struct VOPIJob: Sendable, Hashable {
+package struct VOPIJob: Sendable, Equatable {
     package var id: String
     package var status: VOPIStatus
     /// The `publicURL` of its upload.

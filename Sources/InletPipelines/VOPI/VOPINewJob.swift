@@ -68,7 +68,7 @@ package struct VOPIJobConfig: Sendable, Hashable {
     package var json: VOPIValue? {
         guard self != VOPIJobConfig() else { return nil }
         var members: [String: VOPIValue] = [:]
-        members["fps"] = fps.map { Int64(exactly: $0).map { .integer($0) } ?? .number($0) }
+        members["fps"] = fps.map { .number($0) }
         members["batchSize"] = batchSize.map { .integer(Int64($0)) }
         members["commercialVersions"] = .list((commercialVersions ?? ["transparent"]).map { .text($0) })
         members["aiCleanup"] = aiCleanup.map { .boolean($0) }
@@ -106,7 +106,7 @@ package struct VOPINewJob: Sendable, Hashable {
         members["config"] = config.json
         members["callbackUrl"] = callbackURL.map { .text($0) }
         if let estimate = estimatedDuration, estimate > 0, estimate <= Self.longestEstimate {
-            members["estimatedDurationSeconds"] = Int64(exactly: estimate).map { .integer($0) } ?? .number(estimate)
+            members["estimatedDurationSeconds"] = .number(estimate)
         }
         return .object(members)
     }

@@ -1,112 +1,81 @@
 internal import FoundationEssentials
 package import InletCore
 
-/// Any JSON, read without expectations: the server writes `{}`, `""` or 0 where a nullable field is not set, and its
-/// generations differ in what they send.
-package enum VOPIValue: Sendable, Hashable {
-    case null
-    case boolean(Bool)
-    case integer(Int64)
-    case number(Double)
-    case text(String)
-    case list([VOPIValue])
-    case object([String: VOPIValue])
+/// JSON read without expectations: the server writes `{}`, `""` or 0 where a nullable field is not set, and its
+/// generations differ in what they send. Nothing is lost: `plain` is what came.
+package struct VOPIValue: Sendable, Equatable {
+    package let plain: JSONValue
+
+    package init(_ plain: JSONValue) { self.plain = plain }
 
     /// The value of `body`; nil when it is empty or no JSON.
     package init?(_ body: [UInt8]) {
-        guard !body.isEmpty, let value = try? JSONDecoder().decode(VOPIValue.self, from: Data(body)) else { return nil }
-        self = value
+        guard let value = try? JSONValue(parsing: body) else { return nil }
+        plain = value
     }
 
     /// The member called `name`; `.null` where there is none.
-    package subscript(name: String) -> VOPIValue {
-        if case .object(let members) = self { members[name] ?? .null } else { .null }
-    }
+    package subscript(name: String) -> VOPIValue { VOPIValue(plain[name] ?? .null) }
 
     /// A text that is set: nil for `""`, `{}`, null and every other kind.
-    package var text: String? { if case .text(let text) = self, !text.isEmpty { text } else { nil } }
+    package var text: String? { plain.string.flatMap { $0.isEmpty ? nil : $0 } }
 
     /// A number, also one that is written as text; nil for every other kind.
     package var number: Double? {
-        switch self {
-        case .integer(let value): Double(value)
-        case .number(let value): value
-        case .text(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
-        default: nil
-        }
+        plain.double ?? plain.string.flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
     }
 
     /// A whole number; fractions are cut off.
     package var integer: Int? { number.flatMap { Int(exactly: $0.rounded(.towardZero)) } }
 
-    package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
+    package var boolean: Bool? { plain.boolean }
 
     /// The elements; none for every other kind.
-    package var list: [VOPIValue] { if case .list(let values) = self { values } else { [] } }
+    package var list: [VOPIValue] { plain.array.map { $0.map { VOPIValue($0) } } ?? [] }
 
-    package var isList: Bool { if case .list = self { true } else { false } }
+    package var isList: Bool { plain.array != nil }
 
     /// The members; none for every other kind.
-    package var members: [String: VOPIValue] { if case .object(let members) = self { members } else { [:] } }
+    package var members: [String: VOPIValue] { plain.object.map { $0.mapValues { VOPIValue($0) } } ?? [:] }
 
-    package var isObject: Bool { if case .object = self { true } else { false } }
+    package var isObject: Bool { plain.object != nil }
 
-    /// A moment (RFC 3339, with or without a fraction); nil for `""` and what is none.
-    package var time: WallTime? { text.flatMap { Self.time($0) } }
-
-    private static func time(_ text: String) -> WallTime? {
-        let plain = Date.ISO8601FormatStyle(includingFractionalSeconds: false)
+    /// A moment (ISO 8601, with or without a fraction of the second); nil for `""` and what is none.
+    package var time: WallTime? {
+        guard let text else { return nil }
+        let whole = Date.ISO8601FormatStyle(includingFractionalSeconds: false)
         let exact = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-        let date = (try? plain.parse(text)) ?? (try? exact.parse(text))
+        let date = (try? exact.parse(text)) ?? (try? whole.parse(text))
         return date.map { WallTime(milliseconds: Int64(($0.timeIntervalSince1970 * 1000).rounded())) }
     }
 
     /// The value where it is set: nil for null, `{}`, `[]` and `""`.
     package var unlessEmpty: VOPIValue? {
-        switch self {
-        case .null, .object([:]), .list([]), .text(""): nil
+        switch plain {
+        case .null, .object([:]), .array([]), .string(""): nil
         default: self
         }
     }
 
-    /// As JSON with sorted keys.
-    package var json: [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { Array($0) } ?? Array("null".utf8)
-    }
+    /// One line of JSON with sorted names.
+    package var json: [UInt8] { Array(plain.text.utf8) }
 }
 
-extension VOPIValue: Codable {
-    package init(from decoder: any Decoder) throws {
-        let value = try decoder.singleValueContainer()
-        if let text = try? value.decode(String.self) {
-            self = .text(text)
-        } else if let members = try? value.decode([String: VOPIValue].self) {
-            self = .object(members)
-        } else if let values = try? value.decode([VOPIValue].self) {
-            self = .list(values)
-        } else if let flag = try? value.decode(Bool.self) {
-            self = .boolean(flag)
-        } else if let whole = try? value.decode(Int64.self) {
-            self = .integer(whole)
-        } else if let number = try? value.decode(Double.self) {
-            self = .number(number)
-        } else {
-            self = .null
-        }
+/// For the bodies of requests.
+extension VOPIValue {
+    package static var null: VOPIValue { VOPIValue(.null) }
+    package static func text(_ text: String) -> VOPIValue { VOPIValue(.string(text)) }
+    package static func boolean(_ value: Bool) -> VOPIValue { VOPIValue(.boolean(value)) }
+    package static func integer(_ value: Int64) -> VOPIValue { VOPIValue(.number(String(value))) }
+    package static func list(_ values: [VOPIValue]) -> VOPIValue { VOPIValue(.array(values.map(\.plain))) }
+
+    /// `value` has to be finite: JSON has no other numbers.
+    package static func number(_ value: Double) -> VOPIValue {
+        let whole = Int64(exactly: value).map { String($0) }
+        return VOPIValue(.number(whole ?? String(value.isFinite ? value : 0)))
     }
 
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        switch self {
-        case .null: try container.encodeNil()
-        case .boolean(let flag): try container.encode(flag)
-        case .integer(let whole): try container.encode(whole)
-        case .number(let number): try container.encode(number)
-        case .text(let text): try container.encode(text)
-        case .list(let values): try container.encode(values)
-        case .object(let members): try container.encode(members)
-        }
+    package static func object(_ members: [String: VOPIValue]) -> VOPIValue {
+        VOPIValue(.object(members.mapValues(\.plain)))
     }
 }

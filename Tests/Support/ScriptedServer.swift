@@ -1,24 +1,25 @@
 import Foundation
 import Glibc
 import Synchronization
-import SystemPackage
+package import SystemPackage
 
 /// What a client sent: read whole, by its Content-Length.
-struct ReceivedRequest: Sendable {
-    var line: String
-    var headers: [String: String]
-    var body: [UInt8]
+package struct ReceivedRequest: Sendable {
+    package var line: String
+    /// By lower-case name; of several the last.
+    package var headers: [String: String]
+    package var body: [UInt8]
 }
 
 /// A loopback server that does to each connection what a test's script says; for misbehaving, so it knows little HTTP.
-final class ScriptedServer: Sendable {
-    typealias Script = @Sendable (ServerConnection) throws -> Void
+package final class ScriptedServer: Sendable {
+    package typealias Script = @Sendable (ServerConnection) throws -> Void
 
-    let port: UInt16
+    package let port: UInt16
     private let books: Books
 
     /// Serves on a free loopback port, or on a Unix socket at `path`.
-    init(unixSocket path: FilePath? = nil, _ script: @escaping Script) throws {
+    package init(unixSocket path: FilePath? = nil, _ script: @escaping Script) throws {
         let listener = path == nil ? socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) : try Self.unixListener(path)
         var address = sockaddr_in()
         if path == nil {
@@ -48,7 +49,7 @@ final class ScriptedServer: Sendable {
     deinit { books.closeAll() }
 
     /// Connections accepted so far.
-    var connections: Int { books.count }
+    package var connections: Int { books.count }
 
     private static func unixListener(_ path: FilePath?) throws -> Int32 {
         let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -100,7 +101,7 @@ final class ScriptedServer: Sendable {
 }
 
 /// One accepted connection, used by its script's thread.
-final class ServerConnection {
+package final class ServerConnection {
     struct Ended: Error {}
 
     private let number: Int32
@@ -111,7 +112,7 @@ final class ServerConnection {
     init(_ number: Int32) { self.number = number }
 
     /// Reads one request whole; throws at the end of the connection.
-    func readRequest() throws -> ReceivedRequest {
+    package func readRequest() throws -> ReceivedRequest {
         var request = try readHead()
         let length = request.headers["content-length"].flatMap { Int($0) } ?? 0
         while pending.count < length { try more() }
@@ -121,7 +122,7 @@ final class ServerConnection {
     }
 
     /// Reads a request up to its empty line.
-    func readHead() throws -> ReceivedRequest {
+    package func readHead() throws -> ReceivedRequest {
         let mark = Array("\r\n\r\n".utf8)
         while pending.firstRange(of: mark) == nil { try more() }
         guard let end = pending.firstRange(of: mark) else { throw Ended() }
@@ -136,7 +137,7 @@ final class ServerConnection {
         return ReceivedRequest(line: lines[0], headers: headers, body: [])
     }
 
-    func write(_ text: String) throws {
+    package func write(_ text: String) throws {
         let bytes = Array(text.utf8)
         var offset = 0
         while offset < bytes.count {
@@ -146,24 +147,24 @@ final class ServerConnection {
         }
     }
 
-    func answer(_ status: String = "200 OK", headers: String = "", _ body: String = "") throws {
+    package func answer(_ status: String = "200 OK", headers: String = "", _ body: String = "") throws {
         try write("HTTP/1.1 \(status)\r\n\(headers)Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
 
     /// Blocks until the client, or the test's end, closes the connection; reads nothing before that.
-    func waitForEnd() {
+    package func waitForEnd() {
         var poller = pollfd(fd: number, events: Self.peerHungUp, revents: 0)
         poll(&poller, 1, 30_000)
     }
 
     /// Waits for `duration` or the end of the connection; true while it stands.
-    func linger(milliseconds: Int32) -> Bool {
+    package func linger(milliseconds: Int32) -> Bool {
         var poller = pollfd(fd: number, events: Self.peerHungUp, revents: 0)
         return poll(&poller, 1, milliseconds) == 0
     }
 
     /// Makes the coming close send RST.
-    func reset() {
+    package func reset() {
         var option = linger_(l_onoff: 1, l_linger: 0)
         setsockopt(number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger_>.size))
     }

@@ -1,0 +1,68 @@
+internal import FoundationEssentials
+package import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// What differs between the generations: how a job is cancelled, and whether it can be deleted.
+extension VOPIAPI {
+    /// What the server is: asked once, then remembered on disk.
+    /// - Throws: when the server does not answer, refuses us, or cannot be told; nothing is deleted or cancelled then.
+    package func generation() async throws(DeliveryError) -> VOPIGeneration {
+        if let known = try await book.generation() { return known }
+        return try await askGeneration()
+    }
+
+    /// Stops a job that has not begun; one that runs goes on, and may still complete.
+    /// - Throws: `.conflict` when the job has ended, `.notFound` as `job`.
+    package func cancel(_ id: String) async throws(DeliveryError) {
+        let post = try VOPICall("POST", job: id, "/cancel", .cancel, "cancelling job")
+        let delete = try VOPICall("DELETE", job: id, "", .cancel, "cancelling job")
+        var generation = try await generation()
+        // A server may have been renewed since it was asked, and would now destroy what it is to cancel.
+        if generation == .older, !book.isConfirmed { generation = try await askGeneration() }
+        do throws(DeliveryError) {
+            _ = try await send(generation == .newer ? post : delete)
+        } catch {
+            // It may have been replaced by an older one: ask again before the next.
+            if error.code == .badRequest { await book.forget() }
+            throw error
+        }
+    }
+
+    /// Deletes a job that has ended or not begun, and its files. A job that is not there counts as deleted.
+    /// - Throws: `.conflict` while the job runs; `.badRequest` where the server can only cancel.
+    package func delete(_ id: String) async throws(DeliveryError) {
+        let call = try VOPICall("DELETE", job: id, "", .delete, "deleting job")
+        try await requireDeleting()
+        do throws(DeliveryError) {
+            _ = try await send(call)
+        } catch {
+            guard error.code == .notFound else { throw error }
+        }
+    }
+
+    /// - Throws: `.badRequest` where a DELETE would not delete.
+    func requireDeleting() async throws(DeliveryError) {
+        guard try await generation() == .newer else {
+            throw DeliveryError(
+                .giveUp, .badRequest, "the server at \(settings.url.redacted) is an older one, which cannot delete")
+        }
+    }
+
+    /// Cancels a job that cannot exist: a server that has the call misses the job, one that has not misses the route.
+    private func askGeneration() async throws(DeliveryError) -> VOPIGeneration {
+        let nobody = UUID().uuidString.lowercased()
+        let call = try VOPICall("POST", job: nobody, "/cancel", .cancel, "asking for the generation, with job")
+        let credential = try await login.credential()
+        var response = try await exchange(call, credential)
+        if VOPIVerdict(response, at: .cancel) == .renew, let other = try await login.credential(after: credential) {
+            response = try await exchange(call, other)
+        }
+        let said = VOPISaid(response)
+        if response.status == 404, said.code == "NOT_FOUND" { return try await book.remember(.newer) }
+        if response.status == 404, said.isUnknownRoute { return try await book.remember(.older) }
+        throw VOPIVerdict(response, at: .cancel).error(
+            response, "\(call.what) at \(settings.url.redacted)", hiding: [credential], hint: login.hint(said),
+            now: .now)
+    }
+}

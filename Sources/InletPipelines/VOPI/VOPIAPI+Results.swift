@@ -1,0 +1,127 @@
+package import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// What jobs made, and what the account can pay.
+extension VOPIAPI {
+    /// `GET /api/v1/jobs/:id/download-urls`, the one way to the files; ask right before fetching.
+    /// - Parameter life: held to what the server takes, 60 s to a day.
+    /// - Throws: `.conflict` when the job has no results yet, `.notFound` as `job`.
+    package func downloadURLs(_ id: String, life: Duration) async throws(DeliveryError) -> VOPIDownloads {
+        let life = Self.life(life)
+        var call = try VOPICall("GET", job: id, "/download-urls", .downloads, "asking for the results of job")
+        call.query = [("expiresIn", String(life.components.seconds))]
+        call.answerLimit = 16 << 20
+        call.deadline = .seconds(60)
+        let answer = try await send(call)
+        guard let downloads = VOPIDownloads(answer.value, asked: life, rules: settings.linkRules) else {
+            throw answer.misunderstood
+        }
+        return downloads
+    }
+
+    /// `GET /api/v1/jobs/:id/metadata`: transcript, product and platform texts as they are; nil when there are none, or no
+    /// such job.
+    package func metadata(_ id: String) async throws(DeliveryError) -> VOPIValue? {
+        var call = try VOPICall("GET", job: id, "/metadata", .read, "asking for the metadata of job")
+        call.answerLimit = 4 << 20
+        return try await found(call)?.value.unlessEmpty
+    }
+
+    /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at; thousands for a long video.
+    package func frames(_ id: String) async throws(DeliveryError) -> [VOPIFrame] {
+        try await list(id, "/frames").compactMap { VOPIFrame($0) }
+    }
+
+    /// `GET /api/v1/jobs/:id/frames/final`: the frames that were chosen.
+    package func finalFrames(_ id: String) async throws(DeliveryError) -> [VOPIFrame] {
+        try await list(id, "/frames/final").compactMap { VOPIFrame($0) }
+    }
+
+    /// `GET /api/v1/jobs/:id/images`.
+    package func images(_ id: String) async throws(DeliveryError) -> [VOPIImage] {
+        try await list(id, "/images").compactMap { VOPIImage($0) }
+    }
+
+    /// `GET /api/v1/jobs/:id/images/grouped`: variant, then version, then URL of the private bucket. An unknown job has
+    /// none.
+    package func groupedImages(_ id: String) async throws(DeliveryError) -> [String: [String: String]] {
+        var call = try VOPICall("GET", job: id, "/images/grouped", .read, "listing the images of job")
+        call.answerLimit = 16 << 20
+        let answer = try await send(call)
+        guard answer.value.isObject else { throw answer.misunderstood }
+        return VOPIValue.links(answer.value)
+    }
+
+    /// `GET /api/v1/jobs/:id/video`; nil when the server has not measured it.
+    package func video(_ id: String) async throws(DeliveryError) -> VOPIVideo? {
+        guard
+            let answer = try await found(try VOPICall("GET", job: id, "/video", .read, "asking about the video of job"))
+        else { return nil }
+        guard let video = VOPIVideo(answer.value) else { throw answer.misunderstood }
+        return video
+    }
+
+    /// `DELETE /api/v1/jobs/:id/images/:frame/:version`.
+    /// - Returns: the images that are left: variant, version, URL of the private bucket.
+    /// - Throws: `.conflict` for a job that is not completed; `.notFound` for an image that is not there; as `delete`.
+    package func deleteImage(
+        _ id: String, frame: String, version: String
+    ) async throws(DeliveryError) -> [String: [String: String]] {
+        try VOPICall.check(frame, "frame id")
+        try VOPICall.check(version, "version")
+        let call = try VOPICall("DELETE", job: id, "/images/\(frame)/\(version)", .delete, "deleting an image of job")
+        try await requireDeleting()
+        let answer = try await send(call)
+        return VOPIValue.links(answer.value["commercialImages"])
+    }
+
+    /// `GET /api/v1/credits/balance`; nil where the server has no such thing.
+    package func balance() async throws(DeliveryError) -> VOPIBalance? {
+        var call = VOPICall("GET", "api/v1/credits/balance", .read, "asking for the balance")
+        call.query = [("includeHistory", "false")]
+        do throws(DeliveryError) {
+            let answer = try await send(call)
+            guard let balance = VOPIBalance(answer.value) else { throw answer.misunderstood }
+            return balance
+        } catch {
+            guard error.code == .notFound || error.code == .badRequest else { throw error }
+            return nil
+        }
+    }
+
+    /// `GET /ready`, without credentials: whether the server's own parts are there.
+    package func ready() async throws(DeliveryError) -> VOPIReadiness {
+        var call = VOPICall("GET", "ready", .read, "asking whether it is ready")
+        call.isOpen = true
+        let response = try await exchange(call, nil)
+        let value = VOPIValue(response.body) ?? .null
+        let checks = value["checks"].members.compactMapValues(\.text)
+        let isOwnAnswer = response.status == 503 && !checks.isEmpty
+        guard (200..<300).contains(response.status) || isOwnAnswer else {
+            throw VOPIVerdict(response, at: .read).error(
+                response, "\(call.what) at \(settings.url.redacted)", hiding: [], hint: "it needs none", now: .now)
+        }
+        return VOPIReadiness(isReady: response.status != 503 && !checks.values.contains("error"), checks: checks)
+    }
+
+    private func list(_ id: String, _ rest: String) async throws(DeliveryError) -> [VOPIValue] {
+        var call = try VOPICall("GET", job: id, rest, .read, "listing the results of job")
+        // Unpaged: a video of five minutes has 3000 frames of about 400 bytes each.
+        call.answerLimit = 32 << 20
+        call.deadline = .seconds(120)
+        let answer = try await send(call)
+        guard answer.value.isList else { throw answer.misunderstood }
+        return answer.value.list
+    }
+
+    /// nil for what the server does not have.
+    private func found(_ call: VOPICall) async throws(DeliveryError) -> VOPIAnswer? {
+        do throws(DeliveryError) {
+            return try await send(call)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+}

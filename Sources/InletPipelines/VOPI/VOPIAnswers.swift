@@ -1,0 +1,153 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// What an answer of a VOPI server asks us to do. Every status and code is decided here.
+///
+/// A 401 is not always about us: the server gives it when its database is away. A 500 may be its rate limit.
+enum VOPIVerdict: Sendable, Equatable {
+    case done
+    /// The access token is no good; a new one may be.
+    case renew
+    case retry(ErrorCode)
+    case outage(ErrorCode)
+    case credentials
+    case giveUp(ErrorCode)
+}
+
+/// What was asked.
+enum VOPIEndpoint: Sendable, CaseIterable {
+    case presign
+    case create
+    /// A GET that only looks.
+    case read
+    case cancel
+    /// DELETE, whatever it means to the server.
+    case delete
+    case downloads
+    /// `POST /auth/refresh`.
+    case refresh
+}
+
+extension VOPIVerdict {
+    init(_ response: HTTPResponse, at endpoint: VOPIEndpoint) {
+        let said = VOPISaid(response)
+        if endpoint == .refresh {
+            self = Self.refresh(response, said)
+        } else if Self.isRateLimit(response, said) {
+            self = .outage(.throttled)
+        } else {
+            self = Self.verdict(response, said, endpoint)
+        }
+    }
+
+    private static func verdict(
+        _ response: HTTPResponse, _ said: VOPISaid, _ endpoint: VOPIEndpoint
+    ) -> VOPIVerdict {
+        switch response.status {
+        case 200..<300: .done
+        case 300..<400: .giveUp(.redirected)
+        case 400: isAboutState(said, endpoint) ? .giveUp(.conflict) : .giveUp(.badRequest)
+        case 401: unauthorized(said)
+        case 402: .outage(.outOfCredits)
+        case 403: said.code == "INSUFFICIENT_CREDITS" ? .outage(.outOfCredits) : .credentials
+        case 404, 410: missing(said)
+        case 408: .retry(.timedOut)
+        case 409: .giveUp(.conflict)
+        case 413: .giveUp(.tooLarge)
+        case 425: .retry(.throttled)
+        case 502...504, 520...524: .outage(.serverError)
+        case 501, 505: .giveUp(.badRequest)
+        case 500...: .retry(.serverError)
+        default: .giveUp(.badRequest)
+        }
+    }
+
+    /// 429, and what stands for it: the limit of this server comes as a 500 that says when to come again.
+    private static func isRateLimit(_ response: HTTPResponse, _ said: VOPISaid) -> Bool {
+        if response.status == 429 || said.code == "RATE_LIMIT_EXCEEDED" { return response.status >= 400 }
+        let asksToWait = response.header("Retry-After") != nil || response.header("X-RateLimit-Remaining") == "0"
+        return asksToWait && (response.status == 500 || response.status == 403 && said.code == nil)
+    }
+
+    /// Whether a 400 is about where the job stands, and not about what we sent.
+    private static func isAboutState(_ said: VOPISaid, _ endpoint: VOPIEndpoint) -> Bool {
+        said.code == "BAD_REQUEST" && [.cancel, .delete, .downloads].contains(endpoint)
+    }
+
+    private static func unauthorized(_ said: VOPISaid) -> VOPIVerdict {
+        if said.isDatabaseFault { return .outage(.serverError) }
+        guard let code = said.code, code.hasPrefix("ACCESS_TOKEN_"), code != "ACCESS_TOKEN_WRONG_TYPE" else {
+            return .credentials
+        }
+        return .renew
+    }
+
+    /// A page that is no JSON comes from something else than the server, and says nothing about the job.
+    private static func missing(_ said: VOPISaid) -> VOPIVerdict {
+        if said.isUnknownRoute { return .giveUp(.badRequest) }
+        return said.isJSON || said.isEmpty ? .retry(.notFound) : .retry(.badAnswer)
+    }
+
+    /// Words that end a login for good. Whatever else goes wrong, the tokens are kept: they may be as good as before.
+    private static let ends: Set<String> = [
+        "REFRESH_TOKEN_EXPIRED", "REFRESH_TOKEN_INVALID", "REFRESH_TOKEN_REVOKED", "REFRESH_TOKEN_REUSED",
+        "REFRESH_TOKEN_WRONG_TYPE", "REFRESH_TOKEN_MALFORMED", "USER_NOT_FOUND", "USER_DELETED",
+    ]
+
+    private static func refresh(_ response: HTTPResponse, _ said: VOPISaid) -> VOPIVerdict {
+        switch response.status {
+        case 200..<300: return .done
+        case 300..<400: return .outage(.redirected)
+        case 401 where said.code.map { ends.contains($0) } ?? false && !said.isDatabaseFault: return .credentials
+        case 401 where said.code == "JWT_SECRET_NOT_CONFIGURED": return .credentials
+        case 400 where said.isJSON, 422 where said.isJSON: return .credentials
+        case 404 where said.isUnknownRoute: return .credentials
+        case 429: return .outage(.throttled)
+        default: return .outage(isRateLimit(response, said) ? .throttled : .serverError)
+        }
+    }
+}
+
+extension VOPIVerdict {
+    /// How long credits that are used up pause the destination.
+    static let creditsPause = Duration.seconds(3600)
+
+    /// The delivery error of an answer that ends a call.
+    ///
+    /// - Parameters:
+    ///   - what: the step, e.g. `creating a job at host`.
+    ///   - hint: what a person can do about refused credentials.
+    func error(
+        _ response: HTTPResponse, _ what: String, hiding secrets: [Secret], hint: String, now: WallTime
+    ) -> DeliveryError {
+        let said = VOPISaid(response).text(hiding: secrets)
+        let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let after = Self.wait(response, now: now)
+        switch self {
+        case .done: return DeliveryError(.retry(after: nil), .badAnswer, "\(text), which cannot be understood")
+        case .renew:
+            return DeliveryError(
+                .outage(after: after), .unauthorized, "\(text); renewing the access token did not help")
+        case .credentials: return DeliveryError(.credentials, .unauthorized, "\(text); \(hint)")
+        case .retry(let code): return DeliveryError(.retry(after: after), code, text)
+        case .outage(.outOfCredits):
+            return DeliveryError(
+                .outage(after: after ?? Self.creditsPause), .outOfCredits, "\(text); the account has no credits left")
+        case .outage(.throttled) where after == nil: return DeliveryError(.retry(after: nil), .throttled, text)
+        case .outage(let code): return DeliveryError(.outage(after: after), code, text + Self.redirect(code))
+        case .giveUp(let code): return DeliveryError(.giveUp, code, text + Self.redirect(code))
+        }
+    }
+
+    private static func redirect(_ code: ErrorCode) -> String {
+        code == .redirected ? " (a redirect, which is never followed; correct the url)" : ""
+    }
+
+    /// What the server asks us to wait, on any answer; where only the limit's own headers say so, by them.
+    private static func wait(_ response: HTTPResponse, now: WallTime) -> Duration? {
+        if let after = response.retryAfter(now: now) { return after }
+        guard response.header("X-RateLimit-Remaining") == "0" else { return nil }
+        return response.header("X-RateLimit-Reset").flatMap { Int64($0) }.map { .seconds(min(max($0, 0), 3600)) }
+    }
+}

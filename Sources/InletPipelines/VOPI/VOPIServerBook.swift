@@ -1,0 +1,76 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+internal import Synchronization
+internal import SystemPackage
+
+/// What a server was found to be, in `tokens/NAME.generation`. An answer for another address does not count.
+final class VOPIServerBook: Sendable {
+    private struct Page: Codable {
+        var server: String
+        var generation: VOPIGeneration
+    }
+
+    private struct State {
+        var generation: VOPIGeneration?
+        var askedAt: ContinuousClock.Instant?
+    }
+
+    /// For how long an answer that this process got itself is as good as a new one.
+    private static let trusted = Duration.seconds(3600)
+
+    private let folder: FilePath
+    private let path: FilePath
+    private let server: String
+    private let pool: BlockingPool
+    private let state = Mutex(State())
+
+    init(folder: FilePath, name: String, server: HTTPURL, pool: BlockingPool) {
+        self.folder = folder
+        path = folder.appending("\(name).generation")
+        self.server = server.redacted
+        self.pool = pool
+    }
+
+    /// Whether this process asked the server itself, within the last hour.
+    var isConfirmed: Bool {
+        state.withLock { $0.askedAt.map { ContinuousClock.now - $0 < Self.trusted } ?? false }
+    }
+
+    /// nil when the server was never asked.
+    func generation() async throws(DeliveryError) -> VOPIGeneration? {
+        if let known = state.withLock({ $0.generation }) { return known }
+        let path = path
+        let bytes = await pool.run { try? DurableFile.read(path, limit: 4096) }
+        guard let page = bytes.flatMap({ try? JSONDecoder().decode(Page.self, from: Data($0)) }), page.server == server
+        else { return nil }
+        state.withLock { $0.generation = page.generation }
+        return page.generation
+    }
+
+    /// Durable when it returns.
+    func remember(_ generation: VOPIGeneration) async throws(DeliveryError) -> VOPIGeneration {
+        let (folder, path) = (folder, path)
+        let page = Page(server: server, generation: generation)
+        do {
+            let bytes = Array(try JSONEncoder().encode(page))
+            try await pool.run {
+                try DurableFile.makeDirectories(folder, mode: 0o700)
+                try DurableFile.write(bytes, to: path, mode: 0o600)
+            }
+        } catch {
+            throw DeliveryError(
+                .outage(after: nil), .destinationUnwritable, "what the server is cannot be written down: \(error)")
+        }
+        state.withLock { $0 = State(generation: generation, askedAt: .now) }
+        return generation
+    }
+
+    /// Has the server asked again.
+    func forget() async {
+        let path = path
+        await pool.run { try? DurableFile.remove(path) }
+        state.withLock { $0 = State() }
+    }
+}

@@ -1,0 +1,182 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+internal import Synchronization
+
+/// The login at a VOPI server: an access token for each request, renewed before it expires.
+///
+/// Every renewal ends the token that it was asked with. So one renewal runs at a time, in this process and on this machine;
+/// it is not cut off when its caller is cancelled; and what it brings is on the disk before anybody uses it. An answer
+/// that does not end the login for certain leaves everything as it is.
+final class VOPITokens: Sendable {
+    /// How long a renewal that failed for a passing reason is not tried again, where the server does not say.
+    static let pause = Duration.seconds(10)
+
+    private struct State {
+        var pair: VOPITokenPair?
+        /// What the server gave and the disk would not take.
+        var unsaved: VOPITokenPair?
+        /// Refresh tokens that have ended, and how: they are not shown again to the server.
+        var ended: [Secret: DeliveryError] = [:]
+        var failure: (error: DeliveryError, at: WallTime, until: WallTime)?
+    }
+
+    private let server: HTTPURL
+    private let client: HTTPClient
+    private let store: VOPITokenStore
+    private let now: @Sendable () -> WallTime
+    private let flight = SingleFlight<VOPITokenPair>()
+    private let state = Mutex(State())
+
+    init(
+        server: HTTPURL, client: HTTPClient, store: VOPITokenStore, now: @escaping @Sendable () -> WallTime = { .now }
+    ) {
+        self.server = server
+        self.client = client
+        self.store = store
+        self.now = now
+    }
+
+    /// A token for a request, renewed where 70 % of its life are over.
+    /// - Throws: `.credentials` when the login has ended, `.outage` when it cannot be renewed now.
+    func access() async throws(DeliveryError) -> Secret {
+        if let pair, pair.isFresh(at: now()) { return pair.accessToken }
+        return try await flight.run { () throws(DeliveryError) in try await self.renewed(not: nil) }.accessToken
+    }
+
+    /// A token other than `rejected`, which the server refused.
+    func access(after rejected: Secret) async throws(DeliveryError) -> Secret {
+        if let pair, pair.accessToken != rejected, pair.isFresh(at: now()) { return pair.accessToken }
+        let pair = try await flight.run { () throws(DeliveryError) in try await self.renewed(not: rejected) }
+        if pair.accessToken != rejected { return pair.accessToken }
+        // The renewal that ran had begun for somebody who did not know of the refusal.
+        return try await flight.run { () throws(DeliveryError) in try await self.renewed(not: rejected) }.accessToken
+    }
+
+    /// Renews a login that is a day old, so that a week of idleness does not end it.
+    /// - Throws: as `access`.
+    func keepAlive() async throws(DeliveryError) {
+        var known = pair
+        if known == nil { known = try await store.pair() }
+        if let known, known.server == server.redacted, !known.isIdle(at: now()) { return }
+        let old = known?.accessToken
+        _ = try await flight.run { () throws(DeliveryError) in try await self.renewed(not: old) }
+    }
+
+    /// Has the configured token looked at again before the next request: the server refused us, and somebody may have
+    /// logged in anew.
+    func doubt() { state.withLock { $0.pair = nil } }
+
+    private var pair: VOPITokenPair? { state.withLock { $0.pair } }
+
+    /// The pair to go on with: one that another process has got, or a new one.
+    private func renewed(not rejected: Secret?) async throws(DeliveryError) -> VOPITokenPair {
+        let lock = try await store.lock()
+        defer { withExtendedLifetime(lock) {} }
+        if let unsaved = state.withLock({ $0.unsaved }) { return try await adopt(unsaved) }
+        var stored = try await store.pair()
+        if stored?.server != server.redacted { stored = nil }
+        let seed = await store.seed()
+        let isSameLogin = seed == nil || seed?.digest == stored?.seed
+        if let stored, isSameLogin, stored.accessToken != rejected, stored.isFresh(at: now()) {
+            state.withLock { $0.pair = stored }
+            return stored
+        }
+        do throws(DeliveryError) {
+            return try await exchange(isSameLogin ? nil : seed, stored)
+        } catch {
+            // Up to its end the old access token is better than none.
+            guard case .outage = error.verdict, let stored, stored.accessToken != rejected, stored.isUsable(at: now())
+            else { throw error }
+            state.withLock { $0.pair = stored }
+            return stored
+        }
+    }
+
+    /// Shows the server what we have, the newest login first, until one is taken.
+    private func exchange(_ seed: VOPISeed?, _ stored: VOPITokenPair?) async throws(DeliveryError) -> VOPITokenPair {
+        if let failure = state.withLock({ $0.failure }), now() < failure.until, now() >= failure.at {
+            throw failure.error
+        }
+        var ended: DeliveryError?
+        for (token, digest) in [(seed?.token, seed?.digest), (stored?.refreshToken, stored?.seed)] {
+            guard let token else { continue }
+            if let known = state.withLock({ $0.ended[token] }) {
+                ended = ended ?? known
+                continue
+            }
+            let answer = try await ask(token)
+            guard case .success(let value) = answer else {
+                if case .failure(let error) = answer { ended = ended ?? error }
+                continue
+            }
+            let pair = VOPITokenPair(value, old: token, server: server.redacted, seed: digest, now: now())
+            guard let pair else { throw failed(Self.empty(server)) }
+            return try await adopt(pair)
+        }
+        throw ended ?? nothing
+    }
+
+    /// One renewal. - Returns: why the token has ended, if it has.
+    /// - Throws: what passes; nothing is known of the token then.
+    private func ask(_ token: Secret) async throws(DeliveryError) -> Result<VOPIValue, DeliveryError> {
+        var call = VOPICall("POST", "api/v1/auth/refresh", .refresh, "renewing the login")
+        call.body = .object(["refreshToken": .text(token.reveal())])
+        var request = call.request(at: server, credential: nil)
+        request.outlivesCancellation = true
+        let response: HTTPResponse
+        do throws(TransferError) {
+            response = try await client.send(request)
+        } catch {
+            // The agent is stopping, and the answer lost: the old token is shown once more at the next start.
+            if error.code == .cancelled { throw DeliveryError(error) }
+            throw failed(DeliveryError(error))
+        }
+        let verdict = VOPIVerdict(response, at: .refresh)
+        if verdict == .done { return .success(VOPIValue(response.body) ?? .null) }
+        let error = verdict.error(
+            response, "renewing the login at \(server.redacted)", hiding: [token], hint: remedy, now: now())
+        guard verdict == .credentials else { throw failed(error) }
+        state.withLock { $0.ended[token] = error }
+        return .failure(error)
+    }
+
+    /// Makes `pair` the one in use, once it is on the disk.
+    private func adopt(_ pair: VOPITokenPair) async throws(DeliveryError) -> VOPITokenPair {
+        state.withLock { $0.unsaved = pair }
+        try await store.keep(pair)
+        state.withLock { state in
+            state.unsaved = nil
+            state.failure = nil
+            state.pair = pair
+        }
+        return pair
+    }
+
+    /// Remembers a failure that passes, so that a server in trouble is not asked by everybody. Always an outage: it says
+    /// nothing about any file.
+    private func failed(_ error: DeliveryError) -> DeliveryError {
+        var after: Duration?
+        switch error.verdict {
+        case .outage(let asked), .retry(let asked): after = asked
+        default: break
+        }
+        let result = DeliveryError(.outage(after: after), error.code, error.reason)
+        let time = now()
+        state.withLock { $0.failure = (result, time, time + (after ?? Self.pause)) }
+        return result
+    }
+
+    private var remedy: String { "log in again, and put the new refresh token into \(store.seedPath.display)" }
+
+    private var nothing: DeliveryError {
+        DeliveryError(
+            .credentials, .unauthorized, "there is no login at \(server.redacted): \(store.seedPath.display) holds none"
+        )
+    }
+
+    private static func empty(_ server: HTTPURL) -> DeliveryError {
+        DeliveryError(
+            .outage(after: nil), .badAnswer, "renewing the login at \(server.redacted): the answer has no access token")
+    }
+}
