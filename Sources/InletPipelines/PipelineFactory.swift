@@ -2,18 +2,21 @@ package import InletCore
 package import InletLinux
 internal import InletTransfer
 internal import Synchronization
-internal import SystemPackage
+package import SystemPackage
 
 /// Makes pipelines from settings. A new destination type is one folder beside this file, and one line in `make` and `types`.
 package final class PipelineFactory: Sendable {
     /// Every destination type this version knows, with its keys.
     package static let types: [DestinationType] = [
-        R2Settings.type, S3Settings.type, GigHiveSettings.type, RoboscopeSettings.type, FolderSettings.type,
+        R2Settings.type, S3Settings.type, GigHiveSettings.type, VOPISettings.type, RoboscopeSettings.type,
+        FolderSettings.type,
     ]
 
     /// Where hashing and copying happen.
     let pool: BlockingPool
     private let userAgent: String
+    /// Where renewed logins are kept.
+    let tokens: FilePath?
     /// Reads `markers.yaml` and `session.yaml`.
     let readYAML: YAMLReading?
     /// One client, and so one set of connections, for each set of trusted certificates and each number of connections.
@@ -24,10 +27,16 @@ package final class PipelineFactory: Sendable {
         var connections: Int
     }
 
-    /// - Parameter readYAML: for destinations that take YAML files apart; nil where there is none.
-    package init(pool: BlockingPool, userAgent: String, readYAML: YAMLReading? = nil) {
+    /// - Parameters:
+    ///   - tokens: the folder for logins that renew themselves (`state_dir/tokens`); nil leaves destinations that have such
+    ///     a login out.
+    ///   - readYAML: for destinations that take YAML files apart; nil where there is none.
+    package init(
+        pool: BlockingPool, userAgent: String, tokens: FilePath? = nil, readYAML: YAMLReading? = nil
+    ) {
         self.pool = pool
         self.userAgent = userAgent
+        self.tokens = tokens
         self.readYAML = readYAML
     }
 
@@ -58,6 +67,7 @@ package final class PipelineFactory: Sendable {
                 pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
                 maxInFlight: nil)
         case GigHiveSettings.type.name: return try gigHive(destination)
+        case VOPISettings.type.name: return try vopi(destination)
         case RoboscopeSettings.type.name: return try roboscope(destination)
         default:
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")

@@ -72,6 +72,11 @@ struct RoboscopeAPI: Sendable {
         return try RoboscopeAnswer.list(response, what).map { RoboscopeMarker(fields: $0) }
     }
 
+    /// `POST /markers` with a JSON text: for servers without the other call.
+    func create(marker: String) async throws(DeliveryError) {
+        _ = try await send(request("POST", "markers", body: marker, limit: 4 << 20), "creating a marker")
+    }
+
     // MARK: - Read only
 
     func referenceSets(space: String) async throws(DeliveryError) -> [JSONObject] {

@@ -36,6 +36,11 @@ enum RoboscopeID {
             }
     }
 
+    /// `text` with everything else replaced by `-`.
+    static func cleaned(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(60).map { isPlausible(String($0)) ? Character($0) : "-" })
+    }
+
     static func areEqual(_ left: String, _ right: String) -> Bool { left.lowercased() == right.lowercased() }
 }
 

@@ -59,7 +59,7 @@ struct SpiralResponder: HTTPResponder {
             return try await store.part(number, upload: upload, key: key, &body, fault: fault)
         case .single(let key):
             return try await store.single(key, contentType: signable.contentType, &body, fault: fault)
-        case .presignedRead(let key), .publicRead(let key): return try store.read(key, request)
+        case .presignedRead(let key), .publicRead(let key): return try store.store.read(key, request)
         }
     }
 }

@@ -34,23 +34,6 @@ struct StoreCalls: Sendable {
         return tagged("\"\(etag(of: object.md5.bytes, fault: fault))\"", fault: fault)
     }
 
-    /// The object or the range asked for; the body is left out for HEAD.
-    func read(_ key: String, _ request: Request) throws -> Response {
-        let object = try store.object(ObjectKey(key))
-        var headers: HTTPFields = [
-            .contentType: object.contentType, .eTag: object.etag, .acceptRanges: "bytes",
-        ]
-        guard let range = ByteRange(header: request.headers[.range], size: object.size) else {
-            headers[.contentRange] = "bytes */\(object.size)"
-            return Response(status: .rangeNotSatisfiable, headers: headers)
-        }
-        headers[.contentLength] = String(range.count)
-        if range.isPartial { headers[.contentRange] = "bytes \(range.first)-\(range.end - 1)/\(object.size)" }
-        let status: HTTPResponse.Status = range.isPartial ? .partialContent : .ok
-        guard request.method == .get, range.count > 0 else { return Response(status: status, headers: headers) }
-        return Response(status: status, headers: headers, body: FileBody.slice(range, of: object.path))
-    }
-
     private func receive(_ body: inout IncomingBody, into file: inout IncomingFile) async throws {
         guard body.expected != nil else { throw StoreError.missingLength }
         while let chunk = try await body.next() { try file.write(chunk) }

@@ -1,10 +1,153 @@
+import Foundation
 import HTTPTypes
 import Hummingbird
 import InletCore
+import NIOCore
 
+/// Leads each request through its fault, its body, its authorisation and its call, in the order of the real server: a
+/// bad body is refused before bad credentials are.
 struct VOPIResponder: HTTPResponder {
+    private static let largestBody = 1 << 20
+
     let shop: VOPIShop
     let apiKey: Secret?
     let gate: FaultGate<VOPIOperation>
-    func respond(to request: Request, context: ConnectionContext) async throws -> Response { Response(status: .notFound) }
+
+    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+        guard let signable = SignableRequest(request) else {
+            return .xml(.badRequest("The address is not percent-encoded UTF-8."))
+        }
+        let route = VOPIRoute(method: signable.method, path: signable.path, shop.rules.generation)
+        do {
+            let response = try await gate.pass(request, route.operation, on: context.channel) { body, fault in
+                try await answer(route, request, signable, &body, fault)
+            }
+            return request.method == .head ? response.createHeadResponse() : response
+        } catch let refusal as VOPIRefusal {
+            return try refusal.response()
+        } catch let error as StoreError {
+            return route.isOfStore ? .xml(error) : try VOPIRefusal.internalError.response()
+        }
+    }
+
+    private func answer(
+        _ route: VOPIRoute, _ request: Request, _ signable: SignableRequest, _ body: inout IncomingBody,
+        _ fault: FaultAction?
+    ) async throws -> Response {
+        switch route {
+        case .put(let key):
+            return try await VOPIUploadCalls(shop: shop).put(key, request, signable, &body, fault: fault)
+        case .get(let key): return try VOPIUploadCalls(shop: shop).get(key, request, signable)
+        default: break
+        }
+        let message = try await Self.message(request, &body)
+        let access = VOPIAccess(shop: shop, apiKey: apiKey)
+        let host = signable.host
+        switch route {
+        case .presign:
+            // What the body breaks is found before who sends it is asked.
+            try Self.checkObject(message)
+            try access.check(route, request.headers)
+            return try VOPIUploadCalls(shop: shop).presign(message ?? .null, host: host, fault: fault)
+        case .createJob:
+            _ = try CreateJobMessage(message ?? .null)
+            try access.check(route, request.headers)
+            return try VOPIJobCalls(shop: shop).create(message ?? .null)
+        case .refresh: return try refresh(message, request.headers)
+        case .ready, .health: return try ready(route)
+        case .unknown:
+            try access.check(route, request.headers)
+            throw VOPIRefusal.route("\(signable.method):\(request.head.path ?? "")")
+        default:
+            try access.check(route, request.headers)
+            return try jobAnswer(route, signable, fault)
+        }
+    }
+
+    private func jobAnswer(_ route: VOPIRoute, _ signable: SignableRequest, _ fault: FaultAction?) throws -> Response {
+        let (jobs, results, host) = (VOPIJobCalls(shop: shop), VOPIResultCalls(shop: shop), signable.host)
+        switch route {
+        case .listJobs: return try jobs.list(signable)
+        case .job(let id): return try jobs.job(Self.uuid(id), host: host)
+        case .status(let id): return try jobs.status(Self.uuid(id))
+        case .cancel(let id): return try jobs.cancel(Self.uuid(id))
+        case .delete(let id): return try jobs.delete(Self.uuid(id))
+        case .deleteImage(let id, let frame, let version):
+            return try results.deleteImage(Self.uuid(id), frame: frame, version: version, host: host)
+        case .downloadURLs(let id): return try results.downloadURLs(Self.uuid(id), signable, fault: fault)
+        case .metadata(let id): return try results.metadata(Self.uuid(id))
+        case .read(let what, let id): return try results.read(what, Self.uuid(id), host: host)
+        case .balance: return try jobs.balance(signable)
+        default: throw VOPIRefusal.internalError
+        }
+    }
+
+    private func ready(_ route: VOPIRoute) throws -> Response {
+        let isDown = shop.rules.isDatabaseDown && route == .ready
+        var body: [String: SandboxJSON] = [
+            "status": isDown ? "error" : "ok", "timestamp": .string(shop.clock().rfc3339),
+        ]
+        if route == .ready { body["checks"] = ["database": isDown ? "error" : "ok", "redis": "ok"] }
+        return try .json(body, status: isDown ? .serviceUnavailable : .ok)
+    }
+
+    private func refresh(_ message: SandboxJSON?, _ fields: HTTPFields) throws -> Response {
+        let limit = shop.rules.refreshLimit
+        let (left, reset) = try shop.admitRefresh(userAgent: fields[.userAgent] ?? "")
+        var response: Response
+        do {
+            guard let token = message?["refreshToken"]?.text else {
+                throw VOPIRefusal.schema(
+                    path: "", keyword: "required", params: ["missingProperty": "refreshToken"],
+                    message: "must have required property 'refreshToken'")
+            }
+            let session = try shop.refresh(token)
+            let body: SandboxJSON = [
+                "accessToken": .string(session.accessToken.reveal()),
+                "refreshToken": .string(session.refreshToken.reveal()),
+                "expiresIn": .number(Double(shop.rules.accessLifetime.milliseconds / 1000)), "tokenType": "Bearer",
+            ]
+            response = try .json(body)
+        } catch let refusal as VOPIRefusal {
+            response = try refusal.response()
+        }
+        for (name, value) in [("limit", limit), ("remaining", left), ("reset", reset)] {
+            if let field = HTTPField.Name("x-ratelimit-\(name)") { response.headers[field] = String(value) }
+        }
+        return response
+    }
+
+    /// The body as JSON; nil where there is none. The server refuses types it does not know, and JSON that is none, as if
+    /// the fault were its own.
+    private static func message(_ request: Request, _ body: inout IncomingBody) async throws -> SandboxJSON? {
+        let type = request.headers[.contentType].map { String($0.prefix { $0 != ";" }).lowercased() }
+        let whole = try await body.whole()
+        guard whole.count <= largestBody else { throw VOPIRefusal.internalError }
+        if request.method == .get || request.method == .head { return nil }
+        if request.method == .delete, whole.isEmpty, request.headers[.contentLength] == nil { return nil }
+        switch type {
+        case nil where whole.isEmpty: return nil
+        case "application/json":
+            guard let message = try? JSONDecoder().decode(SandboxJSON.self, from: whole) else {
+                throw VOPIRefusal.internalError
+            }
+            return message
+        case "text/plain": return .string(String(decoding: whole, as: UTF8.self))
+        default: throw VOPIRefusal.internalError
+        }
+    }
+
+    private static func checkObject(_ message: SandboxJSON?) throws(VOPIRefusal) {
+        guard message?.fields != nil else {
+            throw .schema(path: "", keyword: "type", params: ["type": "object"], message: "must be object")
+        }
+    }
+
+    private static func uuid(_ text: String) throws(VOPIRefusal) -> String {
+        guard let id = UUID(uuidString: text) else {
+            throw .schema(
+                path: "/id", keyword: "format", params: ["format": "uuid"], message: "must match format \"uuid\"")
+        }
+        return id.uuidString.lowercased()
+    }
 }

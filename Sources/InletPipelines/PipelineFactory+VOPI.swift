@@ -1,0 +1,39 @@
+package import InletCore
+internal import InletTransfer
+
+/// Destinations of `type: vopi`, and what the command line needs of them.
+extension PipelineFactory {
+    /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
+    func vopi(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
+        let api = try vopiAPI(destination)
+        let client = client(Trust(caFile: api.settings.caFile))
+        var made = Destination(
+            name: destination.name, type: destination.type,
+            pipeline: VOPIPipeline(api: api, client: client, pool: pool), smallLimit: -1, connections: 16,
+            maxInFlight: api.settings.maxInFlight)
+        made.takesSidecars = VOPISettings.type.takesSidecars
+        made.fields = FieldSpec.filled([:], VOPISettings.type.fields)
+        made.testExtension = "mp4"
+        made.accessToken = { () async throws(DeliveryError) in try await api.accessToken() }
+        made.keepAlive = { () async throws(DeliveryError) in try await api.keepAlive() }
+        return made
+    }
+
+    /// - Parameter borrowing: gives access tokens instead of the login's own; for processes beside the agent.
+    package func vopiAPI(
+        _ destination: DestinationSettings, borrowing: (@Sendable () async throws(DeliveryError) -> Secret)? = nil
+    ) throws(SettingFault) -> VOPIAPI {
+        let settings = try VOPISettings(destination.values)
+        guard let tokens else {
+            throw SettingFault(key: "auth", message: "needs a state_dir to keep the login in")
+        }
+        return VOPIAPI(
+            settings, name: destination.name, client: client(Trust(caFile: settings.caFile)), pool: pool,
+            tokens: tokens, borrowing: borrowing)
+    }
+
+    /// Fetches the results of any job.
+    package func vopiResults(_ api: VOPIAPI) -> VOPIResults {
+        VOPIResults(api: api, client: client(Trust(caFile: api.settings.caFile)), pool: pool)
+    }
+}

@@ -1,0 +1,144 @@
+internal import InletCore
+internal import InletTransfer
+
+/// A `markers.json`, checked as a whole. Markers stay the bytes they are in the file, and become values again one chunk at a
+/// time: a file of 64 MiB takes little more memory than that.
+///
+/// Either `{"space": KEY, "session": ID or {…}, "markers": […]}`, or the bare list.
+struct MarkerFile: Sendable {
+    /// Larger files are refused.
+    static let longest = 64 << 20
+
+    /// Key of the space; nil = the route's.
+    private(set) var space: String?
+    /// A session that is there; nil = one is found or made.
+    private(set) var session: String?
+    /// What a session that has to be made is like.
+    private(set) var plan = SessionFile()
+    /// Of the file as it is on the disk.
+    let digest: Digest
+    private let json: [UInt8]
+    /// Where each marker's text is.
+    private var ranges: [Range<Int>] = []
+
+    var count: Int { ranges.count }
+
+    /// What is wrong with a file, for a person.
+    struct Fault: Error, Equatable { var reason: String }
+
+    /// More are counted, and not shown.
+    private static let mostShown = 10
+
+    /// Reads and checks everything. - Throws: what is wrong, with the numbers of the markers, which count from 1.
+    init(_ json: [UInt8], digest: Digest) throws(Fault) {
+        self.json = json
+        self.digest = digest
+        var faults: [String] = []
+        var reader = JSONReader(json)
+        do throws(JSONFault) {
+            if try reader.next() == UInt8(ascii: "[") {
+                try readMarkers(&reader, &faults)
+            } else {
+                try readDocument(&reader, &faults)
+            }
+            try reader.end()
+        } catch {
+            throw Fault(reason: "\(error)")
+        }
+        if ranges.isEmpty, faults.isEmpty { faults.append("there are no markers in it") }
+        guard faults.isEmpty else {
+            let more = faults.count - Self.mostShown
+            let shown = faults.prefix(Self.mostShown).joined(separator: "; ")
+            throw Fault(reason: more > 0 ? "\(shown); and \(more) more" : shown)
+        }
+    }
+
+    private mutating func readDocument(_ reader: inout JSONReader, _ faults: inout [String]) throws(JSONFault) {
+        guard try reader.next() == UInt8(ascii: "{") else {
+            throw reader.fault("a list of markers, or an object with one under 'markers', is expected")
+        }
+        var found: (JSONObject, [String], [Range<Int>]) = ([:], [], [])
+        try reader.members { name, reader throws(JSONFault) in
+            guard name == "markers", try reader.next() == UInt8(ascii: "[") else {
+                found.0[name] = try reader.value()
+                return
+            }
+            found.2 = try Self.markers(&reader, &found.1)
+        }
+        ranges = found.2
+        faults += found.1
+        if let markers = found.0["markers"], markers != .null { faults.append("'markers' is no list") }
+        read(head: found.0, &faults)
+    }
+
+    private mutating func read(head: JSONObject, _ faults: inout [String]) {
+        for name in ["space", "space_key"] {
+            guard let value = head[name], value != .null else { continue }
+            if let text = value.string, !text.isEmpty { space = text } else { faults.append("'\(name)' is no text") }
+        }
+        for name in ["session", "session_id", "work_session_id"] {
+            guard let value = head[name], value != .null else { continue }
+            if let text = value.string {
+                if RoboscopeID.isPlausible(text) { session = text } else { faults.append("'\(name)' is no id") }
+                continue
+            }
+            do throws(RoboscopeFields.Fault) {
+                plan = try SessionFile(value)
+            } catch {
+                faults.append("session: \(error.field) \(error.reason)")
+            }
+        }
+    }
+
+    private mutating func readMarkers(_ reader: inout JSONReader, _ faults: inout [String]) throws(JSONFault) {
+        ranges = try Self.markers(&reader, &faults)
+    }
+
+    private static func markers(
+        _ reader: inout JSONReader, _ faults: inout [String]
+    ) throws(JSONFault) -> [Range<Int>] {
+        var ranges: [Range<Int>] = []
+        var found: [String] = []
+        try reader.elements { reader throws(JSONFault) in
+            _ = try reader.next()
+            let start = reader.offset
+            let marker = try reader.value()
+            ranges.append(start..<reader.offset)
+            found += MarkerRules.objections(to: marker).map { "marker \(ranges.count): \($0)" }
+        }
+        faults += found
+        return ranges
+    }
+
+    // MARK: - Sending
+
+    /// The stamp of marker number `index`, which counts from 0.
+    func ingestID(_ index: Int) -> String { "\(digest.hex)#\(index)" }
+
+    /// The number of the marker with this stamp; nil for a stamp of another file.
+    func index(of ingestID: String) -> Int? {
+        let head = digest.hex + "#"
+        guard ingestID.hasPrefix(head), let index = Int(ingestID.dropFirst(head.count)), ranges.indices.contains(index)
+        else { return nil }
+        return index
+    }
+
+    /// What the server gives a marker, and what an export of another session has of it.
+    private static let given = [
+        "id", "version", "created_at", "updated_at", "details", "calibrated_data", "work_session_id",
+    ]
+
+    /// Marker number `index` as it is sent: everything of the file's but what the server gives, with its session and stamp.
+    func marker(_ index: Int, session: String) -> JSONObject {
+        var reader = JSONReader(json, from: ranges[index].lowerBound)
+        // It was read once, so it can be read again.
+        var fields = (try? reader.value())?.object ?? [:]
+        for name in Self.given { fields[name] = nil }
+        for (name, value) in fields where value == .null { fields[name] = nil }
+        var props = fields["custom_props"]?.object ?? [:]
+        props[SessionStamp.ingestID] = .string(ingestID(index))
+        fields["custom_props"] = .object(props)
+        fields["work_session_id"] = .string(session)
+        return fields
+    }
+}

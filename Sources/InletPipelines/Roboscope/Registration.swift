@@ -1,0 +1,81 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Puts the URLs of stored files into their space: those that differ, in one PATCH, and looks whether they are there.
+struct Registration: Sendable {
+    let job: RoboscopeJob
+
+    func deliver() async throws(DeliveryError) -> DeliveryOutcome {
+        let wanted = try Self.wanted(job.fields.role, job.order, storage: job.api.settings.storage)
+        let space = try await job.space()
+        if let batch = job.order.batch { _ = try await SessionKeeping(job: job).ensure(batch) }
+        let previous = try await noted(previous: Self.replaced(in: space, by: wanted))
+        try job.checkStopping()
+        let changed = try await job.api.changing(RoboscopeSpace.self, space.id) { current throws(DeliveryError) in
+            let different = wanted.filter { current.text($0.key) != $0.value }
+            return different.isEmpty ? nil : different.mapValues { .string($0) }
+        }
+        if let lost = wanted.keys.sorted().first(where: { changed.text($0) != wanted[$0] }) {
+            throw DeliveryError(
+                .retry(after: nil), .conflict,
+                "\(job.shown): '\(lost)' of space \(space.id) was set, but reads otherwise; someone else changes it too"
+            )
+        }
+        var details = ["space_id": space.id, "space_key": space.key].merging(wanted) { $1 }
+        for (field, url) in previous { details["previous_" + field] = url }
+        return job.proof(.registered, url: Self.own(job.order)?.proof.url, details)
+    }
+
+    /// What was there before, in the notes from before the PATCH: a later attempt finds its own URL in the space.
+    private func noted(previous: [String: String]) async throws(DeliveryError) -> [String: String] {
+        let known = job.attempt.checkpoint.entries[Self.previousNote].flatMap { try? JSONValue(parsing: $0).object }
+        if let known { return known.compactMapValues(\.string) }
+        let text = JSONValue.object(previous.mapValues { .string($0) }).text
+        try await job.attempt.checkpoint.put([Self.previousNote: Array(text.utf8), CheckpointNote.mayBeVisible: []])
+        return previous
+    }
+
+    private static let previousNote = "previous"
+
+    // MARK: - Decisions
+
+    /// The URLs that are about to go.
+    static func replaced(in space: RoboscopeSpace, by wanted: [String: String]) -> [String: String] {
+        wanted.compactMap { field, url in
+            space.text(field).flatMap { $0.isEmpty || $0 == url ? nil : (field, $0) }
+        }.reduce(into: [:]) { $0[$1.0] = $1.1 }
+    }
+
+    /// Which fields of the space shall have which URLs: the file's own, and that of a picture that travels with it.
+    ///
+    /// - Throws: `.badRequest` where the storage has not said where the file can be read.
+    static func wanted(
+        _ role: RoboscopeRole, _ order: DeliveryOrder, storage: String
+    ) throws(DeliveryError) -> [String: String] {
+        guard let own = own(order), let url = own.proof.url, !url.isEmpty else {
+            throw DeliveryError(
+                .giveUp, .badRequest,
+                "\(order.path.display): '\(storage)' does not say where the file can be read; give it a 'public_url'")
+        }
+        let field: String? =
+            switch role {
+            case .model: RoboscopeRole.models[FileName(own.path).plainExtension]
+            case .scan: "scan_url"
+            case .preview: "preview_url"
+            case .markers, .session, .file: nil
+            }
+        guard let field else { return [:] }
+        var wanted = [field: url]
+        let picture = order.upstream.first {
+            $0.path != own.path && RoboscopeRole.pictures.contains(FileName($0.path).plainExtension)
+        }
+        if role == .model, let picture = picture?.proof.url, !picture.isEmpty { wanted["preview_url"] = picture }
+        return wanted
+    }
+
+    /// The proof of the file's own bytes.
+    static func own(_ order: DeliveryOrder) -> Upstream? {
+        order.upstream.first { $0.path == order.path } ?? order.upstream.first
+    }
+}

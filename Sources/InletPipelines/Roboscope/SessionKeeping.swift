@@ -1,0 +1,185 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+internal import SystemPackage
+
+/// Finds or makes sessions, each once, and brings those of units to their end.
+struct SessionKeeping: Sendable {
+    let job: RoboscopeJob
+
+    /// What a session is made with.
+    struct Plan: Sendable {
+        /// Into `meta.ingest_batch`: what it is found by again.
+        var stamp: String
+        /// Key of its space; nil = the route's.
+        var space: String?
+        var type: String
+        var startedAt: WallTime?
+        var meta: JSONObject = [:]
+    }
+
+    /// What stands for a unit for ever: ids are those of one journal, so the machine is part of it.
+    static func stamp(_ batch: OrderBatch, host: String = ProcessSetup.hostName) -> String {
+        "\(host):\(batch.name)#\(batch.id)"
+    }
+
+    // MARK: - Files of a unit
+
+    /// Makes sure that the unit's session is there and active. - Returns: its id.
+    func ensure(_ batch: OrderBatch) async throws(DeliveryError) -> String {
+        let stamp = Self.stamp(batch)
+        if let known = job.memory.session(of: stamp) { return known }
+        // What is wrong with it is said once, when the unit closes.
+        let file = try? await job.sessionFile(batch)
+        let id = try await found(try plan(batch, file ?? SessionFile())).id
+        job.memory.remember(id, of: stamp)
+        return id
+    }
+
+    /// A file that is only to be in the session: its bytes are where they belong already.
+    func join(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
+        guard let batch else { return job.proof(.carried, ["note": "nothing is registered for such a file"]) }
+        let id = try await ensure(batch)
+        return job.proof(.registered, url: Registration.own(job.order)?.proof.url, ["session_id": id])
+    }
+
+    /// `session.yaml` itself: what it says goes into the session at once, its status when the unit closes.
+    func apply(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
+        guard let batch else {
+            throw job.refusal(
+                "it says what the session of a folder is like, but its route does not have 'unit: folder'")
+        }
+        let bytes = try await job.content(limit: SessionFile.longest)
+        let file = try await job.sessionFile(bytes, job.path)
+        try job.checkSource()
+        let session = try await found(try plan(batch, file))
+        var meta = file.meta
+        meta[SessionStamp.status] = file.status.map { .string($0) }
+        _ = try await job.api.changing(RoboscopeSession.self, session.id) { current throws(DeliveryError) in
+            Self.difference(current, type: file.type, meta: meta)
+        }
+        return job.proof(.carried, ["session_id": session.id])
+    }
+
+    // MARK: - The end of a unit
+
+    /// The unit's last delivery: everything of it has arrived, so its session is done.
+    func close(_ batch: OrderBatch) async throws(DeliveryError) -> DeliveryOutcome {
+        let file = try await job.sessionFile(batch)
+        let session = try await found(try plan(batch, file ?? SessionFile()))
+        let end = SessionEnd(batch: batch, file: file, status: job.fields.sessionStatus, now: .now)
+        return try await SessionWatch(job: job, session: session.id).whileWriting { () async throws(DeliveryError) in
+            let closed = try await job.api.changing(RoboscopeSession.self, session.id) {
+                current throws(DeliveryError) in end.change(of: current)
+            }
+            guard closed.status == end.finalStatus(of: closed) else {
+                throw DeliveryError(
+                    .retry(after: nil), .conflict,
+                    "session \(session.id) was set to \(end.finalStatus(of: closed)), but is \(closed.status)")
+            }
+            job.memory.remember(nil, of: Self.stamp(batch))
+            var details = ["session_id": session.id, "status": closed.status, "files": String(batch.files)]
+            if batch.failed > 0 { details["failed"] = String(batch.failed) }
+            return job.proof(.registered, details)
+        }
+    }
+
+    // MARK: - Finding and making
+
+    private func plan(_ batch: OrderBatch, _ file: SessionFile) throws(DeliveryError) -> Plan {
+        var meta = file.meta
+        meta[SessionStamp.status] = file.status.map { .string($0) }
+        let first = batch.firstCaptured ?? WallTime(nanoseconds: job.order.source.modified)
+        return Plan(
+            stamp: Self.stamp(batch), type: file.type ?? job.fields.sessionType, startedAt: first, meta: meta)
+    }
+
+    /// The session with the plan's stamp. A draft becomes active; everything else about one that is there is left alone.
+    func found(_ plan: Plan) async throws(DeliveryError) -> RoboscopeSession {
+        let space = try await job.space(plan.space)
+        return try await Turns.shared.alone("session \(plan.stamp) at \(job.server)") { () throws(DeliveryError) in
+            if let known = try await find(plan.stamp, in: space.id) {
+                guard known.status == "draft" else { return known }
+                return try await job.api.changing(RoboscopeSession.self, known.id) { current throws(DeliveryError) in
+                    current.status == "draft" ? ["status": .string("active")] : nil
+                }
+            }
+            try job.checkStopping()
+            do throws(DeliveryError) {
+                return try await job.api.create(RoboscopeSession.self, Self.fields(plan, space: space.id))
+            } catch {
+                // The answer may be all that was lost.
+                guard error.code != .cancelled, let known = try? await find(plan.stamp, in: space.id) else {
+                    throw error
+                }
+                return known
+            }
+        }
+    }
+
+    private func find(_ stamp: String, in space: String) async throws(DeliveryError) -> RoboscopeSession? {
+        let sessions = try await job.api.list(RoboscopeSession.self, [("space_id", space)])
+        return RoboscopeSession.standing(
+            for: stamp, among: sessions.filter { RoboscopeID.areEqual($0.spaceID, space) })
+    }
+
+    private static func fields(_ plan: Plan, space: String) -> JSONObject {
+        var fields: JSONObject = [
+            "space_id": .string(space), "session_type": .string(plan.type), "status": .string("active"),
+            "meta": .object(plan.meta.merging([SessionStamp.batch: .string(plan.stamp)]) { $1 }),
+        ]
+        fields["started_at"] = plan.startedAt.map { .string($0.rfc3339Seconds) }
+        return fields
+    }
+
+    /// What has to be written for the session to have this type and these members of `meta`; nil when it has.
+    static func difference(_ current: RoboscopeSession, type: String?, meta: JSONObject) -> JSONObject? {
+        var fields: JSONObject = [:]
+        if let type, type != current.text("session_type") { fields["session_type"] = .string(type) }
+        let merged = current.meta.merging(meta) { $1 }
+        if merged != current.meta { fields["meta"] = .object(merged) }
+        return fields.isEmpty ? nil : fields
+    }
+}
+
+/// How the session of a unit shall look once all its files have arrived.
+struct SessionEnd: Sendable {
+    var batch: OrderBatch
+    var file: SessionFile?
+    /// The route's.
+    var status: String?
+    var now: WallTime
+
+    /// The session file's word counts most: the one that is there now, then the one that was delivered.
+    func finalStatus(of session: RoboscopeSession) -> String {
+        let told = session.meta[SessionStamp.status]?.string.flatMap {
+            RoboscopeFields.statuses.contains($0) ? $0 : nil
+        }
+        return file?.status ?? told ?? status ?? "done"
+    }
+
+    /// nil when nothing has to be written.
+    func change(of session: RoboscopeSession) -> JSONObject? {
+        var meta = file?.meta ?? [:]
+        meta[SessionStamp.files] = JSONValue(batch.files)
+        if batch.failed > 0 { meta["ingest_failed"] = JSONValue(batch.failed) }
+        var fields = SessionKeeping.difference(session, type: file?.type, meta: meta) ?? [:]
+        let final = finalStatus(of: session)
+        if session.status != final { fields["status"] = .string(final) }
+        if let first = batch.firstCaptured, !Self.isSame(session.time("started_at"), first) {
+            fields["started_at"] = .string(first.rfc3339Seconds)
+        }
+        let isOver = final == "done" || final == "archived"
+        if isOver, let last = batch.lastCaptured ?? (session.time("completed_at") == nil ? now : nil),
+            !Self.isSame(session.time("completed_at"), last)
+        {
+            fields["completed_at"] = .string(last.rfc3339Seconds)
+        }
+        return fields.isEmpty ? nil : fields
+    }
+
+    /// To the second, which is what is written.
+    private static func isSame(_ told: WallTime?, _ wanted: WallTime) -> Bool {
+        told.map { $0.rfc3339Seconds == wanted.rfc3339Seconds } ?? false
+    }
+}

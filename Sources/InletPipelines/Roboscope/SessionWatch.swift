@@ -1,0 +1,130 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Shows that somebody writes into a session, and holds its lock, for as long as it takes. Both are courtesies to people at
+/// work there: a server without them is written to all the same.
+struct SessionWatch: Sendable {
+    let job: RoboscopeJob
+    let session: String
+
+    /// The server forgets a lock or a visitor after 30 s.
+    static let lifetime = Duration.seconds(30)
+    private static let beat = Duration.seconds(10)
+    /// Tries to get a lock, a second apart.
+    private static let tries = 4
+    private static let wait = Duration.seconds(30)
+    /// After that a lock is passed over: it is advisory, and whoever has it may never come back.
+    static let longestWait = Duration.seconds(600)
+    private static let lockedNote = "locked"
+
+    private enum Entry: Sendable {
+        /// With what extends and ends the lock; nil where there is none.
+        case open(token: String?)
+        case busy
+    }
+
+    /// Runs `body` with the lock. - Returns: `.waiting` without running it while somebody else has the lock.
+    func whileWriting(
+        _ body: @escaping @Sendable () async throws(DeliveryError) -> DeliveryOutcome
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        guard case .open(let token) = try await lock() else {
+            return .waiting(until: .now + Self.wait, saying: "session \(session) is locked by somebody else")
+        }
+        let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
+            group.addTask {
+                await beat(token)
+                return nil
+            }
+            group.addTask {
+                do throws(DeliveryError) {
+                    return .success(try await body())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            while let ended = await group.next() {
+                guard let ended else { continue }
+                group.cancelAll()
+                return ended
+            }
+            return .failure(.stopping)
+        }
+        await leave(token)
+        return try result.get()
+    }
+
+    // MARK: - Lock
+
+    private func lock() async throws(DeliveryError) -> Entry {
+        guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .open(token: nil) }
+        for attempt in 1...Self.tries {
+            switch await answer() {
+            case .acquired(let token): return .open(token: token.isEmpty ? nil : token)
+            case .unavailable: return .open(token: nil)
+            case .taken where attempt < Self.tries:
+                try job.checkStopping()
+                do {
+                    try await Task.sleep(for: .seconds(1))
+                } catch {
+                    throw DeliveryError(.cancelled, .cancelled, "cancelled while a session's lock was waited for")
+                }
+            case .taken: break
+            }
+        }
+        return try await hasWaitedLongEnough() ? .open(token: nil) : .busy
+    }
+
+    /// What goes wrong with a courtesy is no reason to fail: what comes next will say whether the server is there.
+    private func answer() async -> RoboscopeAPI.LockAnswer {
+        do throws(DeliveryError) {
+            let answer = try await job.api.lock(session, for: Self.lifetime)
+            if answer == .unavailable { job.memory.note(lacking: .locks) }
+            return answer
+        } catch {
+            return error.code == .conflict ? .taken : .unavailable
+        }
+    }
+
+    private func hasWaitedLongEnough() async throws(DeliveryError) -> Bool {
+        let note = job.attempt.checkpoint.entries[Self.lockedNote]
+        if let since = note.flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }) {
+            return .now - WallTime(milliseconds: since) >= Self.longestWait
+        }
+        try await job.attempt.checkpoint.put([Self.lockedNote: Array(String(WallTime.now.milliseconds).utf8)])
+        return false
+    }
+
+    // MARK: - Presence
+
+    /// One word every ten seconds, until the task is cancelled.
+    private func beat(_ token: String?) async {
+        var count = 0
+        while !Task.isCancelled {
+            await enter()
+            if let token, count > 0, count.isMultiple(of: 2) {
+                _ = try? await job.api.extend(session, token: token, for: Self.lifetime)
+            }
+            count += 1
+            try? await Task.sleep(for: Self.beat)
+        }
+    }
+
+    private func enter() async {
+        guard job.api.settings.presence, !job.memory.lacks(.presence) else { return }
+        do throws(DeliveryError) {
+            if try await job.api.enter(session, as: Self.user) == nil { job.memory.note(lacking: .presence) }
+        } catch {
+            // The next word is as good.
+            return
+        }
+    }
+
+    private func leave(_ token: String?) async {
+        if let token { try? await job.api.unlock(session, token: token) }
+        guard job.api.settings.presence, !job.memory.lacks(.presence) else { return }
+        try? await job.api.leave(session, as: Self.user)
+    }
+
+    static let user = "ingest:" + RoboscopeID.cleaned(ProcessSetup.hostName)
+}

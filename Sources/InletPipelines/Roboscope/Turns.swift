@@ -1,0 +1,87 @@
+internal import InletCore
+internal import Synchronization
+
+/// Lets one task at a time work on each name; the others wait in the order in which they came.
+///
+/// The server has no way of finding or creating in one step, so two files of one new space would make two of it.
+final class Turns: Sendable {
+    /// For the whole process: several destinations, and the ones of a configuration that was just replaced, may lead to one
+    /// server.
+    static let shared = Turns()
+
+    private struct Waiting {
+        var ticket: Int
+        var continuation: CheckedContinuation<Bool, Never>
+    }
+
+    private struct State {
+        /// The names that somebody has, with those who wait for them.
+        var lines: [String: [Waiting]] = [:]
+        var tickets = 0
+        /// Those that were cancelled before they stood in line.
+        var cancelled: Set<Int> = []
+    }
+
+    private let state = Mutex(State())
+
+    /// - Throws: `.cancelled` when the task is cancelled before its turn; what `body` throws.
+    func alone<Value>(
+        _ name: String, _ body: () async throws(DeliveryError) -> Value
+    ) async throws(DeliveryError) -> Value {
+        guard await take(name) else {
+            throw DeliveryError(.cancelled, .cancelled, "cancelled while it waited its turn")
+        }
+        defer { leave(name) }
+        return try await body()
+    }
+
+    /// Everybody who waits for a name now.
+    func waiting(for name: String) -> Int { state.withLock { $0.lines[name]?.count ?? 0 } }
+
+    private func take(_ name: String) async -> Bool {
+        let ticket = state.withLock { state in
+            state.tickets += 1
+            return state.tickets
+        }
+        let isOurs = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let now: Bool? = state.withLock { state in
+                    if state.cancelled.remove(ticket) != nil { return false }
+                    guard state.lines[name] != nil else {
+                        state.lines[name] = []
+                        return true
+                    }
+                    state.lines[name]?.append(Waiting(ticket: ticket, continuation: continuation))
+                    return nil
+                }
+                if let now { continuation.resume(returning: now) }
+            }
+        } onCancel: {
+            cancel(ticket, name)
+        }
+        state.withLock { _ = $0.cancelled.remove(ticket) }
+        return isOurs
+    }
+
+    private func cancel(_ ticket: Int, _ name: String) {
+        let waiting = state.withLock { state -> Waiting? in
+            guard let index = state.lines[name]?.firstIndex(where: { $0.ticket == ticket }) else {
+                state.cancelled.insert(ticket)
+                return nil
+            }
+            return state.lines[name]?.remove(at: index)
+        }
+        waiting?.continuation.resume(returning: false)
+    }
+
+    private func leave(_ name: String) {
+        let next = state.withLock { state -> Waiting? in
+            guard let line = state.lines[name], !line.isEmpty else {
+                state.lines[name] = nil
+                return nil
+            }
+            return state.lines[name]?.removeFirst()
+        }
+        next?.continuation.resume(returning: true)
+    }
+}

@@ -1,0 +1,72 @@
+internal import InletCore
+
+/// From bytes at the store to a job, and exactly one: there is no idempotency key but the upload's public URL.
+extension VOPIDelivery {
+    /// Requests for a job that may go unanswered in one attempt of the delivery.
+    private static let patience = 3
+
+    /// Asks for a job. nil when the chain goes on at once.
+    func create(
+        _ upload: VOPIRecord.Upload, _ chain: inout VOPIChain
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        try await requireCredits()
+        chain.creates(now: now())
+        try await note(chain)
+        let job = VOPINewJob(
+            videoURL: upload.publicURL, config: wanted.config, callbackURL: wanted.callbackURL,
+            estimatedDuration: wanted.estimatedDuration)
+        do throws(DeliveryError) {
+            let created = try await api.createJob(job)
+            chain.created(created.id, now: now())
+        } catch {
+            guard VOPIAPI.mayHaveCreated(error) else {
+                let asked = chain.record.creating?.sentAt ?? now().milliseconds
+                chain.refused()
+                try await note(chain)
+                return try passing(error, since: asked, chain)
+            }
+            // The chain says when to look for it; a cancelled task leaves that to the next attempt.
+            if error.verdict == .cancelled || chain.record.asked >= Self.patience { throw error }
+            return nil
+        }
+        // The server has it, and will be paid: nobody else may come to know less.
+        await attempt.checkpoint.putPersistently(chain.record.entries)
+        try await note(chain)
+        return nil
+    }
+
+    /// Looks for a job whose creation was not answered. nil when the chain goes on at once.
+    func look(
+        _ upload: VOPIRecord.Upload, _ chain: inout VOPIChain
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        let asked = chain.record.creating?.sentAt ?? 0
+        let listed: [VOPIJob]
+        do throws(DeliveryError) {
+            listed = try await jobs(of: upload, since: asked)
+        } catch {
+            return try passing(error, since: asked, chain)
+        }
+        let surplus = chain.found(listed, now: now())
+        try await note(chain)
+        // Each would be charged; those that run already cannot be stopped.
+        for job in surplus { try? await api.cancel(job.id) }
+        return nil
+    }
+
+    /// Pages through our jobs, back to a day before the request: clocks differ.
+    private func jobs(
+        of upload: VOPIRecord.Upload, since asked: Int64
+    ) async throws(DeliveryError) -> [VOPIJob] {
+        var found: [String: VOPIJob] = [:]
+        var offset = 0
+        while offset < 10_000 {
+            let page = try await api.jobs(limit: 100, offset: offset)
+            for job in page.jobs where job.videoURL == upload.publicURL { found[job.id] = job }
+            let isPast = page.jobs.last?.createdAt.map { $0.milliseconds < asked - 86_400_000 } ?? false
+            if page.jobs.count < 100 || isPast { break }
+            // Pages shift while jobs are added.
+            offset += 90
+        }
+        return Array(found.values)
+    }
+}

@@ -1,0 +1,138 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+internal import SystemPackage
+
+/// From a job that was made to its pictures on the disk.
+extension VOPIDelivery {
+    /// Looks at the job once. nil when the chain goes on at once.
+    func poll(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) -> DeliveryOutcome? {
+        let before = chain.record
+        let verdict: VOPIChain.Verdict
+        do throws(DeliveryError) {
+            verdict = chain.polled(try await api.job(job.id), now: now())
+        } catch {
+            guard error.code == .notFound else { return try passing(error, since: job.since, chain) }
+            verdict = chain.missed()
+        }
+        if chain.record != before { try await note(chain) }
+        switch verdict {
+        case .fetch, .restart: return nil
+        case .wait(let saying, let percent): return waiting(chain, since: job.since, saying, percent)
+        case .stuck:
+            try await unstick(job, &chain)
+            return waiting(chain, since: job.since, "processing for long", nil)
+        case .failed(let reason): throw DeliveryError(.giveUp, .rejected, reason)
+        case .unpaid(let reason): throw Self.unpaid(reason)
+        }
+    }
+
+    /// Gives the worker back until it is time to look again.
+    private func waiting(
+        _ chain: VOPIChain, since: Int64, _ saying: String, _ percent: Double?
+    ) -> DeliveryOutcome {
+        attempt.report(StepProgress(percent: 70 + 25 * (percent ?? 0) / 100, step: saying))
+        var random = SystemRandomNumberGenerator()
+        let until = chain.pause(since: chain.record.trouble.since ?? since, now: now(), using: &random)
+        return .waiting(until: until, saying: saying)
+    }
+
+    /// The job is safe at the server: what passes is waited out, and does not use up the file's attempts.
+    func passing(
+        _ error: DeliveryError, since: Int64, _ chain: VOPIChain
+    ) throws(DeliveryError) -> DeliveryOutcome {
+        guard case .retry(let after) = error.verdict else { throw error }
+        var random = SystemRandomNumberGenerator()
+        let until = chain.pause(since: since, now: now(), using: &random)
+        let asked = now() + min(after ?? .zero, .seconds(3600))
+        attempt.report(StepProgress(percent: 70, step: error.reason))
+        return .waiting(until: max(until, asked), saying: error.reason)
+    }
+
+    /// A server that finishes other jobs has this one in its queue; one that does not is told to forget it.
+    private func unstick(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) {
+        let readiness = try await api.ready()
+        guard readiness.isReady else {
+            throw DeliveryError(.outage(after: nil), .serverError, "\(api.settings.url.redacted) says it is not ready")
+        }
+        let recent = now().milliseconds - limits.soft.milliseconds
+        let isBusy = try await api.jobs(limit: 100).jobs.contains { other in
+            other.id != job.id && other.status == .completed && (other.updatedAt?.milliseconds ?? 0) >= recent
+        }
+        if isBusy, !job.isAdopted {
+            chain.isQueued(now: now())
+        } else {
+            do throws(DeliveryError) {
+                try await api.cancel(job.id)
+            } catch {
+                // It is past cancelling, or gone: the next look tells.
+                guard error.code == .conflict || error.code == .notFound else { throw error }
+            }
+            chain.cancelled(at: now())
+        }
+        try await note(chain)
+    }
+
+    // MARK: - Fetching
+
+    func fetch(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) -> DeliveryOutcome {
+        if job.fetchingSince == nil {
+            chain.record.job?.fetchingSince = now().milliseconds
+            try await note(chain)
+        }
+        let folder = api.settings.results.appending(VOPIName.safe(job.id, or: "job"))
+        let known = chain.record.results ?? VOPIManifest()
+        let attempt = attempt
+        attempt.report(StepProgress(percent: 95, step: "fetching results"))
+        let summary: VOPIResults.Summary
+        let settled = Settled(chain)
+        do throws(DeliveryError) {
+            summary = try await VOPIResults(api: api, client: client, pool: pool, isStopping: attempt.isStopping).fetch(
+                job.id, known, into: folder, source: video(chain.record),
+                noted: { manifest throws(DeliveryError) in try await settled.note(manifest, attempt) },
+                progress: { done, all, name in
+                    let percent = 95 + 5 * Double(done) / Double(max(all, 1))
+                    attempt.report(StepProgress(percent: percent, step: "fetched \(name)"))
+                })
+        } catch {
+            let since = chain.record.job?.fetchingSince ?? job.since
+            guard now().milliseconds - since < limits.fetching.milliseconds else { throw error }
+            // The server is still putting them together.
+            let isEarly = error.code == .conflict && error.verdict == .giveUp
+            let passing = isEarly ? DeliveryError(.retry(after: nil), error.code, error.reason) : error
+            return try self.passing(passing, since: since, chain)
+        }
+        attempt.report(StepProgress(percent: 100, step: "fetched"))
+        return .delivered(proof(chain.record, job, summary))
+    }
+
+    private func video(_ record: VOPIRecord) -> VOPIProduct.Source {
+        VOPIProduct.Source(
+            name: DisplayText.escape(FileName(path).bytes), key: order.key, size: size, md5: record.sent?.md5)
+    }
+
+    private func proof(_ record: VOPIRecord, _ job: VOPIRecord.Job, _ summary: VOPIResults.Summary) -> Proof {
+        var details = [
+            "job_id": job.id, "results": summary.folder.display, "files": String(summary.files.count),
+        ]
+        if !summary.missing.isEmpty { details["missing"] = String(summary.missing.count) }
+        let md5 = record.sent.flatMap { Digest(.md5, hex: $0.md5) }
+        return Proof(
+            key: order.key, size: size, method: record.sent?.isProved == true ? .md5Parts : .size,
+            content: md5.map { ContentHash(digest: $0, partSize: nil) }, etag: record.sent?.etag,
+            url: summary.folder.display, details: details)
+    }
+}
+
+/// The record as the fetching goes on: only the manifest changes.
+private struct Settled: Sendable {
+    let chain: VOPIChain
+
+    init(_ chain: VOPIChain) { self.chain = chain }
+
+    func note(_ manifest: VOPIManifest, _ attempt: Attempt) async throws(DeliveryError) {
+        var record = chain.record
+        record.results = manifest
+        try await attempt.checkpoint.replace(with: record.entries)
+    }
+}

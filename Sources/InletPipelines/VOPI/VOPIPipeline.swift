@@ -1,0 +1,87 @@
+package import InletCore
+package import InletLinux
+package import InletTransfer
+package import SystemPackage
+
+/// Sends videos to a VOPI server and brings back the pictures that it makes of them: presign, upload, job, results.
+///
+/// The video is not kept there: what stays is the job's folder below `results`. A job takes minutes or hours, in which the
+/// delivery waits without a worker.
+package struct VOPIPipeline: Pipeline {
+    private let api: VOPIAPI
+    private let client: HTTPClient
+    private let pool: BlockingPool
+    private let now: @Sendable () -> WallTime
+
+    /// - Parameter now: the clock that waits and limits go by.
+    package init(
+        api: VOPIAPI, client: HTTPClient, pool: BlockingPool, now: @escaping @Sendable () -> WallTime = { .now }
+    ) {
+        self.api = api
+        self.client = client
+        self.pool = pool
+        self.now = now
+    }
+
+    private var limits: VOPIChain.Limits {
+        VOPIChain.Limits(poll: api.settings.poll, soft: api.settings.softLimit, hard: api.settings.hardLimit)
+    }
+
+    package func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        if attempt.isStopping() { throw .stopping }
+        // What was sent whole needs no source any more, whatever has become of it.
+        if VOPIRecord(attempt.checkpoint.entries).sent == nil {
+            try SourceGuard.check(source, order)
+            if let objection = VOPIVideoFile.objection(FileName(source.path), size: order.source.size) {
+                throw objection
+            }
+        }
+        return try await delivery(source.path, source, order, attempt).run()
+    }
+
+    package func conclude(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome? {
+        guard VOPIRecord(attempt.checkpoint.entries).sent != nil else { return nil }
+        if attempt.isStopping() { throw .stopping }
+        return try await delivery(path, nil, order, attempt).run()
+    }
+
+    /// Cancels the job; an upload without one is nothing that could be removed, and costs nothing.
+    package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
+        let record = VOPIRecord(checkpoint)
+        if let job = record.job, !job.isFetching { return try await cancel(job.id) }
+        guard record.creating != nil, let upload = record.upload else { return }
+        for job in try await api.jobs(limit: 100).jobs where job.videoURL == upload.publicURL {
+            try await cancel(job.id)
+        }
+    }
+
+    package func probe() async throws(DeliveryError) -> String { try await api.probe() }
+
+    private func cancel(_ id: String) async throws(DeliveryError) {
+        do throws(DeliveryError) {
+            try await api.cancel(id)
+        } catch {
+            // It has ended, or is gone.
+            guard error.code == .conflict || error.code == .notFound else { throw error }
+        }
+    }
+
+    private func delivery(
+        _ path: FilePath, _ source: SourceFile?, _ order: DeliveryOrder, _ attempt: Attempt
+    ) throws(DeliveryError) -> VOPIDelivery {
+        let wanted: VOPIOrder
+        do throws(VOPIOrder.Fault) {
+            wanted = try VOPIOrder(order.fields, settings: api.settings)
+        } catch {
+            throw DeliveryError(
+                .giveUp, .badRequest, "\(path.display): \(error.field): \(error.reason); correct 'with:' of its route")
+        }
+        return VOPIDelivery(
+            api: api, client: client, pool: pool, path: path, source: source, order: order, attempt: attempt,
+            wanted: wanted, limits: limits, now: now)
+    }
+}

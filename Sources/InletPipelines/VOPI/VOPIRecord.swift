@@ -1,0 +1,128 @@
+internal import FoundationEssentials
+internal import InletCore
+
+/// A delivery to VOPI as its checkpoint remembers it: one note for each step of the chain, written before the step after it
+/// begins. Times are in milliseconds since 1970.
+struct VOPIRecord: Sendable, Equatable {
+    /// A place for the video's bytes.
+    struct Upload: Sendable, Equatable, Codable {
+        /// A credential.
+        var url: String
+        /// What the job is made with, and found again by.
+        var publicURL: String
+        /// When the URL ends, by our clock.
+        var expires: Int64
+        var contentType: String
+    }
+
+    /// The store has all bytes.
+    struct Sent: Sendable, Equatable, Codable {
+        /// Hexadecimal MD5 of what was sent.
+        var md5: String
+        var etag: String?
+        /// Whether the store's tag was that MD5.
+        var isProved: Bool
+    }
+
+    /// A job is being asked for, and may be there.
+    struct Creating: Sendable, Equatable, Codable {
+        var sentAt: Int64
+        /// When to look for it, once no answer has come.
+        var lookAt: Int64
+        /// How often it was looked for in vain.
+        var looks = 0
+    }
+
+    struct Job: Sendable, Equatable, Codable {
+        var id: String
+        /// When it was asked for; moved on while the server works on others.
+        var since: Int64
+        /// Whether it was found rather than answered: then it may never run.
+        var isAdopted: Bool
+        /// It has ended, with something to fetch.
+        var isFetching = false
+        /// When its results were first asked for.
+        var fetchingSince: Int64?
+    }
+
+    /// What has gone wrong with the job, as far as it is worth remembering.
+    struct Trouble: Sendable, Equatable, Codable {
+        /// The `updatedAt`s at which it was seen failed.
+        var failures: [Int64] = []
+        /// When it was first seen failed or cancelled, or failed again.
+        var since: Int64?
+        /// How often in a row the server did not know it.
+        var missing = 0
+        /// When we cancelled it, because it took too long.
+        var cancelledAt: Int64?
+    }
+
+    var upload: Upload?
+    var sent: Sent?
+    var creating: Creating?
+    var job: Job?
+    var trouble = Trouble()
+    /// What there is to fetch, once the server was asked.
+    var results: VOPIManifest?
+    /// Jobs that came to nothing: never to be adopted.
+    var dead: [String] = []
+    /// Uploads that were begun anew because of what became of their job.
+    var restarts = 0
+    /// Requests for a job that have not been answered, in a row.
+    var asked = 0
+    /// Set from the first request for a job on.
+    var mayBeVisible = false
+
+    init() {}
+
+    init(_ entries: [String: [UInt8]]) {
+        upload = Self.read(entries["upload"])
+        sent = upload == nil ? nil : Self.read(entries["sent"])
+        creating = Self.read(entries["creating"])
+        job = Self.read(entries["job"])
+        trouble = Self.read(entries["trouble"]) ?? Trouble()
+        results = Self.read(entries["results"])
+        dead = Self.read(entries["dead"]) ?? []
+        restarts = Self.read(entries["restarts"]) ?? 0
+        asked = Self.read(entries["asked"]) ?? 0
+        mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
+    }
+
+    /// All notes.
+    var entries: [String: [UInt8]] {
+        var entries: [String: [UInt8]] = [:]
+        entries["upload"] = upload.flatMap { Self.note($0) }
+        entries["sent"] = sent.flatMap { Self.note($0) }
+        entries["creating"] = creating.flatMap { Self.note($0) }
+        entries["job"] = job.flatMap { Self.note($0) }
+        if trouble != Trouble() { entries["trouble"] = Self.note(trouble) }
+        entries["results"] = results.flatMap { Self.note($0) }
+        if !dead.isEmpty { entries["dead"] = Self.note(dead) }
+        if restarts > 0 { entries["restarts"] = Self.note(restarts) }
+        if asked > 0 { entries["asked"] = Self.note(asked) }
+        if mayBeVisible { entries[CheckpointNote.mayBeVisible] = [] }
+        return entries
+    }
+
+    /// The job came to nothing; the upload is still there for another.
+    mutating func bury() {
+        if let job { dead.append(job.id) }
+        (job, creating, results, trouble) = (nil, nil, nil, Trouble())
+    }
+
+    /// Neither job nor upload are of use any more.
+    mutating func beginAnew() {
+        bury()
+        (upload, sent) = (nil, nil)
+    }
+
+    private static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
+        note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
+    }
+
+    private static func note(_ value: some Encodable) -> [UInt8]? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(value)).map { Array($0) }
+    }
+}

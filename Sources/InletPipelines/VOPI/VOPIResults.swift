@@ -1,0 +1,198 @@
+package import InletCore
+package import InletLinux
+package import InletTransfer
+package import SystemPackage
+
+/// Fetches what a job made into a folder of its own: pictures, frames and `product.json`.
+package struct VOPIResults: Sendable {
+    /// What has been fetched.
+    package struct Summary: Sendable, Equatable {
+        /// The job's folder.
+        package var folder: FilePath
+        /// Below it, in their order.
+        package var files: [String]
+        /// What the job speaks of and did not give; such a fetch is partial, and final.
+        package var missing: [String]
+        package var bytes: Int64
+    }
+
+    /// Called when another file is there: how many are, of how many, and its name.
+    package typealias Progress = @Sendable (_ done: Int, _ of: Int, _ name: String) -> Void
+
+    let api: VOPIAPI
+    let client: HTTPClient
+    let pool: BlockingPool
+    let isStopping: @Sendable () -> Bool
+
+    /// Pictures fetched at once.
+    private static let parallel = 4
+    /// Of one picture; the disk is not the server's to fill.
+    private static let largest: Int64 = 4 << 30
+    /// Rounds of asking for links that bring nothing new.
+    private static let rounds = 3
+
+    package init(
+        api: VOPIAPI, client: HTTPClient, pool: BlockingPool, isStopping: @escaping @Sendable () -> Bool = { false }
+    ) {
+        self.api = api
+        self.client = client
+        self.pool = pool
+        self.isStopping = isStopping
+    }
+
+    /// Fetches a job's results into `folder`, which is made; files that are there already stay.
+    ///
+    /// - Throws: `.conflict` when the job has no results yet, `.notFound`; as `Fetching.run`.
+    package func fetch(
+        job: String, into folder: FilePath, progress: @escaping Progress = { _, _, _ in }
+    ) async throws(DeliveryError) -> Summary {
+        try await fetch(job, VOPIManifest(), into: folder, source: nil, noted: { _ in }, progress: progress)
+    }
+
+    /// As above, from what an earlier attempt has settled; `noted` makes it durable when it has changed.
+    func fetch(
+        _ id: String, _ known: VOPIManifest, into folder: FilePath, source: VOPIProduct.Source?,
+        noted: (VOPIManifest) async throws(DeliveryError) -> Void, progress: @escaping Progress
+    ) async throws(DeliveryError) -> Summary {
+        let job = try await api.job(id)
+        var manifest = known
+        var metadata: VOPIValue?
+        var missing: [VOPIManifest.Entry] = []
+        var fruitless = 0
+        while true {
+            if isStopping() { throw .stopping }
+            let links = try await api.downloadURLs(id, life: .seconds(3600))
+            if let reason = links.refused.first {
+                throw DeliveryError(.giveUp, .forbiddenURL, "a link to results of job \(id) is refused: \(reason)")
+            }
+            metadata = links.productMetadata ?? metadata
+            let before = manifest
+            manifest.add(links)
+            manifest.expected = job.result?.count ?? manifest.expected
+            if manifest != before { try await noted(manifest) }
+            let wanted = try await absent(manifest, in: folder)
+            let round = Round(
+                links: Self.byIdentity(links), folder: folder, all: manifest.entries.count,
+                there: manifest.entries.count - wanted.count, progress: progress)
+            missing = try await fetch(wanted, round)
+            fruitless = missing.count < wanted.count ? 0 : fruitless + 1
+            if missing.isEmpty || fruitless >= Self.rounds { break }
+        }
+        if metadata == nil { metadata = try? await api.metadata(id) }
+        let product = VOPIProduct(
+            job: job, source: source, manifest: manifest, missing: missing.map(\.path), metadata: metadata)
+        return try await write(product, folder)
+    }
+
+    // MARK: - Files
+
+    private struct Round: Sendable {
+        var links: [[String]: HTTPURL]
+        var folder: FilePath
+        var all: Int
+        var there: Int
+        var progress: Progress
+    }
+
+    private static func byIdentity(_ downloads: VOPIDownloads) -> [[String]: HTTPURL] {
+        var links: [[String]: HTTPURL] = [:]
+        for frame in downloads.frames {
+            links[VOPIManifest.Entry(path: "", object: frame.link.redacted, frame: frame.frameID).identity] = frame.link
+        }
+        for (variant, versions) in downloads.images {
+            for (version, url) in versions {
+                let entry = VOPIManifest.Entry(path: "", object: url.redacted, variant: variant, version: version)
+                links[entry.identity] = url
+            }
+        }
+        return links
+    }
+
+    /// Those that have no file yet. What has its final name is whole: only whole files get one.
+    private func absent(
+        _ manifest: VOPIManifest, in folder: FilePath
+    ) async throws(DeliveryError) -> [VOPIManifest.Entry] {
+        let result = await pool.run { () -> Result<[VOPIManifest.Entry], DeliveryError> in
+            do throws(SystemError) {
+                var absent: [VOPIManifest.Entry] = []
+                var folders: Set<FilePath> = []
+                for entry in manifest.entries {
+                    let path = folder.pushing(FilePath(entry.path))
+                    if folders.insert(path.removingLastComponent()).inserted {
+                        try DurableFile.makeDirectories(path.removingLastComponent(), mode: 0o755)
+                    }
+                    if try FileLook.look(at: path).identity == nil { absent.append(entry) }
+                }
+                try DurableFile.makeDirectories(folder, mode: 0o755)
+                return .success(absent)
+            } catch {
+                return .failure(FolderPipeline.unwritable(error))
+            }
+        }
+        return try result.get()
+    }
+
+    /// Fetches several at once. - Returns: those that have no link, or that their link does not give.
+    private func fetch(
+        _ wanted: [VOPIManifest.Entry], _ round: Round
+    ) async throws(DeliveryError) -> [VOPIManifest.Entry] {
+        var rest = wanted[...]
+        var (missing, done): ([VOPIManifest.Entry], Int) = ([], round.there)
+        var failure: DeliveryError?
+        await withTaskGroup(of: (VOPIManifest.Entry, Result<Downloaded, DeliveryError>).self) { group in
+            func begin() {
+                guard let entry = rest.popFirst() else { return }
+                group.addTask { (entry, await self.fetch(entry, round)) }
+            }
+            for _ in 0..<Self.parallel { begin() }
+            for await (entry, result) in group {
+                switch result {
+                case .success:
+                    done += 1
+                    round.progress(done, round.all, entry.path)
+                case .failure(let error) where error.code == .notFound || error.code == .urlExpired:
+                    missing.append(entry)
+                case .failure(let error):
+                    failure = failure ?? error
+                    group.cancelAll()
+                }
+                if failure == nil { begin() }
+            }
+        }
+        if let failure { throw failure }
+        return missing
+    }
+
+    private func fetch(_ entry: VOPIManifest.Entry, _ round: Round) async -> Result<Downloaded, DeliveryError> {
+        let again = DeliveryError(.giveUp, .urlExpired, "\(entry.object): its link has to be asked for anew")
+        guard let url = round.links[entry.identity] else { return .failure(again) }
+        let target = round.folder.pushing(FilePath(entry.path))
+        let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
+        do throws(DeliveryError) {
+            return .success(
+                try await fetching.run(Download(target: target, limit: Self.largest)) { next throws(DeliveryError) in
+                    if next.refusal == 403 { throw again }
+                    return HTTPRequest("GET", url, headers: next.headers)
+                })
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Last: its presence says that all there is to fetch has been fetched.
+    private func write(_ product: VOPIProduct, _ folder: FilePath) async throws(DeliveryError) -> Summary {
+        let result = await pool.run { () -> Result<Summary, DeliveryError> in
+            do throws(SystemError) {
+                let (json, files, bytes) = try product.described(in: folder)
+                try DurableFile.write(json, to: folder.appending(VOPIProduct.name), mode: 0o644)
+                return .success(
+                    Summary(
+                        folder: folder, files: files + [VOPIProduct.name], missing: product.missing,
+                        bytes: bytes + Int64(json.count)))
+            } catch {
+                return .failure(FolderPipeline.unwritable(error))
+            }
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,113 @@
+internal import InletCore
+internal import InletLinux
+internal import InletTransfer
+
+/// Sends a video to its presigned URL, whole, in one request.
+struct VOPIUpload: Sendable {
+    let api: VOPIAPI
+    let client: HTTPClient
+    /// Where the MD5 is computed, beside the socket's thread.
+    let hashing: BlockingPool
+    let source: SourceFile
+    let order: DeliveryOrder
+    let attempt: Attempt
+
+    private static let tries = 5
+    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
+    private static let longestWait = Duration.seconds(10)
+
+    /// - Throws: `.urlExpired` when another URL is needed; `.sourceChanged`, `.sourceGone`; `.corrupted`.
+    func send(to upload: VOPIRecord.Upload) async throws(DeliveryError) -> VOPIRecord.Sent {
+        let url: HTTPURL
+        do throws(TransferError) {
+            url = try HTTPURL(upload.url, rules: api.settings.linkRules)
+        } catch {
+            throw DeliveryError(error)
+        }
+        var failed = 0
+        while true {
+            do throws(DeliveryError) {
+                let sent = try await put(url, upload.contentType)
+                // What was sent may be a mixture of two contents.
+                try SourceGuard.check(source, order)
+                return sent
+            } catch {
+                failed += 1
+                try await pause(after: failed, error)
+            }
+        }
+    }
+
+    private func put(_ url: HTTPURL, _ contentType: String) async throws(DeliveryError) -> VOPIRecord.Sent {
+        let size = order.source.size
+        let request = HTTPRequest(
+            "PUT", url, headers: [("Content-Type", contentType)], body: .slice(source, offset: 0, length: size),
+            answerDeadline: .seconds(120), stallTimeout: api.settings.noProgress)
+        // A send that fails ends the scope, and with it the hashing.
+        async let hashed = md5()
+        let answer: HTTPResponse
+        do throws(TransferError) {
+            answer = try await client.send(request, meter: attempt.meter)
+        } catch {
+            throw DeliveryError(error)
+        }
+        guard (200..<300).contains(answer.status) else { throw refusal(answer, url) }
+        let md5 = try await hashed.get()
+        guard let etag = answer.header("ETag").map({ ETagJudge.bare($0) }), !etag.isEmpty else {
+            return VOPIRecord.Sent(md5: md5.hex, etag: nil, isProved: false)
+        }
+        // Tags of encrypted objects look the same and are no MD5 (S3, "Common response headers").
+        let isEncrypted = answer.header("x-amz-server-side-encryption")?.hasPrefix("aws:kms") ?? false
+        guard etag != md5.hex, Digest(.md5, hex: etag)?.bytes.count == 16, !isEncrypted else {
+            return VOPIRecord.Sent(md5: md5.hex, etag: etag, isProved: etag == md5.hex)
+        }
+        attempt.meter.add(-size)
+        try SourceGuard.check(source, order)
+        throw DeliveryError(
+            .retry(after: nil), .corrupted,
+            "\(url.redacted) holds other bytes (MD5 \(etag)) than were sent (\(md5.hex)); the network or the store is "
+                + "damaging data")
+    }
+
+    private func md5() async -> Result<Digest, DeliveryError> {
+        do throws(TransferError) {
+            return .success(try await Checksum.md5(of: source, offset: 0, length: order.source.size, on: hashing))
+        } catch {
+            return .failure(DeliveryError(error))
+        }
+    }
+
+    /// A 403 of a presigned URL is about the URL, or about a clock.
+    private func refusal(_ answer: HTTPResponse, _ url: HTTPURL) -> DeliveryError {
+        guard answer.status == 403 else {
+            return DeliveryError(answer, "sending to \(url.redacted)", secretsMatter: false, now: .now)
+        }
+        let said = DeliveryError.excerpt(answer.body)
+        let skew = answer.date.map { abs(($0 - .now).milliseconds) > 300_000 } ?? false
+        return DeliveryError(
+            .retry(after: nil), .urlExpired,
+            "\(url.redacted) refused the upload (403 \(said))" + (skew ? "; check this machine's clock" : ""))
+    }
+
+    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
+        let asked: Duration?
+        switch error.verdict {
+        case .retry(let after), .outage(let after): asked = after
+        case .sourceChanged:
+            // To the reader of an open file a removal looks like a change; the guard knows better.
+            try SourceGuard.check(source, order)
+            throw error
+        default: throw error
+        }
+        if attempt.isStopping() { throw .stopping }
+        let isFinal = [.urlExpired, .redirected, .notFound].contains(error.code)
+        guard failed < Self.tries, !isFinal, asked ?? .zero <= Self.longestWait else { throw error }
+        var random = SystemRandomNumberGenerator()
+        do {
+            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
+        } catch {
+            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send again")
+        }
+        try SourceGuard.check(source, order)
+    }
+}
