@@ -101,10 +101,20 @@ package struct RoboscopeDesk: Sendable {
     }
 
     /// The id of the space that `text` is the id or the key of.
+    ///
+    /// - Throws: `.notFound`; `.conflict` when several have the key.
     package func space(_ text: String) async throws(DeliveryError) -> String {
         let named = try await api.list(RoboscopeSpace.self, [("key", text)]).filter { $0.key == text }
+        let shown = DisplayText.escape(String(text.prefix(60)))
+        guard named.count < 2 else {
+            let ids = named.map(\.id).joined(separator: ", ")
+            throw DeliveryError(
+                .giveUp, .conflict, "\(named.count) spaces have the key '\(shown)'; name one by its id: \(ids)")
+        }
         if let space = named.first { return space.id }
-        try RoboscopeAPI.checked(text)
+        guard RoboscopeID.isPlausible(text) else {
+            throw DeliveryError(.giveUp, .notFound, "there is no space with the key '\(shown)'")
+        }
         return text
     }
 
