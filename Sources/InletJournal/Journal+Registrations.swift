@@ -5,6 +5,11 @@ package import InletCore
 package struct DeliveryContext: Sendable, Equatable {
     package var upstream: [Upstream] = []
     package var batch: OrderBatch?
+
+    package init(upstream: [Upstream] = [], batch: OrderBatch? = nil) {
+        self.upstream = upstream
+        self.batch = batch
+    }
 }
 
 extension Journal {

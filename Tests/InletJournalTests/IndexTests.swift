@@ -37,6 +37,14 @@ import Testing
             "delivery_claimed"
         ),
         ("SELECT 1 FROM delivery WHERE destination = ? AND key = ?", "delivery_by_key"),
+        (
+            "SELECT id FROM delivery WHERE state = 'ready' AND waits > 0 AND code IS NULL ORDER BY id LIMIT ?",
+            "delivery_waiting"
+        ),
+        (
+            "UPDATE delivery SET next_at = ? WHERE closes = (SELECT batch_id FROM file WHERE id = ?) AND destination = ?",
+            "delivery_closing"
+        ),
         ("SELECT * FROM delivery WHERE file_id = ? ORDER BY id", "delivery_by_file"),
         ("SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
         (

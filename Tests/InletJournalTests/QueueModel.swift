@@ -83,6 +83,7 @@ struct QueueModel {
             case .again(let time, let counts, _, _):
                 delivery.nextAt = time
                 delivery.attempts += counts ? 1 : 0
+            case .waiting(let time, _): delivery.nextAt = time
             case .ended(let state, _, _):
                 delivery.attempts += 1
                 delivery.state = state

@@ -18,7 +18,7 @@ import Testing
             let notes = Notes()
             for _ in 1...3 {
                 let before = WallTime.now
-                guard case .waiting(let until) = try await place.attempt(path, order, notes.attempt()).get() else {
+                guard case .waiting(let until, _) = try await place.attempt(path, order, notes.attempt()).get() else {
                     Issue.record("does not wait")
                     return
                 }
