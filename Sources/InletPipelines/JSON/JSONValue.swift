@@ -1,7 +1,7 @@
 internal import InletCore
 
 /// Any JSON value (RFC 8259), kept as it came: what a server adds to its objects outlives being read, changed and sent back.
-package indirect enum JSONValue: Sendable, Equatable {
+package indirect enum JSONValue: Sendable {
     case null
     case boolean(Bool)
     /// As it is written, so that no digit is lost.
@@ -23,7 +23,11 @@ package indirect enum JSONValue: Sendable, Equatable {
     package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
     package var array: [JSONValue]? { if case .array(let items) = self { items } else { nil } }
     package var object: JSONObject? { if case .object(let fields) = self { fields } else { nil } }
-    package var integer: Int64? { if case .number(let text) = self { Int64(text) } else { nil } }
+    /// A whole number, also one that was written as `3.0`.
+    package var integer: Int64? {
+        guard case .number(let text) = self else { return nil }
+        return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0) }
+    }
     /// nil for a number that no double can hold.
     package var double: Double? {
         guard case .number(let text) = self, let value = Double(text), value.isFinite else { return nil }
@@ -86,6 +90,26 @@ package indirect enum JSONValue: Sendable, Equatable {
         switch self {
         case .array, .object: false
         default: true
+        }
+    }
+}
+
+/// Numbers are equal when they are worth the same: servers write `3` as `3.0`.
+extension JSONValue: Equatable {
+    package static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.boolean(let left), .boolean(let right)): left == right
+        case (.string(let left), .string(let right)): left == right
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        case (.number(let first), .number(let second)):
+            if let one = left.integer, let other = right.integer {
+                one == other
+            } else {
+                first == second || left.double.map { $0 == right.double } ?? false
+            }
+        default: false
         }
     }
 }

@@ -128,18 +128,17 @@ struct MarkerImport: Sendable {
     struct Copy: Sendable, Equatable {
         var id: String
         var created: WallTime?
-        /// Nobody has changed it since.
-        var corners: [JSONValue]
+        /// As text.
+        var corners: String
     }
 
     private func inSession() async throws(DeliveryError) -> There {
         var there = There()
-        let markers = try await job.api.list(RoboscopeMarker.self, [("work_session_id", session)])
-        for marker in markers {
+        try await job.api.each(RoboscopeMarker.self, [("work_session_id", session)]) { marker in
             guard let index = marker.ingestID.flatMap({ file.index(of: $0) }),
                 marker.text("work_session_id").map({ RoboscopeID.areEqual($0, session) }) ?? true
-            else { continue }
-            let corners = MarkerRules.corners.map { marker.fields[$0] ?? .null }
+            else { return }
+            let corners = JSONValue.array(MarkerRules.corners.map { marker.fields[$0] ?? .null }).text
             there.copies[index, default: []].append(
                 Copy(id: marker.id, created: marker.createdAt, corners: corners))
         }

@@ -17,12 +17,21 @@ struct RoboscopeAPI: Sendable {
 
     /// - Parameter query: filters such as `space_id`; the server may know fewer, so callers look again.
     func list<Resource: RoboscopeResource>(
-        _: Resource.Type, _ query: [(String, String)] = []
+        _ type: Resource.Type, _ query: [(String, String)] = []
     ) async throws(DeliveryError) -> [Resource] {
+        var found: [Resource] = []
+        try await each(type, query) { found.append($0) }
+        return found
+    }
+
+    /// As `list`, one by one: a session may have more markers than fit into memory as values.
+    func each<Resource: RoboscopeResource>(
+        _: Resource.Type, _ query: [(String, String)], _ take: (Resource) -> Void
+    ) async throws(DeliveryError) {
         let what = "listing \(Resource.noun)s"
         do throws(DeliveryError) {
             let response = try await call("GET", Resource.path, query: query, what, limit: Self.longList)
-            return try RoboscopeAnswer.list(response, what).map { Resource(fields: $0) }
+            try RoboscopeAnswer.each(response, what) { take(Resource(fields: $0)) }
         } catch {
             throw noAPI(error)
         }

@@ -6,35 +6,43 @@ internal import InletTransfer
 enum RoboscopeAnswer {
     /// A list of objects: bare, as the server sends it, or the only list in an object.
     static func list(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> [JSONObject] {
+        var found: [JSONObject] = []
+        try each(response, what) { found.append($0) }
+        return found
+    }
+
+    /// Gives `take` the objects of a list one by one: long ones are never in memory as values.
+    static func each(
+        _ response: HTTPResponse, _ what: String, _ take: (JSONObject) -> Void
+    ) throws(DeliveryError) {
         var reader = JSONReader(response.body)
-        var found: [JSONObject]?
+        var isFound = false
         do throws(JSONFault) {
             if try reader.next() == UInt8(ascii: "{") {
                 try reader.members { _, reader throws(JSONFault) in
-                    if try reader.next() == UInt8(ascii: "["), found == nil {
-                        found = try objects(&reader)
+                    if try reader.next() == UInt8(ascii: "["), !isFound {
+                        isFound = true
+                        try objects(&reader, take)
                     } else {
                         _ = try reader.value()
                     }
                 }
             } else {
-                found = try objects(&reader)
+                isFound = true
+                try objects(&reader, take)
             }
             try reader.end()
         } catch {
             throw unreadable(what, "\(error)")
         }
-        guard let found else { throw unreadable(what, "there is no list in it") }
-        return found
+        if !isFound { throw unreadable(what, "there is no list in it") }
     }
 
-    private static func objects(_ reader: inout JSONReader) throws(JSONFault) -> [JSONObject] {
-        var found: [JSONObject] = []
+    private static func objects(_ reader: inout JSONReader, _ take: (JSONObject) -> Void) throws(JSONFault) {
         try reader.elements { reader throws(JSONFault) in
             guard let fields = try reader.value().object else { throw reader.fault("the list holds more than objects") }
-            found.append(fields)
+            take(fields)
         }
-        return found
     }
 
     static func object(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> JSONObject {
