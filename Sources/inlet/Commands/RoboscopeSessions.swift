@@ -63,7 +63,9 @@ extension Roboscope {
                     if let present = try await desk.presence(inSession: session) {
                         fields["present"] = .array(present.map { .string($0) })
                     }
-                    if let isLocked = try await desk.isLocked(session: session) { fields["locked"] = .boolean(isLocked) }
+                    if let isLocked = try await desk.isLocked(session: session) {
+                        fields["locked"] = .boolean(isLocked)
+                    }
                     Roboscope.show(.object(fields), json: json, first: Sessions.first)
                 }
             }
@@ -157,7 +159,8 @@ extension Roboscope {
         @Option(help: ArgumentHelp("\(types); inspection for a new one.", valueName: "TYPE")) var type: String?
         @Option(help: ArgumentHelp("\(statuses); the server says draft.", valueName: "STATUS")) var status: String?
         @Option(help: ArgumentHelp("When it began.", valueName: "TIME")) var startedAt: String?
-        @Option(help: ArgumentHelp("When it ended, as 2026-11-21T17:00:00Z.", valueName: "TIME")) var completedAt: String?
+        @Option(help: ArgumentHelp("When it ended, as 2026-11-21T17:00:00Z.", valueName: "TIME")) var completedAt:
+            String?
         @Option(help: ArgumentHelp("More about it.", valueName: "JSON")) var meta: String?
 
         func object() throws -> JSONObject {

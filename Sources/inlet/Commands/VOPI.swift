@@ -119,11 +119,13 @@ extension VOPI {
         @OptionGroup var server: ServerOption
         @Argument(help: "The job's id; 'inlet vopi jobs' lists them, 'inlet queue show' has that of a file.")
         var job: String
-        @Flag(help: "The product's data as JSON instead: what was said of it, and the shops' formats.") var product = false
+        @Flag(help: "The product's data as JSON instead: what was said of it, and the shops' formats.") var product =
+            false
         @Flag(help: "Print the JSON object.") var json = false
 
         private static let first = [
-            "id", "status", "progress", "error", "createdAt", "startedAt", "updatedAt", "completedAt", "videoUrl", "config",
+            "id", "status", "progress", "error", "createdAt", "startedAt", "updatedAt", "completedAt", "videoUrl",
+            "config",
             "result",
         ]
 

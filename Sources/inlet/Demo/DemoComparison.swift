@@ -49,7 +49,9 @@ struct DemoComparison {
         if !table.isEmpty { Console.print(Console.table(table) + "\n") }
         for difference in differences { Console.print("\(Console.tint("✗", .bad)) \(difference)") }
         if differences.isEmpty {
-            Console.print("\(Console.tint("✓", .good)) \(compared) stored objects, pictures and models compared byte for byte: all equal.")
+            Console.print(
+                "\(Console.tint("✓", .good)) \(compared) stored objects, pictures and models compared byte for byte: all equal."
+            )
         }
         return differences.isEmpty
     }

@@ -31,7 +31,9 @@ struct DemoPlace: Sendable {
     func prepare() throws {
         do {
             for folder in Self.folders { try DurableFile.makeDirectories(drop.appending(folder), mode: 0o755) }
-            for folder in [store, library, archive, gigHive, vopi, pictures] { try DurableFile.makeDirectories(folder, mode: 0o755) }
+            for folder in [store, library, archive, gigHive, vopi, pictures] {
+                try DurableFile.makeDirectories(folder, mode: 0o755)
+            }
         } catch {
             Console.printError("inlet: \(error). Name another place with --dir DIR")
             throw ExitStatus.configuration

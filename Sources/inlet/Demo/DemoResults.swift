@@ -37,7 +37,7 @@ final class DemoResults: Sendable {
         guard fetched.contains(where: { $0.lastComponent?.string == "product.json" }) else {
             return "there is no product.json below \(folder.display)"
         }
-        add(video, "\(made.count) pictures", folder.appending("product.json").display)
+        add(video, "data of the product", folder.appending("product.json").display)
         return nil
     }
 

@@ -42,7 +42,7 @@ struct DemoServers: Sendable {
         gigHive = try GigHiveSandbox(
             directory: place.gigHive, logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
         vopi = try VOPISandbox(
-            directory: place.vopi, rules: VOPIRules(pace: .clock(step: Self.pace), progress: .full))
+            directory: place.vopi, credits: 1000, rules: VOPIRules(pace: .clock(step: Self.pace), progress: .full))
     }
 
     /// What a person gets who logs in to VOPI: the seed of the agent's own tokens.
