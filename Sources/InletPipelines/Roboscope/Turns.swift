@@ -38,6 +38,8 @@ final class Turns: Sendable {
     /// Everybody who waits for a name now.
     func waiting(for name: String) -> Int { state.withLock { $0.lines[name]?.count ?? 0 } }
 
+    func isTaken(_ name: String) -> Bool { state.withLock { $0.lines[name] != nil } }
+
     private func take(_ name: String) async -> Bool {
         let ticket = state.withLock { state in
             state.tickets += 1

@@ -76,8 +76,9 @@ extension VOPIDelivery {
     // MARK: - Fetching
 
     func fetch(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) -> DeliveryOutcome {
-        if job.fetchingSince == nil {
+        if job.fetchingSince == nil || job.stuckSince != nil {
             chain.record.job?.fetchingSince = now().milliseconds
+            chain.record.job?.stuckSince = nil
             try await note(chain)
         }
         let folder = api.settings.results.appending(VOPIName.safe(job.id, or: "job"))
@@ -85,25 +86,42 @@ extension VOPIDelivery {
         let attempt = attempt
         attempt.report(StepProgress(percent: 95, step: "fetching results"))
         let summary: VOPIResults.Summary
-        let settled = Settled(chain)
         do throws(DeliveryError) {
             summary = try await VOPIResults(api: api, client: client, pool: pool, isStopping: attempt.isStopping).fetch(
                 job.id, known, into: folder, source: video(chain.record),
-                noted: { manifest throws(DeliveryError) in try await settled.note(manifest, attempt) },
+                noted: { manifest throws(DeliveryError) in
+                    chain.record.results = manifest
+                    try await note(chain)
+                },
                 progress: { done, all, name in
                     let percent = 95 + 5 * Double(done) / Double(max(all, 1))
                     attempt.report(StepProgress(percent: percent, step: "fetched \(name)"))
                 })
         } catch {
-            let since = chain.record.job?.fetchingSince ?? job.since
-            guard now().milliseconds - since < limits.fetching.milliseconds else { throw error }
-            // The server is still putting them together.
-            let isEarly = error.code == .conflict && error.verdict == .giveUp
-            let passing = isEarly ? DeliveryError(.retry(after: nil), error.code, error.reason) : error
-            return try self.passing(passing, since: since, chain)
+            return try await unfetched(error, job, &chain)
         }
         attempt.report(StepProgress(percent: 100, step: "fetched"))
         return .delivered(proof(chain.record, job, summary))
+    }
+
+    /// The job is paid for: what passes is waited out, and what does not leaves it to a person's retry.
+    private func unfetched(
+        _ error: DeliveryError, _ job: VOPIRecord.Job, _ chain: inout VOPIChain
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        let since = chain.record.job?.fetchingSince ?? job.since
+        let isOver = now().milliseconds - since >= limits.fetching.milliseconds
+        switch error.verdict {
+        case .retry where !isOver: return try passing(error, since: since, chain)
+        // The server is still putting them together.
+        case .giveUp where error.code == .conflict && !isOver:
+            return try passing(DeliveryError(.retry(after: nil), error.code, error.reason), since: since, chain)
+        case .retry, .giveUp:
+            chain.record.job?.stuckSince = now().milliseconds
+            try await note(chain)
+            throw DeliveryError(
+                .giveUp, error.code, "\(error.reason); 'inlet queue retry' fetches the results without another job")
+        default: throw error
+        }
     }
 
     private func video(_ record: VOPIRecord) -> VOPIProduct.Source {
@@ -121,18 +139,5 @@ extension VOPIDelivery {
             key: order.key, size: size, method: record.sent?.isProved == true ? .md5Parts : .size,
             content: md5.map { ContentHash(digest: $0, partSize: nil) }, etag: record.sent?.etag,
             url: summary.folder.display, details: details)
-    }
-}
-
-/// The record as the fetching goes on: only the manifest changes.
-private struct Settled: Sendable {
-    let chain: VOPIChain
-
-    init(_ chain: VOPIChain) { self.chain = chain }
-
-    func note(_ manifest: VOPIManifest, _ attempt: Attempt) async throws(DeliveryError) {
-        var record = chain.record
-        record.results = manifest
-        try await attempt.checkpoint.replace(with: record.entries)
     }
 }

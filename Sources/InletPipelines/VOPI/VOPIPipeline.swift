@@ -52,7 +52,16 @@ package struct VOPIPipeline: Pipeline {
     /// Cancels the job; an upload without one is nothing that could be removed, and costs nothing.
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let record = VOPIRecord(checkpoint)
-        if let job = record.job, !job.isFetching { return try await cancel(job.id) }
+        if let job = record.job {
+            guard job.isFetching else { return try await cancel(job.id) }
+            if let since = job.stuckSince,
+                now() < WallTime(milliseconds: since) + VOPIRecord.keptWhenStuck
+            {
+                throw DeliveryError(
+                    .retry(after: nil), .conflict, "the results of job \(job.id) wait: a retry fetches them")
+            }
+            return
+        }
         guard record.creating != nil, let upload = record.upload else { return }
         for job in try await api.jobs(limit: 100).jobs where job.videoURL == upload.publicURL {
             try await cancel(job.id)

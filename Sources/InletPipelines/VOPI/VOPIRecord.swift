@@ -43,6 +43,8 @@ struct VOPIRecord: Sendable, Equatable {
         var isFetching = false
         /// When its results were first asked for.
         var fetchingSince: Int64?
+        /// When fetching was given up: the job is paid for, and a person's retry shall find it.
+        var stuckSince: Int64?
     }
 
     /// What has gone wrong with the job, as far as it is worth remembering.
@@ -72,6 +74,9 @@ struct VOPIRecord: Sendable, Equatable {
     var asked = 0
     /// Set from the first request for a job on.
     var mayBeVisible = false
+
+    /// How long it is not forgotten then; less than the tries to drop what was given up go on for.
+    static let keptWhenStuck = Duration.seconds(40 * 60)
 
     init() {}
 

@@ -43,9 +43,7 @@ struct CreateJobMessage: Sendable {
                     message: "must be equal to one of the allowed values")
             }
         }
-        if let flag = fields["aiCleanup"] {
-            guard case .bool = flag else { throw type("/config/aiCleanup", "boolean") }
-        }
+        fields["aiCleanup"] = try flag(fields["aiCleanup"], "/config/aiCleanup")
         if let stack = fields["stack"], stack.fields == nil {
             throw .value(
                 field: "config", message: "Expected object, received \(stack.text == nil ? "other" : "string")")
@@ -79,6 +77,16 @@ struct CreateJobMessage: Sendable {
         guard let given else { return nil }
         guard let number = given.number ?? given.text.flatMap(Double.init) else { throw type(path, "number") }
         return .number(try SchemaBounds.check(number, path, low, high))
+    }
+
+    /// True or false, or what is taken for it.
+    private static func flag(_ given: SandboxJSON?, _ path: String) throws(VOPIRefusal) -> SandboxJSON? {
+        switch given {
+        case nil, .bool?: return given
+        case "true", .number(1): return true
+        case "false", .number(0), .null?: return false
+        default: throw type(path, "boolean")
+        }
     }
 
     private static func uri(_ given: SandboxJSON, _ path: String) throws(VOPIRefusal) -> String {

@@ -40,7 +40,10 @@ struct VOPIAccess: Sendable {
     }
 
     private func checkKeyIsEnough(_ route: VOPIRoute) throws(VOPIRefusal) {
-        if case .read = route { return }
+        switch route {
+        case .read, .unknown: return
+        default: break
+        }
         throw .unauthorized("User authentication required. Please log in.")
     }
 

@@ -9,8 +9,8 @@ struct VOPIJobCalls: Sendable {
 
     let shop: VOPIShop
 
-    func create(_ body: SandboxJSON) throws -> Response {
-        let job = try shop.createJob(CreateJobMessage(body))
+    func create(_ message: CreateJobMessage) throws -> Response {
+        let job = try shop.createJob(message)
         return try .json(VOPIVoice(shop.rules).created(job), status: .created)
     }
 

@@ -45,14 +45,13 @@ struct VOPIResponder: HTTPResponder {
         let host = signable.host
         switch route {
         case .presign:
-            // What the body breaks is found before who sends it is asked.
-            try Self.checkObject(message)
+            let order = try PresignMessage(message ?? .null)
             try access.check(route, request.headers)
-            return try VOPIUploadCalls(shop: shop).presign(message ?? .null, host: host, fault: fault)
+            return try VOPIUploadCalls(shop: shop).presign(order, host: host, fault: fault)
         case .createJob:
-            _ = try CreateJobMessage(message ?? .null)
+            let order = try CreateJobMessage(message ?? .null)
             try access.check(route, request.headers)
-            return try VOPIJobCalls(shop: shop).create(message ?? .null)
+            return try VOPIJobCalls(shop: shop).create(order)
         case .refresh: return try refresh(message, request.headers)
         case .ready, .health: return try ready(route)
         case .unknown:
@@ -134,12 +133,6 @@ struct VOPIResponder: HTTPResponder {
             return message
         case "text/plain": return .string(String(decoding: whole, as: UTF8.self))
         default: throw VOPIRefusal.internalError
-        }
-    }
-
-    private static func checkObject(_ message: SandboxJSON?) throws(VOPIRefusal) {
-        guard message?.fields != nil else {
-            throw .schema(path: "", keyword: "type", params: ["type": "object"], message: "must be object")
         }
     }
 

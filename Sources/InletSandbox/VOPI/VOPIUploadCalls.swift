@@ -5,31 +5,14 @@ import InletCore
 
 /// Videos in: the presigned address, and the PUT to it.
 struct VOPIUploadCalls: Sendable {
-    private static let types = ["video/mp4", "video/quicktime", "video/webm"]
     /// S3's limit of one PUT: 5 GiB.
     private static let largest = 5 << 30
 
     let shop: VOPIShop
 
-    func presign(_ body: SandboxJSON, host: String, fault: FaultAction?) throws -> Response {
-        guard let fields = body.fields else {
-            throw VOPIRefusal.schema(path: "", keyword: "type", params: ["type": "object"], message: "must be object")
-        }
-        let name = fields["filename"]?.text ?? ""
-        guard name.count <= 255 else {
-            throw VOPIRefusal.schema(
-                path: "/filename", keyword: "maxLength", params: ["limit": 255],
-                message: "must NOT have more than 255 characters")
-        }
-        if let type = fields["contentType"], !Self.types.contains(type.text ?? "") {
-            throw VOPIRefusal.schema(
-                path: "/contentType", keyword: "enum",
-                params: ["allowedValues": .array(Self.types.map(SandboxJSON.string))],
-                message: "must be equal to one of the allowed values")
-        }
-        let wanted = fields["expiresIn"].map { $0.text ?? String($0.number ?? .nan) }
-        let lifetime = try SchemaBounds.whole(wanted, "/expiresIn", default: 3600, 60...86_400)
-        let key = "uploads/\(UUID().uuidString.lowercased()).\(Self.ending(of: name))"
+    func presign(_ message: PresignMessage, host: String, fault: FaultAction?) throws -> Response {
+        let lifetime = message.lifetime
+        let key = "uploads/\(UUID().uuidString.lowercased()).\(message.ending)"
         let request = SignableRequest(method: "PUT", path: VOPIRoute.bucket + key, host: host)
         shop.countPresign()
         return try .json(
@@ -69,15 +52,6 @@ struct VOPIUploadCalls: Sendable {
         signed.method = "GET"
         try shop.signer.verify(signed, now: shop.clock())
         return try shop.store.read(key, request)
-    }
-
-    /// What stands behind the last dot, whatever the content type is.
-    private static func ending(of name: String) -> String {
-        guard let dot = name.lastIndex(of: ".") else { return "mp4" }
-        let ending = name[name.index(after: dot)...].lowercased()
-        let isPlain =
-            !ending.isEmpty && ending.utf8.allSatisfy { $0 < 0x80 && ($0 >= 0x61 || $0 <= 0x39 && $0 >= 0x30) }
-        return isPlain ? ending : "mp4"
     }
 }
 

@@ -1,0 +1,134 @@
+import InletCore
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// What sessions shall be like, decided without a server.
+struct RoboscopeSessionRuleTests {
+    private static func file(_ text: String) throws -> SessionFile {
+        try SessionFile(try JSONValue(parsing: text.utf8))
+    }
+
+    @Test func `a session file sets type, status and meta`() throws {
+        #expect(try Self.file("null") == SessionFile())
+        let file = try Self.file(#"{"type":"Repair","status":"archived","meta":{"crew":[1,2]}}"#)
+        #expect(file.type == "repair" && file.status == "archived")
+        #expect(file.meta == ["crew": .array([JSONValue(1), JSONValue(2)])])
+        #expect(try Self.file(#"{"session_type":"other","meta":null}"#).type == "other")
+    }
+
+    @Test(arguments: [
+        ("[]", "session"), (#"{"typ":"repair"}"#, "typ"), (#"{"type":"repairs"}"#, "type"),
+        (#"{"status":1}"#, "status"),
+        (#"{"meta":[]}"#, "meta"), (#"{"status":"open"}"#, "status"),
+    ]) func `what is wrong in a session file is named`(_ text: String, _ field: String) {
+        let fault = #expect(throws: RoboscopeFields.Fault.self) { try Self.file(text) }
+        #expect(fault?.field == field)
+    }
+
+    private static func session(_ text: String) throws -> RoboscopeSession {
+        RoboscopeSession(fields: try #require(try JSONValue(parsing: text.utf8).object))
+    }
+
+    private static let first = WallTime(milliseconds: 1_760_954_400_000)
+    private static let last = WallTime(milliseconds: 1_760_958_000_000)
+    private static let batch = OrderBatch(
+        id: 7, name: "card", role: .closing, files: 3, firstCaptured: first, lastCaptured: last)
+
+    private static func end(_ file: SessionFile? = nil, status: String? = nil, failed: Int = 0) -> SessionEnd {
+        var batch = batch
+        batch.failed = failed
+        return SessionEnd(batch: batch, file: file, status: status, now: WallTime(milliseconds: 2_000_000_000_000))
+    }
+
+    private static let active = #"{"id":"s","status":"active","session_type":"inspection","meta":{"a":1}}"#
+
+    @Test func `a unit that has arrived makes its session done, once`() throws {
+        let session = try Self.session(Self.active)
+        let change = try #require(Self.end().change(of: session))
+        #expect(
+            change == [
+                "status": .string("done"), "started_at": .string("2025-10-20T10:00:00Z"),
+                "completed_at": .string("2025-10-20T11:00:00Z"),
+                "meta": .object(["a": JSONValue(1), "ingest_files": JSONValue(3)]),
+            ])
+        let after = RoboscopeSession(fields: session.fields.merging(change) { $1 })
+        #expect(Self.end().change(of: after) == nil)
+        #expect(Self.end(failed: 2).change(of: session)?["meta"]?["ingest_failed"]?.integer == 2)
+    }
+
+    @Test func `the session file counts most, then what was delivered of it, then the route`() throws {
+        var file = SessionFile()
+        let told = try Self.session(#"{"id":"s","status":"active","meta":{"ingest_status":"archived"}}"#)
+        let plain = try Self.session(Self.active)
+        #expect(Self.end(status: "draft").finalStatus(of: plain) == "draft")
+        #expect(Self.end(status: "draft").finalStatus(of: told) == "archived")
+        file.status = "active"
+        #expect(Self.end(file, status: "draft").finalStatus(of: told) == "active")
+        #expect(Self.end(file).change(of: plain)?["completed_at"] == nil)
+        let odd = try Self.session(#"{"id":"s","status":"active","meta":{"ingest_status":"whatever"}}"#)
+        #expect(Self.end().finalStatus(of: odd) == "done")
+    }
+
+    @Test func `of several sessions for one unit the oldest counts`() throws {
+        let sessions = try [
+            #"{"id":"c","created_at":"2025-10-20T10:00:01Z","meta":{"ingest_batch":"x"}}"#,
+            #"{"id":"b","created_at":"2025-10-20T10:00:00.5Z","meta":{"ingest_batch":"x"}}"#,
+            #"{"id":"a","created_at":"2025-10-20T10:00:00Z","meta":{"ingest_batch":"y"}}"#, #"{"id":"d","meta":null}"#,
+            #"{"id":"../e","created_at":"2020-10-20T10:00:00Z","meta":{"ingest_batch":"x"}}"#,
+        ].map(Self.session)
+        #expect(RoboscopeSession.standing(for: "x", among: sessions)?.id == "b")
+        #expect(RoboscopeSession.standing(for: "z", among: sessions) == nil)
+        #expect(SessionKeeping.stamp(Self.batch, host: "nas") == "nas:card#7")
+    }
+
+    // MARK: - Turns
+
+    @Test func `one at a time works on a name, in order, and others on theirs`() async throws {
+        let turns = Turns()
+        let seen = Seen()
+        let open = Switch()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                try await turns.alone("a") { () throws(DeliveryError) in
+                    while !open.isOn { await Task.yield() }
+                    seen.append(1)
+                }
+            }
+            try await eventually("the first works") { turns.isTaken("a") }
+            for number in 2...4 {
+                group.addTask { try await turns.alone("a") { () throws(DeliveryError) in seen.append(number) } }
+                try await eventually("\(number) waits") { turns.waiting(for: "a") == number - 1 }
+            }
+            try await turns.alone("b") { () throws(DeliveryError) in seen.append(0) }
+            open.turnOn()
+            try await group.waitForAll()
+        }
+        #expect(seen.all == [0, 1, 2, 3, 4])
+        #expect(!turns.isTaken("a") && !turns.isTaken("b"))
+    }
+
+    @Test func `who is cancelled leaves the line`() async throws {
+        let turns = Turns()
+        try await turns.alone("a") { () throws(DeliveryError) in
+            let result = await withTaskGroup(of: DeliveryError?.self) { group in
+                group.addTask {
+                    do throws(DeliveryError) {
+                        try await turns.alone("a") { () throws(DeliveryError) in }
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+                while turns.waiting(for: "a") == 0 { await Task.yield() }
+                group.cancelAll()
+                return await group.next() ?? nil
+            }
+            #expect(result?.verdict == .cancelled)
+            #expect(turns.waiting(for: "a") == 0)
+        }
+        try await turns.alone("a") { () throws(DeliveryError) in }
+    }
+}

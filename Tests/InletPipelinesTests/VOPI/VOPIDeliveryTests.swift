@@ -1,0 +1,173 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct VOPIDeliveryTests {
+    @Test(arguments: [VOPIRules.Generation.apiKey, .bearer])
+    func `a video becomes pictures, on servers of both generations`(_ generation: VOPIRules.Generation) async throws {
+        try await withVOPI(VOPIRules(generation: generation)) { place in
+            let (path, order) = try place.file(2_000_000)
+            let proof = try await place.deliver(path, order)
+            let job = try #require(place.sandbox.jobs().first)
+            #expect(proof.key == order.key)
+            #expect(proof.size == 2_000_000)
+            #expect(proof.method == .md5Parts)
+            #expect(proof.details?["job_id"] == job.id)
+            #expect(proof.details?["results"] == place.results.appending(job.id).string)
+            #expect(proof.details?["missing"] == nil)
+            let video = try #require(place.sandbox.videos().first)
+            #expect(video.size == 2_000_000)
+            #expect(video.contentType == "video/mp4")
+            #expect(try place.fetched(of: job.id) == place.pictures(of: job.id))
+            #expect(try place.pictures(of: job.id).count >= 4)
+            let tally = place.sandbox.tally
+            #expect((tally.presigns, tally.puts, tally.jobs, tally.cancels, tally.deletes) == (1, 1, 1, 0, 0))
+        }
+    }
+
+    @Test func `product.json tells of the product, the shops and every file`() async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            _ = try await place.deliver(path, order)
+            let job = try #require(place.sandbox.jobs().first)
+            let product = try place.product(of: job.id)
+            #expect(product["job"] as? String == job.id)
+            #expect(product["complete"] as? Bool == true)
+            #expect((product["platforms"] as? [String: Any])?.keys.sorted() == ["amazon", "ebay", "shopify"])
+            #expect((product["metadata"] as? [String: Any])?["transcript"] != nil)
+            let listed = try #require(product["files"] as? [[String: Any]]).compactMap { $0["path"] as? String }
+            #expect(Set(listed + ["product.json"]) == Set(try place.files(of: job.id).keys))
+            #expect(product["expected"] as? Int == listed.count)
+            #expect((product["video"] as? [String: Any])?["name"] as? String == "clip.mp4")
+        }
+    }
+
+    @Test func `a job that runs gives its worker back, and says what it does`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual, progress: .full)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            var waits: [Duration] = []
+            for _ in 1...3 {
+                let start = place.clock.now
+                let attempt = notes.attempt()
+                guard case .waiting(let until, let saying) = try await place.attempt(path, order, attempt).get() else {
+                    return Issue.record("does not wait")
+                }
+                #expect(saying?.hasPrefix("processing") == true)
+                #expect((70...95).contains(attempt.progress?.percent ?? 0))
+                waits.append(until - start)
+                place.sandbox.advance(steps: 2)
+                place.clock.advance(.seconds(300))
+            }
+            #expect(waits[0] >= .seconds(3) && waits[0] <= .milliseconds(3600))
+            #expect(waits[2] > .seconds(20) && waits[2] <= .seconds(36))
+            place.sandbox.advance(steps: 10)
+            _ = try await place.deliver(path, order, notes)
+            #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+
+    @Test func `fields of the route reach the job, wrong ones are refused before a byte leaves`() async throws {
+        try await withVOPI { place in
+            let fields = [
+                "fps": "5", "commercial_versions": "solid, creative", "stack_id": "classic", "label": "other's",
+            ]
+            let (path, order) = try place.file(fields: fields)
+            _ = try await place.deliver(path, order)
+            let config = try #require(place.sandbox.jobs().first?.config)
+            #expect(config["fps"]?.number == 5)
+            #expect(config["commercialVersions"]?.items?.compactMap(\.text) == ["solid", "creative"])
+            #expect(config["stack"]?["stackId"]?.text == "classic")
+            for (name, text) in [
+                ("fps", "31"), ("fps", "many"), ("batch_size", "0"), ("batch_size", "1.5"), ("ai_cleanup", "perhaps"),
+                ("commercial_versions", "golden"), ("stack_id", "clasic"), ("callback_url", "gopher://x"),
+                ("estimated_duration", "-1"),
+            ] {
+                let (path, order) = try place.file(10, "wrong.mp4", fields: [name: text])
+                let error = try await place.failure(path, order)
+                #expect(error?.verdict == .giveUp && error?.reason.contains(name) == true, "\(name): \(text)")
+            }
+            #expect(place.sandbox.tally.presigns == 1)
+        }
+    }
+
+    @Test func `files that the server cannot take are refused here`() async throws {
+        try await withVOPI { place in
+            for name in ["clip.avi", "clip", "mp4", "picture.png"] {
+                let (path, order) = try place.file(10, name)
+                #expect(try await place.failure(path, order)?.code == .badRequest, "\(name)")
+            }
+            let (empty, order) = try place.file(0)
+            #expect(try await place.failure(empty, order)?.code == .badRequest)
+            let (large, _) = try place.file(1, "large.mov")
+            try truncate(large, to: 5 << 30 + 1)
+            var grown = order
+            grown.source = try SourceFile(opening: large).opened
+            #expect(try await place.failure(large, grown)?.code == .tooLarge)
+            #expect(place.sandbox.tally.presigns == 0)
+        }
+    }
+
+    @Test(arguments: [("a.m4v", "video/mp4"), ("a.MOV", "video/quicktime"), ("a.webm", "video/webm")])
+    func `each kind of video goes under its own type`(name: String, type: String) async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file(10, name)
+            _ = try await place.deliver(path, order)
+            #expect(place.sandbox.videos().first?.contentType == type)
+        }
+    }
+
+    @Test func `a source that changed or went before it was sent stays out`() async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            try touch(path, at: 10)
+            #expect(try await place.failure(path, order)?.verdict == .sourceChanged)
+            #expect(try await place.pipeline.conclude(path, order, Notes().attempt()) == nil)
+            #expect(place.sandbox.tally.presigns == 0)
+        }
+    }
+
+    @Test func `what was sent whole goes on without its source`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            try FileManager.default.removeItem(atPath: path.string)
+            place.sandbox.advance(steps: 20)
+            guard case .delivered = try await place.pipeline.conclude(path, order, notes.attempt()) else {
+                return Issue.record("not delivered")
+            }
+            let job = try #require(place.sandbox.jobs().first)
+            #expect(try place.fetched(of: job.id) == place.pictures(of: job.id))
+        }
+    }
+
+    @Test func `giving up a delivery cancels its job, twice without harm`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: notes.entries) }
+            #expect(place.sandbox.tally.cancels == 1)
+            #expect(place.sandbox.tally.deletes == 0)
+            try await place.pipeline.abandon(order, checkpoint: [:])
+        }
+    }
+
+    @Test func `a stopping agent begins nothing and forgets nothing`() async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            let result = try await place.attempt(path, order, notes.attempt(isStopping: { true }))
+            guard case .failure(let error) = result else { return Issue.record("went on") }
+            #expect(error.verdict == .cancelled)
+            #expect(place.sandbox.traffic.counts.isEmpty)
+            _ = try await place.deliver(path, order, notes)
+        }
+    }
+}
