@@ -40,7 +40,7 @@ struct DemoComparison {
             case .delivered:
                 for delivery in job.deliveries {
                     compared += 1
-                    if let difference = try await compare(source, sample, delivery) { differences.append(difference) }
+                    if let difference = try await compare(source, delivery) { differences.append(difference) }
                 }
             }
         }
@@ -56,16 +56,14 @@ struct DemoComparison {
         return differences.isEmpty
     }
 
-    private func compare(
-        _ source: FilePath, _ sample: DemoSamples.Sample, _ delivery: JobReport.Delivery
-    ) async throws -> String? {
+    private func compare(_ source: FilePath, _ delivery: JobReport.Delivery) async throws -> String? {
         let name = "\(source.display) at \(delivery.destination)"
         guard delivery.state == DeliveryState.delivered.rawValue, let key = delivery.key else {
             return "\(name): \(delivery.state): \(delivery.reason ?? "")"
         }
         switch delivery.destination {
         case "products": return try await results.comparePictures(of: source).map { "\(name): \($0)" }
-        case "spaces": return results.compareSpace(of: sample.path, source).map { "\(name): \($0)" }
+        case "spaces": return results.compareSpace(source).map { "\(name): \($0)" }
         default: break
         }
         let stored =

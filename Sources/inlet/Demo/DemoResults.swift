@@ -41,18 +41,20 @@ final class DemoResults: Sendable {
         return nil
     }
 
-    /// Holds what a space refers to against the file. - Returns: what is wrong; nil if nothing.
-    func compareSpace(of path: FilePath, _ source: FilePath) -> String? {
-        let key = path.removingLastComponent().lastComponent?.string ?? ""
+    /// Holds the model that a space refers to against the file, and its preview against the picture beside that.
+    ///
+    /// - Returns: what is wrong; nil if nothing.
+    func compareSpace(_ model: FilePath) -> String? {
+        let key = model.removingLastComponent().lastComponent?.string ?? ""
         guard let space = servers.space(key) else { return "there is no space '\(key)'" }
-        let isModel = path.extension == "glb"
-        guard let url = isModel ? space.modelGLBURL : space.previewURL else {
-            return "space '\(key)' has no \(isModel ? "model" : "preview")"
+        let picture = model.removingLastComponent().appending((model.stem ?? "") + ".png")
+        for (what, url, file) in [("model", space.modelGLBURL, model), ("preview", space.previewURL, picture)] {
+            guard let url else { return "space '\(key)' has no \(what)" }
+            guard let stored = servers.stored(atURL: url), Self.areEqual(stored, file) else {
+                return "the \(what) of space '\(key)', \(url), is not the file"
+            }
+            add(file, "\(what) of space '\(key)'", url)
         }
-        guard let stored = servers.stored(atURL: url), Self.areEqual(stored, source) else {
-            return "what space '\(key)' refers to, \(url), is not the file"
-        }
-        add(source, "\(isModel ? "model" : "preview") of space '\(key)'", url)
         return nil
     }
 
