@@ -63,11 +63,6 @@ struct VOPI: AsyncParsableCommand {
             return token
         }
     }
-
-    /// What the server said, for printing.
-    static func answer(_ value: VOPIValue) -> Answer {
-        Answer((try? JSONValue(parsing: value.json)) ?? .object([:]))
-    }
 }
 
 extension VOPI {
@@ -99,7 +94,7 @@ extension VOPI {
                 AnswerTable(
                     .init("JOB", "id"), .init("STATUS", "status"), .init("CREATED", "createdAt"),
                     .init("UPDATED", "updatedAt"), .init("VIDEO", "videoUrl"), none: "There are no such jobs."
-                ).print(page.jobs.map { VOPI.answer($0.raw) }, json: json)
+                ).print(page.jobs.map { Answer($0.raw.plain) }, json: json)
                 if !json, let total = page.total, offset + page.jobs.count < total {
                     Console.print("\(page.jobs.count) of \(total); more with --offset \(offset + page.jobs.count)")
                 }
@@ -132,14 +127,13 @@ extension VOPI {
         func run() async throws {
             try await VOPI.use(server) { api, _ in
                 guard product else {
-                    let answer = VOPI.answer(try await api.job(job).raw)
+                    let answer = Answer(try await api.job(job).raw.plain)
                     return Console.print(json ? answer.line : answer.story(first: Self.first))
                 }
                 guard let metadata = try await api.metadata(job) else {
                     throw DeliveryError(.giveUp, .notFound, "job \(DisplayText.escape(job)) has no product data")
                 }
-                let value = try? JSONValue(parsing: metadata.json)
-                Console.print(json ? VOPI.answer(metadata).line : value?.prettyText ?? "")
+                Console.print(json ? metadata.plain.text : metadata.plain.prettyText)
             }
         }
     }

@@ -56,7 +56,7 @@ extension VOPI {
                     .init("FRAME", "frameId"), .init("SECOND", "timestamp"), .init("ANGLE", "angleEstimate"),
                     .init("PRODUCT", "productId"), .init("VARIANT", "variantId"),
                     .init("DESCRIPTION", "variantDescription"), none: "The job has no frames."
-                ).print(frames.map { VOPI.answer($0.raw) }, json: json)
+                ).print(frames.map { Answer($0.raw.plain) }, json: json)
             }
         }
     }
