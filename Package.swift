@@ -108,6 +108,11 @@ let package = Package(
                 "InletCore", lifecycle, logging, system,
             ]),
         tests(
+            "InletDashboardTests",
+            [
+                "InletDashboard", "InletAgent", "InletJournal", "InletPipelines", "InletLinux", "InletCore", system,
+            ]),
+        tests(
             "CommandTests", ["InletSandbox", "InletJournal", "InletLinux", "InletCore", "inlet", system]),
     ]
 )

@@ -160,7 +160,9 @@ extension Journal {
                     sql: "UPDATE delivery SET next_at = ? WHERE id = ?", arguments: [now.milliseconds, follower.id])
             }
         }
-        try releaseRegistrations(after: leader.id, now, database)
+        if followers.contains(where: { isRegistration($0, of: leader) }) {
+            try releaseRegistrations(after: leader.id, now, database)
+        }
         return !followers.isEmpty
     }
 }

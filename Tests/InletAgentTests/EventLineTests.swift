@@ -49,6 +49,8 @@ import Testing
         (.queueWarning(waiting: 30, limit: 20), "queue.warning"),
         (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),
         (.destinationUp(destination: "d"), "destination.up"),
+        (.destinationTrouble(destination: "d", reason: hostile), "destination.trouble"),
+        (.tokenGiven(destination: "d", to: "uid 0"), "destination.token_given"),
         (.destinationPaused(destination: "d", by: "user 0"), "destination.paused"),
         (.destinationResumed(destination: "d", by: "user 0"), "destination.resumed"),
     ]

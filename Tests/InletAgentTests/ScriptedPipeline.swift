@@ -14,6 +14,8 @@ final class ScriptedPipeline: Pipeline {
         case stall
         /// The destination works on it for so long.
         case wait(Duration)
+        /// The same, and it says how far it is.
+        case work(StepProgress, saying: String? = nil, for: Duration)
         /// Goes on with the next step when the gate opens.
         case hold(Gate, Step)
         /// Goes on with the next step when the agent is stopping.
@@ -87,6 +89,9 @@ final class ScriptedPipeline: Pipeline {
             try? await Task.sleep(for: .seconds(3600))
             throw DeliveryError(.cancelled, .cancelled, "cancelled")
         case .wait(let time): return .waiting(until: .now + time)
+        case .work(let progress, let saying, let time):
+            attempt.report(progress)
+            return .waiting(until: .now + time, saying: saying)
         case .hold(let gate, let next):
             await gate.pass()
             if Task.isCancelled { throw DeliveryError(.cancelled, .cancelled, "cancelled") }

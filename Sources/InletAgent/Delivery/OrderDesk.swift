@@ -26,8 +26,8 @@ struct OrderDesk: Sendable {
             order.upstream = context.upstream
             if !order.upstream.isEmpty { order.upstream[0].path = place.path }
             order.batch = context.batch
-            let hasWaited = delivery.afterID != nil || delivery.closes != nil
-            if hasWaited, delivery.expiresAt == nil, let life = file.policy.retry.expire {
+            let begins = delivery.state == .claimed && (delivery.afterID != nil || delivery.closes != nil)
+            if begins, delivery.expiresAt == nil, let life = file.policy.retry.expire {
                 let uptime = board.uptimes()[delivery.destination] ?? 0
                 try await journal.startExpiry(of: delivery.id, at: uptime + life.milliseconds)
             }

@@ -182,8 +182,13 @@ enum JobText {
             for (name, text) in (delivery.details ?? [:]).sorted(by: { $0.key < $1.key }) {
                 lines.append("      \(name.padded(8)) \(text)")
             }
+            if let after = delivery.after, delivery.state == DeliveryState.ready.rawValue, delivery.next_at == nil {
+                lines.append("      after    \(after)")
+            }
             if let next = delivery.next_at { lines.append("      next     \(next)") }
-            if let reason = delivery.reason { lines.append("      \(reason) [\(delivery.code ?? "")]") }
+            if let reason = delivery.reason {
+                lines.append("      \(reason)" + (delivery.code.map { " [\($0)]" } ?? ""))
+            }
         }
         return lines.joined(separator: "\n")
     }

@@ -1,0 +1,89 @@
+import InletCore
+import InletJournal
+import InletPipelines
+import InletTestSupport
+import Logging
+import ServiceLifecycle
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// Tokens that are given away, and credentials that are kept alive.
+@Suite struct CredentialTests {
+    private struct Setting {
+        let log: EventLog
+        let events: EventRecord
+        let board: DestinationBoard
+
+        init(_ destination: Destination) throws {
+            log = try EventLog(nil)
+            events = EventRecord(log)
+            board = DestinationBoard([destination], paused: [], uptimes: [:], workers: 1, log: log)
+        }
+
+        /// Runs a keeper that asks again at once, and `body` beside it.
+        func keeping(_ body: () async throws -> Void) async throws {
+            let keeper = KeepAlive(board: board, log: log, bell: Doorbell(), interval: .milliseconds(5))
+            let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let group = ServiceGroup(configuration: .init(services: [keeper], logger: quiet))
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { try await group.run() }
+                try await body()
+                await group.triggerGracefulShutdown()
+                try await tasks.waitForAll()
+            }
+        }
+    }
+
+    @Test func `credentials are kept alive again and again, whatever goes wrong, which is said once`() async throws {
+        let calls = Count()
+        var destination = Destination.scripted("here", ScriptedPipeline())
+        destination.keepAlive = { () async throws(DeliveryError) in
+            calls.add()
+            throw DeliveryError.passing
+        }
+        let setting = try Setting(destination)
+        try await setting.keeping { try await eventually("it is called") { calls.value >= 3 } }
+        #expect(setting.events.names == ["destination.trouble"])
+        #expect(setting.board.isUp("here"))
+    }
+
+    @Test func `credentials that are refused pause the destination`() async throws {
+        var destination = Destination.scripted("here", ScriptedPipeline())
+        destination.keepAlive = { () async throws(DeliveryError) in throw DeliveryError.refused }
+        let setting = try Setting(destination)
+        try await setting.keeping {
+            try await eventually("it is paused") { setting.board.refusesCredentials("here") }
+        }
+        #expect(setting.events.names == ["destination.down"])
+    }
+
+    @Test func `without such credentials there is nothing to do until the end`() async throws {
+        let setting = try Setting(.scripted("here", ScriptedPipeline()))
+        #expect(setting.board.perishable().isEmpty)
+        try await setting.keeping {}
+        #expect(setting.events.names.isEmpty)
+    }
+
+    @Test func `a token is given by the destination that has one, and its receiver is told of in the log`() async throws
+    {
+        var scene = try Scene()
+        scene.destinations[0].accessToken = { () async throws(DeliveryError) in Secret("token-1") }
+        scene.destinations.append(.scripted("plain", ScriptedPipeline()))
+        try await scene.run { stage in
+            let token = try await stage.agent.commands.accessToken("here", by: "uid 7")
+            #expect(token.reveal() == "token-1")
+            let line = try #require(stage.events.all.map(\.line).first { $0.name == "destination.token_given" })
+            #expect(line.fields.contains { $0.0 == "to" && $0.1 == .text("uid 7") })
+            for (name, reason) in [
+                ("plain", "destination 'plain' has no tokens to give"), ("x", "no destination is called 'x'"),
+            ] {
+                let error = await #expect(throws: DeliveryError.self) {
+                    try await stage.agent.commands.accessToken(name, by: "uid 7")
+                }
+                #expect(error?.reason == reason)
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletDashboard
+@testable import InletPipelines
+
+/// What goes through the control socket.
+@Suite struct ControlSocketTests {
+    /// Serves the API of a journal on a socket of its own while `body` asks it.
+    private func serving(
+        _ destination: Destination? = nil, _ body: (ControlClient, Journal) async throws -> Void
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let commands = AgentCommands(journal: journal) { $0 == destination?.name ? destination : nil }
+        let control = LocalControl(view: AgentView(journal: journal), commands: commands, configured: [])
+        let socket = directory.path.appending("control.sock")
+        let server = ControlServer(path: socket, control: control)
+        let client = ControlClient(socket: socket)
+        defer { client.shutdown() }
+        try await whileServing({ try await server.run() }) {
+            try await eventually("it answers") { (try? await client.status()) != nil }
+            try await body(client, journal)
+        }
+    }
+
+    private func destination(
+        _ token: @escaping @Sendable () async throws(DeliveryError) -> Secret
+    ) -> Destination {
+        var destination = Destination(
+            name: "here", type: "test", pipeline: Nowhere(), smallLimit: 0, connections: 1, maxInFlight: nil)
+        destination.accessToken = token
+        return destination
+    }
+
+    @Test func `a token comes through the socket, and only as the answer's own text`() async throws {
+        let giving = destination { () async throws(DeliveryError) in Secret("token-1") }
+        try await serving(giving) { client, _ in
+            let report = try await client.accessToken("here")
+            #expect(report.token?.reveal() == "token-1" && report.message.isEmpty)
+            #expect(!"\(report)".contains("token-1"))
+        }
+    }
+
+    @Test(arguments: [("here", "the test refuses"), ("there", "no destination is called 'there'")])
+    func `where there is no token, the answer says why`(name: String, reason: String) async throws {
+        let refusing = destination { () async throws(DeliveryError) in
+            throw DeliveryError(.credentials, .unauthorized, "the test refuses")
+        }
+        try await serving(refusing) { client, _ in
+            let report = try await client.accessToken(name)
+            #expect(report.token == nil && report.message.contains(reason))
+        }
+    }
+
+    @Test func `status shows what destinations work on, and when they are asked again`() async throws {
+        let later = WallTime(milliseconds: 1_900_000_000_000)
+        try await serving { client, journal in
+            let plan = Plan(
+                route: "all", category: "videos", key: "film.mp4", mediaType: "video/mp4", destinations: ["here"])
+            let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
+            let admission = Admission(
+                Arrival(root: "/in", path: "film.mp4", identity: identity), plan: plan, lanes: [:], uptimes: [:])
+            _ = try await journal.admit(admission, at: .now)
+            let room = ClaimRoom(destination: "here", limits: [.big: 1])
+            _ = try await journal.withClaim(.big, rooms: [room], owner: "test", clock: { .now }) { _ in
+                (Settlement.waiting(until: later, saying: "generating\u{1B}[2J, 81 %"), ())
+            }
+            let working = try await client.status().in_flight
+            #expect(working.map(\.path) == ["/in/film.mp4"] && working.map(\.sent) == [9])
+            #expect(working.map(\.next_look) == [later.rfc3339] && working.map(\.percent) == [nil])
+            let step = try #require(working[0].step)
+            #expect(step.hasPrefix("generating") && step.hasSuffix(", 81 %") && !step.contains("\u{1B}"))
+        }
+    }
+}
+
+/// A destination that takes nothing.
+private struct Nowhere: Pipeline {
+    func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome { throw DeliveryError(.giveUp, .badRequest, "nothing is taken") }
+
+    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
+    func probe() async throws(DeliveryError) -> String { "nowhere" }
+}
