@@ -45,6 +45,11 @@ import Testing
             #expect(try await client.statuses(of: id, 2) == ["pending", "pending"])
             clock.pass(.seconds(1))
             #expect(try await client.statuses(of: id, 1) == ["completed"])
+            let begun = try await client.job(noise(5000, seed: 3))
+            clock.pass(.seconds(10))
+            #expect(try await client.cancel(begun).status == 200)
+            clock.pass(.seconds(60))
+            #expect(sandbox.jobs().map(\.status) == ["completed", "completed"])
             sandbox.rules.pace = .manual
             let other = try await client.job(noise(5000, seed: 2))
             clock.pass(.seconds(1000))

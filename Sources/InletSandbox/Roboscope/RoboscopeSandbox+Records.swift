@@ -18,6 +18,7 @@ extension RoboscopeSandbox {
         package var changes: Int
     }
 
+    /// One visit to a space; changes are checked against its version.
     package struct WorkSession: Sendable, Hashable {
         package var id: String
         package var spaceID: String
@@ -33,6 +34,7 @@ extension RoboscopeSandbox {
         package var updated: WallTime
     }
 
+    /// A marked area in a session.
     package struct Marker: Sendable, Hashable {
         package var id: String
         package var sessionID: String

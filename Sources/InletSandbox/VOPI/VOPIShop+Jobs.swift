@@ -64,6 +64,7 @@ extension VOPIShop {
         let now = clock()
         try state.withLock { state throws(VOPIRefusal) in
             let index = try state.index(of: id)
+            keepTime(index, &state, now: now)
             let status = state.jobs[index].status(state.voice.progress)
             guard status == "pending" else {
                 throw .badRequest("Cannot cancel job in \(status) status. Only pending jobs can be cancelled.")
@@ -75,8 +76,10 @@ extension VOPIShop {
 
     /// Removes the job, its pictures and its video.
     func delete(_ id: String) throws(VOPIRefusal) {
+        let now = clock()
         let job = try state.withLock { state throws(VOPIRefusal) in
             let index = try state.index(of: id)
+            keepTime(index, &state, now: now)
             let status = state.jobs[index].status(state.voice.progress)
             guard VOPIJob.Stored(rawValue: status) != nil else {
                 throw .full(
@@ -126,15 +129,17 @@ extension VOPIShop {
     }
 
     private func ask(_ index: Int, _ state: inout State, now: WallTime) {
-        switch state.rules.pace {
-        case .manual: return
-        case .polls(let steps): move(index, by: steps, &state, now: now)
-        case .clock(let step):
-            let length = max(step.milliseconds, 1)
-            let steps = max(0, (now - state.jobs[index].moved).milliseconds / length)
-            state.jobs[index].moved = state.jobs[index].moved + .milliseconds(steps * length)
-            move(index, by: Int(steps), &state, now: now)
-        }
+        if case .polls(let steps) = state.rules.pace { move(index, by: steps, &state, now: now) }
+        keepTime(index, &state, now: now)
+    }
+
+    /// Brings a job to where it is by now, where the clock is the pace.
+    func keepTime(_ index: Int, _ state: inout State, now: WallTime) {
+        guard case .clock(let step) = state.rules.pace else { return }
+        let length = max(step.milliseconds, 1)
+        let steps = max(0, (now - state.jobs[index].moved).milliseconds / length)
+        state.jobs[index].moved = state.jobs[index].moved + .milliseconds(steps * length)
+        move(index, by: Int(steps), &state, now: now)
     }
 
     /// Ends early where the job does, and where a try fails, so that a client can see it failed.

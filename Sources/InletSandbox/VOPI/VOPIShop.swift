@@ -51,8 +51,10 @@ final class VOPIShop: Sendable {
     func videos() -> [VOPISandbox.Video] { state.withLock { $0.videos } }
 
     func jobs() -> [VOPISandbox.Job] {
-        state.withLock { state in
-            state.jobs.map { job in
+        let now = clock()
+        return state.withLock { state in
+            for index in state.jobs.indices { keepTime(index, &state, now: now) }
+            return state.jobs.map { job in
                 VOPISandbox.Job(
                     id: job.id, videoURL: job.videoURL, status: job.status(state.voice.progress),
                     step: job.step.rawValue,
