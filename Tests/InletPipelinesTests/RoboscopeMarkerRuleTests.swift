@@ -42,14 +42,18 @@ struct RoboscopeMarkerRuleTests {
             "marker 2: p1 holds something else than finite numbers"
         ),
         (#"{"p1":"0,0,0","p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#, "marker 2: p1 is no list of three numbers"),
-        (good.dropLast() + #","color":"red"}"#, "marker 2: color is not like #FF8800"),
-        (good.dropLast() + ##","color":"#FF88"}"##, "marker 2: color is not like #FF8800"),
-        (good.dropLast() + #","label":7}"#, "marker 2: label is no text"),
-        (good.dropLast() + #","custom_props":[]}"#, "marker 2: custom_props is no object"),
+        (and(#","color":"red"}"#), "marker 2: color is not like #FF8800"),
+        (and(##","color":"#FF88"}"##), "marker 2: color is not like #FF8800"),
+        (and(#","label":7}"#), "marker 2: label is no text"),
+        (and(#","custom_props":[]}"#), "marker 2: custom_props is no object"),
         ("7", "marker 2: value is no object"),
-    ].map { (String($0.0), $0.1) }
+    ]
 
-    @Test(arguments: wrong) func `one wrong marker refuses the file, by its number`(_ marker: String, _ reason: String) {
+    /// A good marker with more behind its corners.
+    private static func and(_ more: String) -> String { good.dropLast() + more }
+
+    @Test(arguments: wrong) func `one wrong marker refuses the file, by its number`(_ marker: String, _ reason: String)
+    {
         let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file("[\(Self.good),\(marker),\(Self.good)]") }
         #expect(fault?.reason == reason)
     }
@@ -58,7 +62,8 @@ struct RoboscopeMarkerRuleTests {
         ("", "line 1, column 1"), ("[", "line 1, column 2"), ("{\"markers\":[}", "line 1, column 13"),
         ("[]", "there are no markers in it"), ("{}", "there are no markers in it"), ("7", "is expected"),
         (#"{"markers":{}}"#, "'markers' is no list"), (#"{"marker":[]}"#, "there are no markers in it"),
-        (#"{"space":7,"markers":[]}"#, "'space' is no text"), (#"{"session":"../x","markers":[]}"#, "'session' is no id"),
+        (#"{"space":7,"markers":[]}"#, "'space' is no text"),
+        (#"{"session":"../x","markers":[]}"#, "'session' is no id"),
         (#"{"session":{"typ":"x"},"markers":[]}"#, "session: typ is no field of a session"),
     ]) func `a file that is none is refused`(_ text: String, _ reason: String) {
         let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file(text) }

@@ -112,7 +112,8 @@ struct RoboscopeTableTests {
     @Test func `a file and the picture beside it become fields of a space`() {
         for (role, path, upstream, fields) in Self.wanted {
             do throws(DeliveryError) {
-                #expect(try Registration.wanted(role, Self.order(path, upstream), storage: "spiral") == fields)
+                let found = try Registration.wanted(role, Self.order(path, upstream), storage: "spiral")
+                #expect(found == fields)
             } catch {
                 #expect(fields == nil)
                 #expect(error.verdict == .giveUp && error.reason.contains("public_url"))

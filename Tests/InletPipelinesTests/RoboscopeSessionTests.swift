@@ -1,0 +1,232 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Sessions of folders: one each, active while files arrive, and done after the last.
+@Suite(.timeLimit(.minutes(2))) struct RoboscopeSessionTests {
+    private static let first = WallTime(milliseconds: 1_760_954_400_000)
+    private static let last = WallTime(milliseconds: 1_760_958_000_000)
+    private static let member = OrderBatch(id: 3, name: "card/one", folder: "card/one")
+    private static let closing = OrderBatch(
+        id: 3, name: "card/one", folder: "card/one", role: .closing, files: 2, firstCaptured: first, lastCaptured: last)
+
+    private static func clip(
+        _ place: RoboscopePlace, _ name: String = "a.mp4", _ batch: OrderBatch? = member
+    ) throws -> DeliveryOrder {
+        try place.order(
+            FilePath("card/one/\(name)"), stored: "u:\(name)", fields: ["space": "atrium"], batch: batch)
+    }
+
+    @Test func `the files of a unit make one session, and its end makes it done`() async throws {
+        try await withRoboscope { place in
+            let orders = try (0..<12).map { try Self.clip(place, "\($0).mp4") }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for order in orders { group.addTask { _ = try await place.deliver(order) } }
+                try await group.waitForAll()
+            }
+            var session = try #require(place.sandbox.sessions().first)
+            #expect(place.sandbox.sessions().count == 1 && place.count(.listSessions) == 1)
+            #expect(session.status == "active" && session.type == "inspection" && session.completedAt == nil)
+            let stamp = session.meta?["ingest_batch"]?.text
+            #expect(stamp?.hasSuffix(":card/one#3") == true)
+            let proof = try await place.deliver(try Self.clip(place, "0.mp4", Self.closing))
+            session = try #require(place.sandbox.sessions().first)
+            #expect(session.status == "done" && session.startedAt == "2025-10-20T10:00:00Z")
+            #expect(session.completedAt == "2025-10-20T11:00:00Z" && session.meta?["ingest_files"]?.number == 2)
+            #expect(session.meta?["ingest_batch"]?.text == stamp)
+            #expect(proof.method == .registered && proof.details?["session_id"] == session.id)
+            #expect(proof.details?["status"] == "done" && proof.details?["files"] == "2")
+            let version = session.version
+            _ = try await place.deliver(try Self.clip(place, "0.mp4", Self.closing))
+            #expect(place.sandbox.sessions().first?.version == version && place.sandbox.sessions().count == 1)
+        }
+    }
+
+    @Test func `an end without its source, or without a session yet, is an end all the same`() async throws {
+        try await withRoboscope { place in
+            let order = try Self.clip(place, "a.mp4", Self.closing)
+            let path = place.root.path.pushing(order.path)
+            try place.root.write(Array("changed".utf8), to: order.path)
+            _ = try await place.deliver(order)
+            #expect(place.sandbox.sessions().map(\.status) == ["done"])
+            try FileManager.default.removeItem(atPath: path.string)
+            let outcome = try await place.pipeline.conclude(path, order, Notes().attempt())
+            guard case .delivered? = outcome else {
+                Issue.record("not delivered")
+                return
+            }
+            #expect(place.sandbox.sessions().count == 1)
+        }
+    }
+
+    @Test func `another unit of the same name has a session of its own`() async throws {
+        try await withRoboscope { place in
+            _ = try await place.deliver(try Self.clip(place))
+            var later = Self.member
+            later.id = 4
+            _ = try await place.deliver(try Self.clip(place, "b.mp4", later))
+            #expect(Set(place.sandbox.sessions().compactMap { $0.meta?["ingest_batch"]?.text }).count == 2)
+        }
+    }
+
+    @Test func `lost answers make no second session, and no second end`() async throws {
+        try await withRoboscope(
+            faults: RoboscopeFault(.loseAnswer, at: .createSession), RoboscopeFault(.loseAnswer, at: .updateSession)
+        ) { place in
+            _ = try await place.deliver(try Self.clip(place))
+            _ = try await place.deliver(try Self.clip(place, "a.mp4", Self.closing))
+            let session = try #require(place.sandbox.sessions().first)
+            #expect(place.sandbox.sessions().count == 1 && place.count(.createSession) == 1)
+            #expect(session.status == "done" && session.version == 2)
+        }
+    }
+
+    @Test func `someone else's change is read and ours made on top of it, three times at most`() async throws {
+        try await withRoboscope(rules: RoboscopeRules(needsVersion: true)) { place in
+            _ = try await place.deliver(try Self.clip(place))
+            place.sandbox.faults.add(RoboscopeFault(.conflict, at: .updateSession, times: 2))
+            _ = try await place.deliver(try Self.clip(place, "a.mp4", Self.closing))
+            #expect(place.sandbox.sessions().first?.status == "done" && place.count(.updateSession) == 3)
+        }
+        try await withRoboscope { place in
+            place.sandbox.faults.add(RoboscopeFault(.conflict, at: .updateSession, times: nil))
+            let error = try await place.failure(try Self.clip(place, "a.mp4", Self.closing))
+            #expect(error?.verdict == .retry(after: nil) && error?.code == .conflict)
+            #expect(place.count(.updateSession) == 3)
+        }
+    }
+
+    // MARK: - Session files
+
+    @Test func `a session file in the folder decides type, status and meta`() async throws {
+        try await withRoboscope { place in
+            let text = #"{"type":"repair","status":"archived","meta":{"crew":"Ann"}}"#
+            try place.root.write(Array(text.utf8), to: "card/one/session.json")
+            _ = try await place.deliver(try Self.clip(place))
+            #expect(
+                place.sandbox.sessions().first?.type == "repair" && place.sandbox.sessions().first?.status == "active")
+            _ = try await place.deliver(try Self.clip(place, "a.mp4", Self.closing))
+            let session = try #require(place.sandbox.sessions().first)
+            #expect(session.status == "archived" && session.meta?["crew"]?.text == "Ann")
+        }
+    }
+
+    @Test func `a session file that was delivered counts also when it is not there any more`() async throws {
+        try await withRoboscope { place in
+            _ = try await place.deliver(try Self.clip(place))
+            let order = try place.order(
+                "card/one/session.json", #"{"type":"other","status":"archived","meta":{"crew":"Ann"}}"#,
+                fields: ["space": "atrium"], batch: Self.member)
+            let proof = try await place.deliver(order)
+            #expect(proof.method == .carried && proof.details?["session_id"] == place.sandbox.sessions().first?.id)
+            try FileManager.default.removeItem(atPath: place.root.path.pushing(order.path).string)
+            _ = try await place.deliver(try Self.clip(place, "a.mp4", Self.closing))
+            let session = try #require(place.sandbox.sessions().first)
+            #expect(session.status == "archived" && session.type == "other" && session.meta?["crew"]?.text == "Ann")
+            #expect(place.sandbox.sessions().count == 1)
+        }
+    }
+
+    @Test func `a session file that is wrong fails the end, not the files`() async throws {
+        try await withRoboscope { place in
+            try place.root.write(Array(#"{"typ":"repair"}"#.utf8), to: "card/one/session.json")
+            _ = try await place.deliver(try Self.clip(place))
+            let error = try await place.failure(try Self.clip(place, "a.mp4", Self.closing))
+            #expect(error?.verdict == .giveUp && error?.code == .badSidecar)
+            #expect(error?.reason.contains("did you mean 'type'?") == true)
+            #expect(place.sandbox.sessions().first?.status == "active")
+        }
+    }
+
+    @Test func `a session file without a unit says what is missing`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("card/one/session.json", "{}", fields: ["space": "atrium"])
+            #expect(try await place.failure(order)?.reason.contains("unit: folder") == true)
+            let lone = try await place.deliver(try Self.clip(place, "a.mp4", nil))
+            #expect(lone.method == .carried && place.sandbox.counts().isEmpty)
+        }
+    }
+
+    @Test func `markers and models of a unit belong to its session`() async throws {
+        try await withRoboscope { place in
+            let fields = ["space": "atrium"]
+            let markers = try place.order("card/one/markers.json", markerList(7), fields: fields, batch: Self.member)
+            _ = try await place.deliver(markers)
+            let model = try place.order("card/one/m.glb", stored: "u:m", fields: fields, batch: Self.member)
+            _ = try await place.deliver(model)
+            _ = try await place.deliver(try Self.clip(place, "a.mp4", Self.closing))
+            let session = try #require(place.sandbox.sessions().first)
+            #expect(place.sandbox.sessions().count == 1 && session.status == "done")
+            #expect(
+                place.sandbox.markers().count == 7 && place.sandbox.markers().allSatisfy { $0.sessionID == session.id })
+            #expect(try place.space("atrium").modelGLBURL == "u:m")
+        }
+    }
+
+    // MARK: - Presence and locks
+
+    @Test func `who writes is seen, and has the lock until it is done`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(200))
+            let seen = Seen()
+            let attempt = Notes().attempt(isStopping: {
+                if let session = place.sandbox.sessions().first, place.count(.bulkMarkers) == 1 {
+                    seen.append(place.sandbox.isLocked(session: session.id) ? 1 : 0)
+                }
+                return false
+            })
+            _ = try await place.attempt(order, attempt).get()
+            let session = try #require(place.sandbox.sessions().first?.id)
+            #expect(seen.all.contains(1) && !seen.all.contains(0))
+            #expect(!place.sandbox.isLocked(session: session) && place.sandbox.present(in: session) == [])
+            #expect(place.sandbox.visitors(of: session).contains { $0.hasPrefix("ingest:") })
+        }
+    }
+
+    @Test func `a server without presence and locks is written to, and asked once`() async throws {
+        try await withRoboscope(rules: RoboscopeRules(hasPresence: false, hasLocks: false)) { place in
+            for index in 1...3 {
+                let path = FilePath("atrium/\(index)/markers.json")
+                _ = try await place.deliver(try place.order(path, markerList(index)))
+            }
+            #expect(place.sandbox.markers().count == 6)
+            #expect(place.count(.lock) == 1 && place.count(.enter) == 1 && place.count(.leave) == 0)
+        }
+    }
+
+    @Test func `switched off, neither is asked for`() async throws {
+        let off: [String: ConfigValue?] = ["presence": .boolean(false), "locks": .boolean(false)]
+        try await withRoboscope(settings: off) { place in
+            _ = try await place.deliver(try place.order("atrium/markers.json", markerList(2)))
+            #expect(place.count(.lock) == 0 && place.count(.enter) == 0 && place.sandbox.markers().count == 2)
+        }
+    }
+
+    @Test func `a session that somebody has locked is waited for without a worker, and not for ever`() async throws {
+        try await withRoboscope { place in
+            _ = try await place.deliver(try Self.clip(place))
+            let session = try #require(place.sandbox.sessions().first?.id)
+            place.sandbox.lock(session: session, for: .seconds(3600))
+            let order = try Self.clip(place, "a.mp4", Self.closing)
+            let notes = Notes()
+            guard case .waiting(_, let saying) = try await place.attempt(order, notes.attempt()).get() else {
+                Issue.record("does not wait")
+                return
+            }
+            #expect(saying?.contains("locked") == true && place.sandbox.sessions().first?.status == "active")
+            let since = try #require(notes.entries["locked"])
+            let long = Notes(["locked": Array(String(WallTime.now.milliseconds - 700_000).utf8)])
+            #expect(!since.isEmpty)
+            guard case .delivered = try await place.attempt(order, long.attempt()).get() else {
+                Issue.record("waits for ever")
+                return
+            }
+            #expect(place.sandbox.sessions().first?.status == "done")
+        }
+    }
+}
