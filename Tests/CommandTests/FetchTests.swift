@@ -88,7 +88,7 @@ import Testing
             sandbox.faults.clear()
             let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
             #expect(fetched.ending == .code(0), "\(fetched.errors)")
-            #expect(fetched.output.contains("5 MiB of it from before"), "\(fetched.output)")
+            #expect(fetched.output.contains("of it from before"), "\(fetched.output)")
             #expect(try place.content(target) == content)
             let left = try FileManager.default.contentsOfDirectory(atPath: place.folder.path.string)
             #expect(!left.contains { $0.hasPrefix(".copy.mov") })

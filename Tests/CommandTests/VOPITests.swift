@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct VOPITests {
     /// A machine whose one destination is a VOPI sandbox of its own, logged in.
     private func withVOPI(
-        _ rules: VOPIRules = VOPIRules(pace: .polls(steps: 8)), route: String...,
+        _ rules: VOPIRules = VOPIRules(pace: .polls(steps: 8)), route: [String] = [],
         _ body: @Sendable @escaping (Place, VOPISandbox) async throws -> Void
     ) async throws {
         let place = try Place()
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func `a product's video becomes pictures in a folder of its job`() async throws {
-        try await withVOPI(route: "with: { commercial_versions: \"transparent,solid\", fps: \"2\" }") {
+        try await withVOPI(route: ["with: { commercial_versions: \"transparent,solid\", fps: \"2\" }"]) {
             place, sandbox in
             let agent = try await deliver(place)
             let job = try #require(sandbox.jobs().first)
