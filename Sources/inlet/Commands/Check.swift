@@ -35,6 +35,10 @@ struct Check: AsyncParsableCommand {
         StateCheck.run(config.settings.stateDirectory, &findings)
         for watch in config.settings.watch { RootCheck(watch, config.settings.routes).run(&findings) }
         WatchLimitCheck.run(config.settings.watch, &findings)
+        for destination in config.settings.destinations where destination.type == "vopi" {
+            guard let results = destination.values.string("results") else { continue }
+            ResultsCheck.run(FilePath(results), of: destination.name, config.settings.watch, &findings)
+        }
         for destination in destinations { await check(destination, &findings) }
         try findings.finish()
     }
