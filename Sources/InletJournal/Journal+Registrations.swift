@@ -37,13 +37,13 @@ extension Journal {
         guard let afterID = delivery.afterID else { return [] }
         let leader = try self.delivery(afterID, database)
         guard isRegistration(delivery, of: leader) else { return [] }
-        let rows = try Row.fetchAll(
+        let beside = try Int64.fetchAll(
             database.cachedStatement(
                 sql: """
-                    SELECT \(DeliveryRow.columns) FROM delivery WHERE after_id = ? AND destination = ? AND file_id <> ?
+                    SELECT id FROM delivery WHERE after_id = ? AND destination = ? AND file_id <> ?
                         AND state = 'delivered' AND key IS NOT NULL ORDER BY id
                     """), arguments: [afterID, leader.destination, delivery.fileID])
-        return try ([leader] + rows.map(DeliveryRow.init(row:))).compactMap { stored in
+        return try ([leader] + beside.map { try self.delivery($0, database) }).compactMap { stored in
             guard let proof = stored.proof else { return nil }
             let file = try file(stored.fileID, database)
             return Upstream(

@@ -156,11 +156,22 @@ package struct Destination: Sendable {
 package struct StorageNeed: Sendable {
     /// The name of the destination that must hold the bytes first.
     package var destination: String
-    /// Whether the file at this path below its root must be there; others are read by the registration itself.
-    package var isNeeded: @Sendable (FilePath) -> Bool
+    private let isNeeded: @Sendable (FilePath, [String: String]) -> Bool
 
+    /// - Parameter isNeeded: whether the file at this path below its root must be there; others are read by the registration
+    ///   itself.
     package init(destination: String, isNeeded: @escaping @Sendable (FilePath) -> Bool = { _ in true }) {
-        self.destination = destination
-        self.isNeeded = isNeeded
+        self.init(destination: destination, isNeededWith: { path, _ in isNeeded(path) })
     }
+
+    /// The same where a file's own fields have a say.
+    package init(destination: String, isNeededWith: @escaping @Sendable (FilePath, [String: String]) -> Bool) {
+        self.destination = destination
+        isNeeded = isNeededWith
+    }
+
+    /// - Parameters:
+    ///   - path: the file's below its root.
+    ///   - fields: its rendered `with:` fields.
+    package func isNeeded(_ path: FilePath, fields: [String: String]) -> Bool { isNeeded(path, fields) }
 }

@@ -54,6 +54,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [("model", ["here", "spaces"]), ("list", ["spaces"])])
+    func `its own fields have a say in whether it is stored`(role: String, places: [String]) async throws {
+        var scene = try Self.scene(ScriptedPipeline())
+        scene.destinations[1].storage = StorageNeed(destination: "here", isNeededWith: { $1["role"] == "model" })
+        scene.route.with = ["role": try KeyTemplate(role)]
+        let held = scene
+        try await held.run { stage in
+            try held.drop("data.json")
+            #expect(try await stage.finished("data.json").deliveries.map(\.destination) == places)
+        }
+    }
+
     @Test func `its companions are stored first, and the registration is told of them`() async throws {
         let spaces = ScriptedPipeline()
         var scene = try Self.scene(spaces)

@@ -91,11 +91,14 @@ package final class DestinationBoard: Sendable {
     }
 
     /// Of `destinations`, those that only register the file at `path` below its root, with the one that must have it first.
-    func storages(_ destinations: [String], path: FilePath) -> [String: String] {
+    ///
+    /// - Parameter fields: the file's own, rendered.
+    func storages(_ destinations: [String], path: FilePath, fields: [String: String]) -> [String: String] {
         let needs = entries.withLock { entries in
             destinations.compactMap { name in entries[name]?.destination.storage.map { (name, $0) } }
         }
-        return Dictionary(uniqueKeysWithValues: needs.filter { $0.1.isNeeded(path) }.map { ($0.0, $0.1.destination) })
+        return Dictionary(
+            uniqueKeysWithValues: needs.filter { $0.1.isNeeded(path, fields: fields) }.map { ($0.0, $0.1.destination) })
     }
 
     /// The destinations that are told when all of a unit has been sent.

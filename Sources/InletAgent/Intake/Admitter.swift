@@ -131,7 +131,7 @@ struct Admitter: Sendable {
     /// - Parameter path: the file's below its root, as routes see it.
     func admission(_ arrival: Arrival, _ plan: Plan, path: FilePath) -> Admission {
         let size = arrival.identity.size
-        let storages = board.storages(plan.destinations, path: path)
+        let storages = board.storages(plan.destinations, path: path, fields: plan.with)
         let steps = DeliverySteps(plan.destinations, storages: storages)
         let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, board.lane(of: size, to: $0)) })
         var admission = Admission(arrival, plan: plan, lanes: lanes, uptimes: board.uptimes())

@@ -81,8 +81,7 @@ struct RouteExplanation {
                     : "  route \(trace.route): \(trace.mismatch ?? "")")
         }
         lines += Self.sets(table, arrival)
-        let storages = needs.filter { $0.value.isNeeded(relative) }.mapValues(\.destination)
-        let (more, isTaken) = try await Self.decision(table, arrival, path, storages)
+        let (more, isTaken) = try await Self.decision(table, arrival, path, needs)
         self.isTaken = isTaken
         text = (lines + more).joined(separator: "\n")
     }
@@ -105,7 +104,7 @@ struct RouteExplanation {
     }
 
     private static func decision(
-        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ storages: [String: String]
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ needs: [String: StorageNeed]
     ) async throws -> ([String], Bool) {
         // A number for {seq} is only given out when a file is admitted.
         var facts = Facts(sequence: 0)
@@ -126,7 +125,9 @@ struct RouteExplanation {
                     return (["  \(unreadable(wanted)), and the file cannot be read"], false)
                 }
                 try await learn(wanted, from: source, &facts)
-            case .plan(let plan): return (lines(of: plan, facts, storages), true)
+            case .plan(let plan):
+                let storages = needs.filter { $0.value.isNeeded(arrival.path, fields: plan.with) }
+                return (lines(of: plan, facts, storages.mapValues(\.destination)), true)
             }
         }
     }
