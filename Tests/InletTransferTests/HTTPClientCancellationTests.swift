@@ -1,3 +1,4 @@
+import Dispatch
 import InletCore
 import InletLinux
 import InletTestSupport
@@ -122,5 +123,24 @@ import Testing
         #expect(codes.count == 200)
         #expect(codes.allSatisfy { $0 == nil || $0 == .cancelled })
         #expect(await failure(client, request) == nil)
+    }
+
+    @Test func `a request that must not be cut off outlives its task`() async throws {
+        let seen = Seen<Bool>()
+        let gate = DispatchSemaphore(value: 0)
+        let server = try ScriptedServer { connection in
+            _ = try connection.readRequest()
+            seen.append(true)
+            gate.wait()
+            try connection.answer()
+        }
+        var request = HTTPRequest("POST", try server.url(), body: .bytes([1]))
+        request.outlivesCancellation = true
+        let (client, sent) = (makeClient(), request)
+        let task = Task { try await client.send(sent).status }
+        try await eventually("the request arrives") { !seen.all.isEmpty }
+        task.cancel()
+        gate.signal()
+        #expect(try await task.value == 200)
     }
 }

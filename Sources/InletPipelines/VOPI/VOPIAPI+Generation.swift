@@ -61,7 +61,9 @@ extension VOPIAPI {
         let said = VOPISaid(response)
         if response.status == 404, said.code == "NOT_FOUND" { return try await book.remember(.newer) }
         if response.status == 404, said.isUnknownRoute { return try await book.remember(.older) }
-        throw VOPIVerdict(response, at: .cancel).error(
+        // Any other 404 is nothing that the server itself says, and least of all that a job is gone.
+        let verdict = response.status == 404 ? .done : VOPIVerdict(response, at: .cancel)
+        throw verdict.error(
             response, "\(call.what) at \(settings.url.redacted)", hiding: [credential], hint: login.hint(said),
             now: .now)
     }

@@ -25,7 +25,7 @@ extension VOPIAPI {
     package func metadata(_ id: String) async throws(DeliveryError) -> VOPIValue? {
         var call = try VOPICall("GET", job: id, "/metadata", .read, "asking for the metadata of job")
         call.answerLimit = 4 << 20
-        return try await found(call)?.value.unlessEmpty
+        return try await found(call)?.value.objectIfSet
     }
 
     /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at; thousands for a long video.

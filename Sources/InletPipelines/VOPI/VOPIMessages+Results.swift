@@ -44,7 +44,7 @@ package struct VOPIDownloads: Sendable {
         self.images = images
         self.refused = refused
         expiresIn = value["expiresIn"].number.map { .seconds(max($0, 0)) } ?? asked
-        productMetadata = value["productMetadata"].unlessEmpty
+        productMetadata = value["productMetadata"].objectIfSet
     }
 
     /// Links of both kinds.

@@ -86,7 +86,7 @@ package struct VOPIResult: Sendable, Equatable {
 
     /// nil for `{}`: no result yet.
     package init?(_ value: VOPIValue) {
-        guard value.unlessEmpty != nil else { return nil }
+        guard value.objectIfSet != nil else { return nil }
         variantsDiscovered = value["variantsDiscovered"].integer
         framesAnalyzed = value["framesAnalyzed"].integer
         finalFrames = value["finalFrames"].list.compactMap(\.text)
@@ -123,7 +123,7 @@ package struct VOPIJob: Sendable, Equatable {
         self.id = id
         status = VOPIStatus(value["status"].text)
         videoURL = value["videoUrl"].text
-        config = value["config"].unlessEmpty
+        config = value["config"].objectIfSet
         progress = VOPIProgress(value["progress"])
         result = VOPIResult(value["result"])
         error = value["error"].text

@@ -57,6 +57,9 @@ package struct VOPIValue: Sendable, Equatable {
         }
     }
 
+    /// The value where it is an object with members; nil for `{}`, and for the 0 and `""` that also stand for "not set".
+    package var objectIfSet: VOPIValue? { isObject ? unlessEmpty : nil }
+
     /// One line of JSON with sorted names.
     package var json: [UInt8] { Array(plain.text.utf8) }
 }

@@ -1,0 +1,179 @@
+import Foundation
+import InletCore
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// What goes on the wire, and what is done about a refused token.
+@Suite struct VOPICallTests {
+    private static let id = "550e8400-e29b-41d4-a716-446655440001"
+    private static let job = #"{"id":"x","status":"pending"}"#
+
+    @Test func `a request without a body has no content type, and one login header`() async throws {
+        let place = try VOPIClientPlace { asked, _ in VOPIAnswers.generation(.newer, asked) }
+        try await place.keep()
+        for api in [try place.api(), try place.api(key: "key-1")] {
+            _ = await failure { () throws(DeliveryError) in try await api.cancel(Self.id) }
+            _ = await failure { () throws(DeliveryError) in try await api.delete(Self.id) }
+            _ = await failure { () throws(DeliveryError) in try await api.job(Self.id) }
+        }
+        #expect(place.server.asked.count >= 6)
+        for asked in place.server.asked {
+            #expect(asked.headers["content-type"] == nil && asked.headers["transfer-encoding"] == nil)
+            #expect((asked.headers["authorization"] == nil) != (asked.headers["x-api-key"] == nil))
+        }
+    }
+
+    @Test func `fields that are not set are left out of a body`() async throws {
+        let place = try VOPIClientPlace { _, _ in .json(201, Self.job) }
+        try await place.keep()
+        let api = try place.api()
+        _ = try await api.createJob(VOPINewJob(videoURL: "https://s3.example/v.mp4"))
+        _ = await failure { () throws(DeliveryError) in
+            try await api.presign(filename: nil, contentType: "video/webm", life: .seconds(1))
+        }
+        _ = await failure { () throws(DeliveryError) in
+            try await api.presign(
+                filename: String(repeating: "a", count: 300) + ".mov", contentType: "x", life: .seconds(1e6))
+        }
+        let bodies = place.server.asked.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(bodies[0] == #"{"videoUrl":"https://s3.example/v.mp4"}"#)
+        #expect(bodies[1] == #"{"contentType":"video/webm","expiresIn":60}"#)
+        #expect(place.server.asked[2].json["filename"].text?.count == 255)
+        #expect(place.server.asked[2].json["filename"].text?.hasSuffix(".mov") == true)
+        #expect(place.server.asked[2].json["expiresIn"].integer == 86_400)
+    }
+
+    @Test(arguments: ["", "..", ".", "a/b", "a b", "a%2Fb", "ä", "a?b", String(repeating: "a", count: 201)])
+    func `an id that would be another path is refused before it is sent`(_ id: String) async throws {
+        let place = try VOPIClientPlace { _, _ in .json(200, Self.job) }
+        try await place.keep()
+        let api = try place.api()
+        for error in [
+            await failure { () throws(DeliveryError) in try await api.job(id) },
+            await failure { () throws(DeliveryError) in try await api.delete(id) },
+            await failure { () throws(DeliveryError) in try await api.cancel(id) },
+            await failure { () throws(DeliveryError) in try await api.deleteImage(Self.id, frame: id, version: "v") },
+            await failure { () throws(DeliveryError) in try await api.deleteImage(Self.id, frame: "f", version: id) },
+        ] {
+            #expect(error?.code == .badRequest && error?.verdict == .giveUp)
+        }
+        #expect(place.server.asked.isEmpty)
+    }
+
+    // MARK: - Refused tokens
+
+    @Test func `an expired token is renewed and the call repeated once`() async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            if asked.path.hasSuffix("/refresh") { return .json(200, #"{"accessToken":"new","refreshToken":"r"}"#) }
+            return asked.headers["authorization"] == "Bearer new"
+                ? .json(200, Self.job) : .json(401, #"{"error":"ACCESS_TOKEN_EXPIRED","message":"x"}"#)
+        }
+        try await place.keep()
+        #expect(try await place.api().job(Self.id).status == .pending)
+        #expect(place.server.asked.count == 3 && place.server.refreshes.count == 1)
+    }
+
+    @Test func `a token that is refused again is an outage, not a reason to log out`() async throws {
+        let place = try VOPIClientPlace { asked, count in
+            asked.path.hasSuffix("/refresh")
+                ? .json(200, #"{"accessToken":"new-\#(count)","refreshToken":"r-\#(count)"}"#)
+                : .json(401, #"{"error":"ACCESS_TOKEN_INVALID","message":"odd"}"#)
+        }
+        try await place.keep()
+        let api = try place.api()
+        let error = await failure { () throws(DeliveryError) in try await api.job(Self.id) }
+        #expect(error?.verdict == .outage(after: nil) && error?.code == .unauthorized)
+        #expect(place.server.asked.count == 3)
+        #expect(try await place.store().pair()?.refreshToken == Secret("r-1"))
+    }
+
+    @Test func `a database that is away costs no renewal and no login`() async throws {
+        let place = try VOPIClientPlace { _, _ in
+            .json(401, #"{"error":"ACCESS_TOKEN_INVALID","message":"connect ECONNREFUSED 127.0.0.1:5432"}"#)
+        }
+        try await place.keep()
+        let api = try place.api()
+        let error = await failure { () throws(DeliveryError) in try await api.job(Self.id) }
+        #expect(error?.verdict == .outage(after: nil) && error?.code == .serverError)
+        #expect(place.server.asked.count == 1)
+        #expect(try await place.store().pair()?.refreshToken == Secret("refresh-0"))
+    }
+
+    @Test func `another configured token is taken up as soon as the server refuses us`() async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            if asked.path.hasSuffix("/refresh") {
+                return asked.json["refreshToken"].text == "seed-new"
+                    ? .json(200, #"{"accessToken":"new","refreshToken":"r"}"#) : .json(500, "")
+            }
+            return asked.headers["authorization"] == "Bearer new"
+                ? .json(200, Self.job) : .json(401, #"{"error":"USER_NOT_FOUND","message":"x"}"#)
+        }
+        try await place.keep()
+        let api = try place.api()
+        let error = await failure { () throws(DeliveryError) in try await api.job(Self.id) }
+        #expect(error?.verdict == .credentials)
+        try place.folder.write("seed-new".utf8, to: "seed")
+        #expect(try await api.job(Self.id).status == .pending)
+    }
+
+    @Test func `a wrong way of logging in is named`() async throws {
+        let newer = try VOPIClientPlace { _, _ in
+            .json(401, #"{"error":"UNAUTHORIZED","message":"User authentication required. Please log in."}"#)
+        }
+        let key = try newer.api(key: "key-canary")
+        let refused = await failure { () throws(DeliveryError) in try await key.jobs() }
+        #expect(refused?.reason.contains("refresh_token_file") == true && refused?.verdict == .credentials)
+        let older = try VOPIClientPlace { _, _ in .json(401, #"{"error":"UNAUTHORIZED","message":"Missing API key"}"#) }
+        try await older.keep()
+        let tokens = try older.api()
+        let ignored = await failure { () throws(DeliveryError) in try await tokens.jobs() }
+        #expect(ignored?.reason.contains("api_key") == true && ignored?.verdict == .credentials)
+    }
+
+    // MARK: - Jobs that may be there
+
+    @Test(arguments: [
+        (VOPIServer.Reply.lost, true), (.json(500, "{}"), true), (.json(502, ""), true), (.json(201, ""), true),
+        (.json(201, "{}"), true), (.json(400, "{}"), false), (.json(401, "{}"), false), (.json(422, "{}"), false),
+        (.json(403, #"{"error":"INSUFFICIENT_CREDITS"}"#), false), (.json(413, "{}"), false),
+    ])
+    func `a creation that failed says whether a job may be there`(
+        _ reply: VOPIServer.Reply, _ mayBe: Bool
+    ) async throws {
+        let place = try VOPIClientPlace { _, _ in reply }
+        try await place.keep()
+        let api = try place.api()
+        let error = await failure { () throws(DeliveryError) in
+            try await api.createJob(VOPINewJob(videoURL: "https://s3.example/v.mp4"))
+        }
+        #expect(VOPIAPI.mayHaveCreated(try #require(error)) == mayBe)
+        #expect(place.server.asked.count == 1)
+    }
+
+    // MARK: - The probe
+
+    @Test func `without credits the probe keeps the destination paused`() async throws {
+        let place = try VOPIClientPlace { asked, count in
+            asked.path.hasSuffix("/balance")
+                ? .json(200, count < 2 ? #"{"balance":0}"# : #"{"balance":4}"#) : .json(200, #"{"jobs":[],"total":0}"#)
+        }
+        try await place.keep()
+        let api = try place.api()
+        let error = await failure { () throws(DeliveryError) in try await api.probe() }
+        #expect(error?.code == .outOfCredits)
+        #expect(try await api.probe().contains("4 credits"))
+    }
+
+    @Test func `a server without credits or with a key is probed all the same`() async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            asked.path.hasSuffix("/jobs")
+                ? .json(200, #"{"jobs":[]}"#) : .json(404, VOPIAnswers.missingRoute(asked))
+        }
+        try await place.keep()
+        #expect(try await place.api().probe().contains("takes this login"))
+        #expect(try await place.api(key: "k").probe().contains("takes this login"))
+    }
+}

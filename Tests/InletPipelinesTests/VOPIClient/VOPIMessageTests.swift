@@ -1,0 +1,183 @@
+import InletCore
+import InletTestSupport
+import InletTransfer
+import Testing
+
+@testable import InletPipelines
+
+/// Answers are read whatever their fields hold.
+@Suite struct VOPIMessageTests {
+    private static func value(_ json: String) -> VOPIValue { VOPIValue(Array(json.utf8)) ?? .null }
+
+    private static let api = "https://api.vopi.example"
+
+    private static func rules() throws -> URLRules {
+        .sentByServer(at: try HTTPURL(api, rules: .configured(allowHTTP: false)), allowHTTP: false)
+    }
+
+    // MARK: - Jobs
+
+    @Test(arguments: [
+        #"{"id":"j"}"#, #"{"id":"j","status":"pending"}"#,
+        #"{"id":"j","progress":{},"result":{},"config":{},"error":"","startedAt":"","completedAt":"","videoUrl":""}"#,
+        #"{"id":"j","progress":null,"result":null,"config":null,"error":null,"startedAt":null,"updatedAt":null}"#,
+        #"{"id":"j","progress":0,"result":"","config":0,"error":0,"startedAt":0,"createdAt":{},"videoUrl":0}"#,
+        #"{"id":"j","progress":[],"result":[],"config":[],"error":[],"startedAt":[],"status":""}"#,
+        #"{"id":"j","status":"pending","unknown":{"deep":[1,2,{}]},"createdAt":"yesterday"}"#,
+    ])
+    func `what is not set reads as absent, however it is written`(_ json: String) throws {
+        let job = try #require(VOPIJob(Self.value(json)))
+        #expect(job.id == "j" && job.status == .pending)
+        #expect(job.progress == nil && job.result == nil && job.config == nil && job.error == nil)
+        #expect(job.startedAt == nil && job.completedAt == nil && job.createdAt == nil && job.videoURL == nil)
+    }
+
+    @Test(arguments: ["{}", "[]", "null", "7", #"{"id":""}"#, #"{"id":{}}"#, #"{"id":7,"status":"pending"}"#])
+    func `an answer without an id is no job`(_ json: String) { #expect(VOPIJob(Self.value(json)) == nil) }
+
+    @Test func `a job that says everything is read whole`() throws {
+        let job = try #require(
+            VOPIJob(
+                Self.value(
+                    """
+                    {"id":"j","status":"generating","videoUrl":"https://s3.example/v.mp4","config":{"fps":10},
+                    "progress":{"step":"generating","percentage":81.5,"message":"Making pictures","totalSteps":7,
+                    "currentStep":"6","imagesGenerated":3},"result":{"variantsDiscovered":2,"framesAnalyzed":"31",
+                    "finalFrames":["https://a/1.png","",7],"commercialImages":{"hero":{"transparent":"https://a/2.png",
+                    "solid":""},"side":{},"odd":7}},"error":"the try before","createdAt":"2026-01-30T10:00:00.000Z",
+                    "updatedAt":"2026-01-30T10:05:00Z","startedAt":"2026-01-30T10:00:00.123Z"}
+                    """)))
+        #expect(job.status == .running("generating"))
+        #expect(job.progress?.percentage == 81.5 && job.progress?.step == "generating")
+        #expect(job.progress?.currentStep == 6 && job.progress?.totalSteps == 7)
+        #expect(job.result?.framesAnalyzed == 31 && job.result?.finalFrames == ["https://a/1.png"])
+        #expect(job.result?.commercialImages == ["hero": ["transparent": "https://a/2.png"], "side": [:]])
+        #expect(job.result?.count == 2)
+        #expect(job.createdAt?.rfc3339 == "2026-01-30T10:00:00.000Z")
+        #expect(job.updatedAt?.rfc3339 == "2026-01-30T10:05:00.000Z")
+        #expect(job.startedAt?.rfc3339 == "2026-01-30T10:00:00.123Z")
+        #expect(job.raw["progress"]["imagesGenerated"].integer == 3)
+    }
+
+    @Test func `every status has one reading`() {
+        let known: [(String?, VOPIStatus)] = [
+            (nil, .pending), ("pending", .pending), ("completed", .completed), ("failed", .failed),
+            ("cancelled", .cancelled), ("downloading", .running("downloading")), ("zzz", .running("zzz")),
+        ]
+        for (text, status) in known {
+            #expect(VOPIStatus(text) == status)
+            #expect(VOPIStatus(text).text == text ?? "pending")
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("{}", nil), ("null", nil), (#"{"percentage":"12"}"#, 12), (#"{"percentage":-1}"#, 0),
+            (#"{"percentage":1e9}"#, 100), (#"{"step":"x"}"#, 0), (#"{"totalSteps":7}"#, nil),
+            (#"{"step":"","percentage":"much"}"#, nil),
+        ] as [(String, Double?)])
+    func `progress is within its bounds or absent`(_ json: String, _ percentage: Double?) {
+        #expect(VOPIProgress(Self.value(json))?.percentage == percentage)
+    }
+
+    @Test func `a list must be one, and its odd entries are left out`() {
+        #expect(VOPIJobPage(Self.value("{}")) == nil && VOPIJobPage(Self.value(#"{"jobs":{}}"#)) == nil)
+        #expect(VOPIJobPage(Self.value(#"{"jobs":null,"total":3}"#)) == nil)
+        let page = VOPIJobPage(Self.value(#"{"jobs":[{"id":"a"},{},7,null,{"id":"b","status":"failed"}],"total":"9"}"#))
+        #expect(page?.jobs.map(\.id) == ["a", "b"] && page?.total == 9)
+        #expect(VOPIJobPage(Self.value(#"{"jobs":[]}"#))?.total == nil)
+    }
+
+    // MARK: - Places and links
+
+    @Test func `an upload place needs its two addresses, and may be nowhere near us`() throws {
+        let good = #"{"uploadUrl":"https://s3.example/u?X-Amz-Expires=60","publicUrl":"https://s3.example/u"}"#
+        let place = try VOPIUploadPlace(Self.value(good), asked: .seconds(77), rules: Self.rules())
+        #expect(place?.expiresIn == .seconds(77) && place?.key == "")
+        for json in ["{}", #"{"uploadUrl":"https://s3.example/u"}"#, #"{"publicUrl":"x","uploadUrl":{}}"#] {
+            #expect(try VOPIUploadPlace(Self.value(json), asked: .seconds(1), rules: Self.rules()) == nil)
+        }
+        for url in [
+            "http://s3.example/u", "https://127.0.0.1/u", "https://10.0.0.1/u", "ftp://s3.example/u",
+            "file:///etc/passwd",
+            "https://169.254.169.254/latest", "https://user:pass@s3.example/u",
+        ] {
+            #expect(throws: TransferError.self, "\(url)") {
+                try VOPIUploadPlace(
+                    Self.value(#"{"uploadUrl":"\#(url)","publicUrl":"p"}"#), asked: .seconds(1), rules: Self.rules())
+            }
+        }
+    }
+
+    @Test func `links that are refused are named, and the others kept`() throws {
+        let downloads = try #require(
+            VOPIDownloads(
+                Self.value(
+                    """
+                    {"jobId":"j","expiresIn":"600","frames":[{"frameId":"frame_1","downloadUrl":"https://s3.example/1"},
+                    {"frameId":"frame_1","downloadUrl":"https://s3.example/2"},{"downloadUrl":"http://127.0.0.1/3"},
+                    {"frameId":"x","downloadUrl":""},7],"commercialImages":{"hero":{"a":"https://s3.example/4","b":"ftp://x/5",
+                    "c":{}},"none":{}},"productMetadata":{"transcript":"t"}}
+                    """), asked: .seconds(1), rules: Self.rules()))
+        #expect(downloads.frames.map(\.frameID) == ["frame_1", "frame_1"] && downloads.expiresIn == .seconds(600))
+        #expect(downloads.images["hero"]?.keys.sorted() == ["a"] && downloads.images["none"] == [:])
+        #expect(downloads.count == 3 && downloads.refused.count == 2)
+        #expect(downloads.productMetadata?["transcript"].text == "t")
+    }
+
+    @Test(arguments: [
+        #"{"jobId":"j"}"#, #"{"jobId":"j","frames":{},"commercialImages":[],"productMetadata":{}}"#,
+        #"{"frames":[]}"#, #"{"commercialImages":{},"productMetadata":null,"expiresIn":{}}"#,
+    ])
+    func `results may be none at all`(_ json: String) throws {
+        let downloads = try VOPIDownloads(Self.value(json), asked: .seconds(5), rules: Self.rules())
+        #expect(downloads?.count == 0 && downloads?.productMetadata == nil && downloads?.expiresIn == .seconds(5))
+    }
+
+    @Test func `an answer about something else is no list of links`() throws {
+        for json in ["{}", "[]", "null", #"{"error":"X"}"#] {
+            let downloads = try VOPIDownloads(Self.value(json), asked: .seconds(1), rules: Self.rules())
+            #expect(downloads == nil)
+        }
+    }
+
+    // MARK: - Frames, images, balance
+
+    @Test func `frames with empty fields are frames`() throws {
+        let frame = try #require(
+            VOPIFrame(
+                Self.value(
+                    #"{"id":"r","frameId":"frame_1","s3Url":"","timestamp":"4.5","obstructions":{},"productId":"","variantId":0}"#
+                )))
+        #expect(frame.frameID == "frame_1" && frame.timestamp == 4.5 && frame.url == nil)
+        #expect(frame.obstructions == nil && frame.productID == nil && frame.variantID == nil)
+        #expect(VOPIFrame(.text("x")) == nil)
+        let image = try #require(VOPIImage(Self.value(#"{"version":"solid","success":true,"error":"","s3Url":"u"}"#)))
+        #expect(image.version == "solid" && image.succeeded == true && image.error == nil && image.url == "u")
+    }
+
+    @Test(
+        arguments: [
+            (#"{"balance":5}"#, 5), (#"{"balance":"5"}"#, 5), (#"{"balance":0}"#, 0), (#"{"balance":2.5}"#, 2.5),
+            ("{}", nil), (#"{"balance":{}}"#, nil), ("null", nil),
+        ] as [(String, Double?)])
+    func `a balance is a number or unknown`(_ json: String, _ credits: Double?) {
+        #expect(VOPIBalance(Self.value(json))?.credits == credits)
+    }
+
+    @Test func `every damaged answer is read without a fault`() {
+        let whole = Array(
+            #"{"id":"j","status":"failed","progress":{"step":"x","percentage":3},"jobs":[{"id":"a"}]}"#.utf8)
+        var generator = SeededGenerator(seed: 24)
+        for _ in 0..<2000 {
+            var bytes = whole
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+            }
+            let value = VOPIValue(Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &generator)))) ?? .null
+            let job = VOPIJob(value)
+            #expect(job == nil || job?.id.isEmpty == false)
+            #expect((0...100).contains(VOPIProgress(value["progress"])?.percentage ?? 0))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// Renewals that do not succeed: which end the login, and which leave it as it is.
+@Suite struct VOPITokenFailureTests {
+    private static let pair = #"{"accessToken":"access-1","refreshToken":"refresh-1","expiresIn":900}"#
+
+    private static func refused(_ code: String, _ message: String = "x") -> VOPIServer.Reply {
+        .json(401, #"{"error":"\#(code)","message":"\#(message)"}"#)
+    }
+
+    /// Answers that say nothing about the login.
+    static let passing: [(VOPIServer.Reply, ErrorCode)] = [
+        (refused("UNAUTHORIZED", "connect ECONNREFUSED 127.0.0.1:5432"), .serverError),
+        (refused("UNAUTHORIZED", "whatever"), .serverError), (.json(500, "{}"), .serverError),
+        (.json(502, "<html></html>"), .serverError), (.json(429, ""), .throttled), (.json(200, "{}"), .badAnswer),
+        (.json(200, ""), .badAnswer), (.json(401, ""), .serverError), (.lost, .connectionLost),
+    ]
+
+    @Test(arguments: passing.indices) func `a passing fault keeps the tokens and asks for patience`(
+        _ index: Int
+    ) async throws {
+        let (reply, code) = Self.passing[index]
+        let mended = Flag()
+        let place = try VOPIClientPlace { _, _ in
+            mended.isRaised ? .json(200, Self.pair) : reply
+        }
+        let clock = TestClock()
+        try await place.keep(age: .seconds(900), clock: clock)
+        let login = try place.login(clock)
+        let error = await failure { () throws(DeliveryError) in try await login.access() }
+        #expect(error?.code == code)
+        guard case .outage = error?.verdict else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(try await place.store().pair()?.refreshToken == Secret("refresh-0"))
+        // Everybody who comes next gets the same answer, without another request.
+        let asked = place.server.asked.count
+        #expect(await failure { () throws(DeliveryError) in try await login.access() } == error)
+        #expect(place.server.asked.count == asked)
+        mended.raise()
+        clock.advance(by: VOPITokens.pause)
+        #expect(try await login.access().reveal() == "access-1")
+        #expect(place.server.asked.last?.json["refreshToken"].text == "refresh-0")
+    }
+
+    @Test func `a rate limit is waited out as long as the server asks`() async throws {
+        let limit = VOPIServer.Reply(
+            status: 500, headers: [("retry-after", "60"), ("x-ratelimit-remaining", "0")],
+            body: #"{"error":"INTERNAL_ERROR","message":"An unexpected error occurred","statusCode":500}"#)
+        let place = try VOPIClientPlace { _, count in count == 0 ? limit : .json(200, Self.pair) }
+        let clock = TestClock()
+        let login = try place.login(clock)
+        let error = await failure { () throws(DeliveryError) in try await login.access() }
+        #expect(error?.verdict == .outage(after: .seconds(60)) && error?.code == .throttled)
+        clock.advance(by: .seconds(59))
+        _ = await failure { () throws(DeliveryError) in try await login.access() }
+        #expect(place.server.asked.count == 1)
+        clock.advance(by: .seconds(2))
+        #expect(try await login.access().reveal() == "access-1")
+    }
+
+    @Test func `until its end the old access token serves while it cannot be renewed`() async throws {
+        let place = try VOPIClientPlace { _, _ in Self.refused("UNAUTHORIZED", "connect ETIMEDOUT") }
+        let clock = TestClock()
+        try await place.keep(age: .seconds(700), clock: clock)
+        let login = try place.login(clock)
+        #expect(try await login.access().reveal() == "access-0")
+        // Not for the one whom the server has just refused it.
+        let refused = await failure { () throws(DeliveryError) in try await login.access(after: Secret("access-0")) }
+        #expect(refused?.code == .serverError)
+        clock.advance(by: .seconds(160))
+        #expect(await failure { () throws(DeliveryError) in try await login.access() }?.code == .serverError)
+    }
+
+    static let ends = [
+        "REFRESH_TOKEN_EXPIRED", "REFRESH_TOKEN_INVALID", "REFRESH_TOKEN_REVOKED", "REFRESH_TOKEN_REUSED",
+        "REFRESH_TOKEN_WRONG_TYPE", "USER_NOT_FOUND", "USER_DELETED",
+    ]
+
+    @Test(arguments: ends) func `an ended login is said once to the server and mended by another`(
+        _ code: String
+    ) async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            asked.json["refreshToken"].text == "seed-new" ? .json(200, Self.pair) : Self.refused(code)
+        }
+        let clock = TestClock()
+        try await place.keep(age: .seconds(900), clock: clock)
+        let login = try place.login(clock)
+        let error = await failure { () throws(DeliveryError) in try await login.access() }
+        #expect(error?.verdict == .credentials)
+        #expect(error?.reason.contains(code) == true && error?.reason.contains("refresh-0") == false)
+        for _ in 0..<5 {
+            clock.advance(by: .seconds(60))
+            #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
+        }
+        #expect(place.server.asked.count == 1)
+        try place.folder.write("seed-new\n".utf8, to: "seed")
+        #expect(try await login.access().reveal() == "access-1")
+    }
+
+    @Test func `a lost answer is asked for once more with the old token`() async throws {
+        let place = try VOPIClientPlace { _, count in count == 0 ? .lost : Self.refused("REFRESH_TOKEN_REVOKED") }
+        let clock = TestClock()
+        try await place.keep(age: .seconds(900), clock: clock)
+        let login = try place.login(clock)
+        #expect(await failure { () throws(DeliveryError) in try await login.access() }?.code == .connectionLost)
+        clock.advance(by: VOPITokens.pause)
+        #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
+        #expect(place.server.asked.map { $0.json["refreshToken"].text } == ["refresh-0", "refresh-0"])
+    }
+
+    @Test func `a configured token that is no good does not end the login that is`() async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            asked.json["refreshToken"].text == "refresh-0"
+                ? .json(200, Self.pair) : Self.refused("REFRESH_TOKEN_INVALID")
+        }
+        let clock = TestClock()
+        try await place.keep(age: .seconds(900), seed: "another", clock: clock)
+        #expect(try await place.login(clock).access().reveal() == "access-1")
+        #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIClientPlace.seed, "refresh-0"])
+    }
+
+    @Test func `without any token the place for one is named`() async throws {
+        let place = try VOPIClientPlace { _, _ in .json(200, Self.pair) }
+        try FileManager.default.removeItem(atPath: place.folder.path.appending("seed").string)
+        let login = try place.login()
+        let error = await failure { () throws(DeliveryError) in try await login.access() }
+        #expect(error?.verdict == .credentials && error?.reason.contains("/seed") == true)
+        #expect(place.server.asked.isEmpty)
+    }
+
+    @Test func `a login for another server is never shown to this one`() async throws {
+        let place = try VOPIClientPlace { _, _ in .json(200, Self.pair) }
+        let other = VOPITokenPair(
+            server: "https://other.example", accessToken: Secret("a"), refreshToken: Secret("theirs"),
+            life: .seconds(900), obtainedAt: .now, seed: VOPISeed(Secret(VOPIClientPlace.seed)).digest)
+        try await place.store().keep(other)
+        #expect(try await place.login().access().reveal() == "access-1")
+        #expect(place.server.asked.map { $0.json["refreshToken"].text } == [VOPIClientPlace.seed])
+    }
+
+    @Test func `an idle login is renewed once a day`() async throws {
+        let place = try VOPIClientPlace { _, count in
+            .json(200, #"{"accessToken":"a\#(count)","refreshToken":"r\#(count)","expiresIn":900}"#)
+        }
+        let clock = TestClock()
+        try await place.keep(clock: clock)
+        let login = try place.login(clock)
+        for hour in 1...72 {
+            clock.advance(by: .seconds(3600))
+            try await login.keepAlive()
+            #expect(place.server.asked.count == hour / 23)
+        }
+    }
+}
