@@ -14,7 +14,13 @@ extension PipelineFactory {
         made.takesSidecars = RoboscopeSettings.type.takesSidecars
         made.fields = FieldSpec.filled([:], RoboscopeSettings.type.fields)
         made.testExtension = "glb"
-        made.storage = StorageNeed(destination: settings.storage) { RoboscopeRole($0).needsStorage }
+        made.storage = StorageNeed(
+            destination: settings.storage,
+            isNeededWith: { path, fields in
+                // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
+                let role = (try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)
+                return role.needsStorage
+            })
         made.closesBatches = true
         return made
     }

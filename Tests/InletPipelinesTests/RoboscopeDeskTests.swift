@@ -115,7 +115,8 @@ import Testing
         }
         let bare = RoboscopeRules(hasPresence: false, hasLocks: false, hasEvents: false)
         try await withRoboscope(rules: bare) { place in
-            #expect(try await place.desk.presence(inSession: "a-b") == nil)
+            let present = try await place.desk.presence(inSession: "a-b")
+            #expect(present == nil)
             #expect(try await place.desk.isLocked(session: "a-b") == nil)
             let error = await #expect(throws: DeliveryError.self) { try await place.desk.list(.events) }
             #expect(error?.code == .notFound)

@@ -155,7 +155,7 @@ import Testing
     @Test func `YAML is read through what the factory was given`() async throws {
         let read: YAMLReading = { bytes, name in
             guard String(decoding: bytes, as: UTF8.self) == "markers: good", name == "markers.yaml" else {
-                throw NotInTime(description: "markers.yaml:1:1: not this one")
+                throw NotThisOne(description: "markers.yaml:1:1: not this one")
             }
             return Array(markerList(4).utf8)
         }
@@ -212,3 +212,5 @@ import Testing
         }
     }
 }
+
+private struct NotThisOne: Error, CustomStringConvertible { let description: String }

@@ -156,7 +156,8 @@ import Testing
             await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
         }
         try await withRoboscope { place in
-            #expect(try await place.pipeline.probe().contains("takes this token"))
+            let said = try await place.pipeline.probe()
+            #expect(said.contains("takes this token"))
             #expect(place.writes == 0)
         }
     }
@@ -193,8 +194,11 @@ import Testing
         try await withRoboscope { place in
             let storage = try #require(place.destination.storage)
             #expect(storage.destination == "spiral" && place.destination.closesBatches)
-            #expect(
-                storage.isNeeded("a/m.glb") && storage.isNeeded("a/clip.mp4") && !storage.isNeeded("a/markers.json"))
+            #expect(storage.isNeeded("a/m.glb", fields: [:]) && storage.isNeeded("a/clip.mp4", fields: [:]))
+            #expect(!storage.isNeeded("a/markers.json", fields: [:]))
+            #expect(storage.isNeeded("a/markers.json", fields: ["role": "file"]))
+            #expect(!storage.isNeeded("a/cracks.json", fields: ["role": "markers"]))
+            #expect(!storage.isNeeded("a/markers.json", fields: ["role": "nonsense"]))
             #expect(!place.destination.takesSidecars && place.destination.fields["space"] != nil)
         }
     }

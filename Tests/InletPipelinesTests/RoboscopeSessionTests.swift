@@ -123,7 +123,7 @@ import Testing
                 "card/one/session.json", #"{"type":"other","status":"archived","meta":{"crew":"Ann"}}"#,
                 fields: ["space": "atrium"], batch: Self.member)
             let proof = try await place.deliver(order)
-            #expect(proof.method == .carried && proof.details?["session_id"] == place.sandbox.sessions().first?.id)
+            #expect(proof.method == .registered && proof.details?["session_id"] == place.sandbox.sessions().first?.id)
             try FileManager.default.removeItem(atPath: place.root.path.pushing(order.path).string)
             _ = try await place.deliver(try Self.clip(place, "a.mp4", Self.closing))
             let session = try #require(place.sandbox.sessions().first)
@@ -148,7 +148,9 @@ import Testing
             let order = try place.order("card/one/session.json", "{}", fields: ["space": "atrium"])
             #expect(try await place.failure(order)?.reason.contains("unit: folder") == true)
             let lone = try await place.deliver(try Self.clip(place, "a.mp4", nil))
-            #expect(lone.method == .carried && place.sandbox.counts().isEmpty)
+            #expect(lone.method == .registered && lone.url == "u:a.mp4" && place.sandbox.counts().isEmpty)
+            let unstored = try place.order("card/one/b.mp4", fields: ["space": "atrium"], batch: Self.member)
+            #expect(try await place.failure(unstored)?.verdict == .giveUp)
         }
     }
 

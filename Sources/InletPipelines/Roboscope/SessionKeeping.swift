@@ -38,9 +38,15 @@ struct SessionKeeping: Sendable {
 
     /// A file that is only to be in the session: its bytes are where they belong already.
     func join(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
-        guard let batch else { return job.proof(.carried, ["note": "nothing is registered for such a file"]) }
+        // With no proof of its bytes anywhere, the file must not count as delivered.
+        guard let own = Registration.own(job.order) else {
+            throw job.refusal("it is not in '\(job.api.settings.storage)', and nothing of it can be registered")
+        }
+        guard let batch else {
+            return job.proof(.registered, url: own.proof.url, ["note": "stored; nothing is registered for such a file"])
+        }
         let id = try await ensure(batch)
-        return job.proof(.registered, url: Registration.own(job.order)?.proof.url, ["session_id": id])
+        return job.proof(.registered, url: own.proof.url, ["session_id": id])
     }
 
     /// `session.yaml` itself: what it says goes into the session at once, its status when the unit closes.
@@ -58,7 +64,7 @@ struct SessionKeeping: Sendable {
         _ = try await job.api.changing(RoboscopeSession.self, session.id) { current throws(DeliveryError) in
             Self.difference(current, type: file.type, meta: meta)
         }
-        return job.proof(.carried, ["session_id": session.id])
+        return job.proof(.registered, ["session_id": session.id])
     }
 
     // MARK: - The end of a unit

@@ -31,6 +31,7 @@ struct SessionWatch: Sendable {
         guard case .open(let token) = try await lock() else {
             return .waiting(until: .now + Self.wait, saying: "session \(session) is locked by somebody else")
         }
+        await enter()
         let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
                 await beat(token)
@@ -97,16 +98,15 @@ struct SessionWatch: Sendable {
 
     // MARK: - Presence
 
-    /// One word every ten seconds, until the task is cancelled.
+    /// One word every ten seconds, until the task is cancelled; the first was said before.
     private func beat(_ token: String?) async {
         var count = 0
-        while !Task.isCancelled {
+        while (try? await Task.sleep(for: Self.beat)) != nil {
             await enter()
-            if let token, count > 0, count.isMultiple(of: 2) {
+            count += 1
+            if let token, count.isMultiple(of: 2) {
                 _ = try? await job.api.extend(session, token: token, for: Self.lifetime)
             }
-            count += 1
-            try? await Task.sleep(for: Self.beat)
         }
     }
 
