@@ -41,7 +41,13 @@ extension VOPIDelivery {
     func passing(
         _ error: DeliveryError, since: Int64, _ chain: VOPIChain
     ) throws(DeliveryError) -> DeliveryOutcome {
-        guard case .retry(let after) = error.verdict else { throw error }
+        let after: Duration?
+        switch error.verdict {
+        case .retry(let asked): after = asked
+        // The server has had enough of us, and is there.
+        case .outage(let asked) where error.code == .throttled: after = asked
+        default: throw error
+        }
         var random = SystemRandomNumberGenerator()
         let until = chain.pause(since: since, now: now(), using: &random)
         let asked = now() + min(after ?? .zero, .seconds(3600))
@@ -108,6 +114,11 @@ extension VOPIDelivery {
     private func unfetched(
         _ error: DeliveryError, _ job: VOPIRecord.Job, _ chain: inout VOPIChain
     ) async throws(DeliveryError) -> DeliveryOutcome {
+        if error.code == .notFound {
+            let verdict = chain.missed()
+            try await note(chain)
+            if case .failed(let reason) = verdict { throw DeliveryError(.giveUp, .rejected, reason) }
+        }
         let since = chain.record.job?.fetchingSince ?? job.since
         let isOver = now().milliseconds - since >= limits.fetching.milliseconds
         switch error.verdict {
@@ -133,7 +144,7 @@ extension VOPIDelivery {
         var details = [
             "job_id": job.id, "results": summary.folder.display, "files": String(summary.files.count),
         ]
-        if !summary.missing.isEmpty { details["missing"] = String(summary.missing.count) }
+        if summary.absent > 0 { details["missing"] = String(summary.absent) }
         let md5 = record.sent.flatMap { Digest(.md5, hex: $0.md5) }
         return Proof(
             key: order.key, size: size, method: record.sent?.isProved == true ? .md5Parts : .size,

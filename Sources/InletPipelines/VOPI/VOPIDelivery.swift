@@ -26,7 +26,10 @@ struct VOPIDelivery: Sendable {
         while true {
             if attempt.isStopping() { throw .stopping }
             switch chain.next(size: size, now: now()) {
-            case .presign: try await presign(&chain)
+            case .presign:
+                // A life that is too short is no reason to ask for another at once.
+                let upload = try await presign(&chain)
+                try await put(upload, &chain, &expired)
             case .put(let upload): try await put(upload, &chain, &expired)
             case .create(let upload):
                 if let outcome = try await create(upload, &chain) { return outcome }
@@ -57,17 +60,19 @@ struct VOPIDelivery: Sendable {
         return source
     }
 
-    private func presign(_ chain: inout VOPIChain) async throws(DeliveryError) {
+    private func presign(_ chain: inout VOPIChain) async throws(DeliveryError) -> VOPIRecord.Upload {
         _ = try opened()
         try await requireCredits()
         let name = FileName(path)
         let type = VOPIVideoFile.contentType(name) ?? "video/mp4"
         let place = try await api.presign(
             filename: "video." + name.plainExtension, contentType: type, life: VOPIChain.life(size: size))
-        chain.record.upload = VOPIRecord.Upload(
+        let upload = VOPIRecord.Upload(
             url: place.uploadURL.text, publicURL: place.publicURL, expires: (now() + place.expiresIn).milliseconds,
             contentType: type)
+        chain.record.upload = upload
         try await note(chain)
+        return upload
     }
 
     private func put(

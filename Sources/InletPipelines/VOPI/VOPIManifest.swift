@@ -88,8 +88,7 @@ enum VOPIName {
             name.append(isHarmless(scalar) ? scalar : "_")
         }
         while let first = name.first, first == "." || first == "-" { name.removeFirst() }
-        while name.count > longest || name.last.map({ $0 == "." }) ?? false { name.removeLast() }
-        while String(name).utf8.count > longest { name.removeLast() }
+        while String(name).utf8.count > longest || name.last == "." { name.removeLast() }
         let result = String(name)
         guard !result.isEmpty, result.contains(where: { $0 != "_" }) else { return other }
         // The names of DOS devices are nobody's files on a share.

@@ -37,7 +37,10 @@ struct VOPIOrder: Sendable, Equatable {
         }
         if let text = texts["gemini_model"] { config.geminiModel = text }
         if let text = texts["stack_id"] { config.stackID = text }
-        if let (field, reason) = config.objection() { throw Fault(field: field, reason: reason) }
+        if let (key, reason) = config.objection() {
+            let bare = reason.hasPrefix(key) ? reason.dropFirst(key.count).drop { ": ".contains($0) } : reason[...]
+            throw Fault(field: key == "stack" ? "stack_id" : key, reason: String(bare))
+        }
         if let text = texts["callback_url"] {
             if let objection = VOPISettings.objection(toCallback: text, at: settings.url) {
                 throw Fault(field: "callback_url", reason: objection)

@@ -25,6 +25,9 @@ struct VOPIProduct: Sendable {
     /// Kept as the server sends it: transcript, product, platforms.
     var metadata: VOPIValue?
 
+    /// How many files the job speaks of that are not there.
+    var absent: Int { max(missing.count, (manifest.expected ?? 0) - manifest.entries.count + missing.count) }
+
     /// The JSON, the files it names and their bytes. Reads the files for their checksums. Blocks.
     func described(in folder: FilePath) throws(SystemError) -> (json: [UInt8], files: [String], bytes: Int64) {
         var files: [VOPIValue] = []
@@ -49,7 +52,7 @@ struct VOPIProduct: Sendable {
         var members: [String: VOPIValue] = [
             "job": .text(job.id), "status": .text(job.status.text), "files": .list(files),
             "missing": .list(missing.map { .text($0) }),
-            "complete": .boolean(missing.isEmpty && manifest.expected.map { $0 <= files.count } ?? true),
+            "complete": .boolean(absent == 0),
         ]
         members["expected"] = manifest.expected.map { .integer(Int64($0)) }
         members["createdAt"] = job.createdAt.map { .text($0.rfc3339) }

@@ -13,6 +13,8 @@ package struct VOPIResults: Sendable {
         package var files: [String]
         /// What the job speaks of and did not give; such a fetch is partial, and final.
         package var missing: [String]
+        /// How many files of the job are not there: those in `missing`, or more, where the server does not name them.
+        package var absent: Int
         package var bytes: Int64
     }
 
@@ -188,6 +190,7 @@ package struct VOPIResults: Sendable {
                 return .success(
                     Summary(
                         folder: folder, files: files + [VOPIProduct.name], missing: product.missing,
+                        absent: product.absent,
                         bytes: bytes + Int64(json.count)))
             } catch {
                 return .failure(FolderPipeline.unwritable(error))

@@ -56,7 +56,8 @@ import Testing
                 let start = place.clock.now
                 let attempt = notes.attempt()
                 guard case .waiting(let until, let saying) = try await place.attempt(path, order, attempt).get() else {
-                    return Issue.record("does not wait")
+                    Issue.record("does not wait")
+                    return
                 }
                 #expect(saying?.hasPrefix("processing") == true)
                 #expect((70...95).contains(attempt.progress?.percent ?? 0))
@@ -140,7 +141,8 @@ import Testing
             try FileManager.default.removeItem(atPath: path.string)
             place.sandbox.advance(steps: 20)
             guard case .delivered = try await place.pipeline.conclude(path, order, notes.attempt()) else {
-                return Issue.record("not delivered")
+                Issue.record("not delivered")
+                return
             }
             let job = try #require(place.sandbox.jobs().first)
             #expect(try place.fetched(of: job.id) == place.pictures(of: job.id))
@@ -164,7 +166,10 @@ import Testing
             let (path, order) = try place.file()
             let notes = Notes()
             let result = try await place.attempt(path, order, notes.attempt(isStopping: { true }))
-            guard case .failure(let error) = result else { return Issue.record("went on") }
+            guard case .failure(let error) = result else {
+                Issue.record("went on")
+                return
+            }
             #expect(error.verdict == .cancelled)
             #expect(place.sandbox.traffic.counts.isEmpty)
             _ = try await place.deliver(path, order, notes)

@@ -1,0 +1,190 @@
+import InletCore
+import InletTestSupport
+import InletTransfer
+import Testing
+
+@testable import InletPipelines
+
+/// The chain without a server: what comes next, and what a look at the job comes to.
+struct VOPIChainTests {
+    private static let start = WallTime(milliseconds: 1_700_000_000_000)
+    private static let limits = VOPIChain.Limits(poll: .seconds(3), soft: .seconds(3600), hard: .seconds(21_600))
+    private static let upload = VOPIRecord.Upload(
+        url: "https://store.example/up?sig=1", publicURL: "https://store.example/up",
+        expires: start.milliseconds + 3_600_000, contentType: "video/mp4")
+
+    private func chain(_ change: (inout VOPIRecord) -> Void = { _ in }) -> VOPIChain {
+        var record = VOPIRecord()
+        change(&record)
+        return VOPIChain(record: record, limits: Self.limits)
+    }
+
+    private func job(_ json: String) throws -> VOPIJob {
+        let value = try #require(VOPIValue(Array(json.utf8)))
+        return try #require(VOPIJob(value))
+    }
+
+    private func running() -> VOPIChain {
+        chain {
+            $0.upload = Self.upload
+            $0.sent = VOPIRecord.Sent(md5: "00", etag: nil, isProved: false)
+            $0.job = VOPIRecord.Job(id: "j", since: Self.start.milliseconds, isAdopted: false)
+        }
+    }
+
+    @Test func `each step follows from what is noted`() {
+        let now = Self.start
+        #expect(chain().next(size: 1, now: now) == .presign)
+        var step = chain { $0.upload = Self.upload }
+        #expect(step.next(size: 1, now: now) == .put(Self.upload))
+        #expect(step.next(size: 1, now: now + .seconds(3580)) == .presign)
+        // 5 GiB need more than the hour that is left.
+        #expect(step.next(size: 5 << 30, now: now) == .presign)
+        step.record.sent = VOPIRecord.Sent(md5: "00", etag: nil, isProved: true)
+        #expect(step.next(size: 1, now: now + .seconds(9999)) == .create(Self.upload))
+        step.creates(now: now)
+        #expect(step.record.mayBeVisible)
+        guard case .wait(let until, _) = step.next(size: 1, now: now) else {
+            Issue.record("does not wait")
+            return
+        }
+        #expect(until == now + .seconds(30))
+        #expect(step.next(size: 1, now: until) == .look(Self.upload))
+        step.created("j", now: now)
+        #expect(
+            step.next(size: 1, now: now) == .poll(VOPIRecord.Job(id: "j", since: now.milliseconds, isAdopted: false)))
+        step.record.job?.isFetching = true
+        guard case .fetch = step.next(size: 1, now: now) else {
+            Issue.record("does not fetch")
+            return
+        }
+    }
+
+    @Test func `a record reads as it was written, and what is damaged reads as less`() {
+        var step = running()
+        step.record.trouble = VOPIRecord.Trouble(failures: [1, 2], since: 3, missing: 1, cancelledAt: 4)
+        step.record.results = VOPIManifest(
+            entries: [VOPIManifest.Entry(path: "frames/a.png", object: "https://x/a", frame: "a")], expected: 1)
+        (step.record.dead, step.record.restarts, step.record.asked) = (["k"], 1, 2)
+        step.record.mayBeVisible = true
+        #expect(VOPIRecord(step.record.entries) == step.record)
+        #expect(VOPIRecord([:]) == VOPIRecord())
+        for name in step.record.entries.keys {
+            var entries = step.record.entries
+            entries[name] = Array("{".utf8)
+            #expect(VOPIRecord(entries) != VOPIRecord() || name == "upload")
+        }
+    }
+
+    @Test func `looking finds the oldest that is not dead, and gives up after two looks`() throws {
+        let now = Self.start
+        var step = chain { $0.upload = Self.upload }
+        step.record.dead = ["gone"]
+        step.creates(now: now)
+        let url = Self.upload.publicURL
+        func listed(_ id: String, _ minute: Int, _ status: String = "pending", _ video: String = url) throws -> VOPIJob
+        {
+            try job(
+                #"{"id":"\#(id)","status":"\#(status)","videoUrl":"\#(video)","createdAt":"2023-11-14T22:1\#(minute):00.000Z"}"#
+            )
+        }
+        let verdict1 = step.found([try listed("other", 1, "pending", "https://store.example/upp")], now: now)
+        #expect(verdict1 == [])
+        #expect(step.next(size: 1, now: now + .seconds(30)) == .look(Self.upload))
+        var missed = step
+        let verdict2 = missed.found([], now: now + .seconds(30))
+        #expect(verdict2 == [])
+        #expect(missed.record.creating == nil)
+        let jobs = [
+            try listed("gone", 0), try listed("late", 4), try listed("first", 2), try listed("runs", 3, "scoring"),
+        ]
+        let verdict3 = step.found(jobs, now: now)
+        #expect(verdict3.map(\.id) == ["late"])
+        #expect(step.record.job == VOPIRecord.Job(id: "first", since: now.milliseconds, isAdopted: true))
+    }
+
+    @Test func `a job is judged by its status, its age and its history`() throws {
+        let now = Self.start
+        let hours = { (count: Double) in now + .milliseconds(Int64(count * 3_600_000)) }
+        var step = running()
+        let pending = try job(#"{"id":"j","status":"pending","progress":{},"result":{},"error":"","updatedAt":""}"#)
+        guard case .wait(_, nil) = step.polled(pending, now: now) else {
+            Issue.record("does not wait")
+            return
+        }
+        let verdict4 = step.polled(pending, now: hours(5.9))
+        #expect(verdict4 != .stuck)
+        let verdict5 = step.polled(pending, now: hours(6))
+        #expect(verdict5 == .stuck)
+        step.isQueued(now: hours(6))
+        let verdict6 = step.polled(pending, now: hours(6))
+        #expect(verdict6 != .stuck)
+        step.record.job?.isAdopted = true
+        let verdict7 = step.polled(pending, now: hours(6))
+        #expect(verdict7 == .stuck)
+        let told = try job(#"{"id":"j","status":"generating","progress":{"step":"generating","percentage":81}}"#)
+        step = running()
+        let verdict8 = step.polled(told, now: now)
+        #expect(verdict8 == .wait(saying: "processing: generating, 81 %", percent: 81))
+        let strange = try job(#"{"id":"j","status":"dancing"}"#)
+        guard case .wait = step.polled(strange, now: now) else {
+            Issue.record("does not wait")
+            return
+        }
+        let done = try job(#"{"id":"j","status":"completed","error":"old","result":{}}"#)
+        let verdict9 = step.polled(done, now: now)
+        #expect(verdict9 == .fetch)
+        #expect(step.record.job?.isFetching == true)
+        let overwritten = try job(
+            #"{"id":"j","status":"failed","error":"late","result":{"finalFrames":["https://x/a.png"]}}"#)
+        step = running()
+        let verdict10 = step.polled(overwritten, now: now)
+        #expect(verdict10 == .fetch)
+    }
+
+    @Test func `a failure counts when it comes three times, or stays`() throws {
+        let now = Self.start
+        func failed(_ second: Int) throws -> VOPIJob {
+            try job(#"{"id":"j","status":"failed","error":"bad","updatedAt":"2023-11-14T22:13:0\#(second).000Z"}"#)
+        }
+        var step = running()
+        for second in [1, 1, 2, 2, 2] {
+            guard case .wait = step.polled(try failed(second), now: now) else {
+                Issue.record("too soon")
+                return
+            }
+        }
+        var waited = step
+        guard case .failed = step.polled(try failed(3), now: now) else {
+            Issue.record("not final")
+            return
+        }
+        #expect(step.record.job == nil && step.record.sent != nil && step.record.dead == ["j"])
+        guard case .wait = waited.polled(try failed(2), now: now + .seconds(1799)) else {
+            Issue.record("too soon")
+            return
+        }
+        guard case .failed = waited.polled(try failed(2), now: now + .seconds(1800)) else {
+            Issue.record("waits")
+            return
+        }
+    }
+
+    @Test func `looks come every 3 s at first and every 30 s in the end, never before their time`() {
+        var generator = SeededGenerator(seed: 9)
+        let step = running()
+        for _ in 1...2000 {
+            let age = Int64.random(in: 0...100_000_000, using: &generator)
+            let now = Self.start + .milliseconds(age)
+            let wait = step.pause(since: Self.start.milliseconds, now: now, using: &generator) - now
+            let least = min(max(.seconds(3), .milliseconds(age / 20)), .seconds(30))
+            #expect(wait >= least && wait <= least + .milliseconds(least.milliseconds / 5))
+        }
+    }
+
+    @Test func `URLs live long enough for the slowest uplink, within the server's bounds`() {
+        #expect(VOPIChain.life(size: 0) == .seconds(3600))
+        #expect(VOPIChain.life(size: 5 << 30) == .seconds(81_920))
+        #expect(VOPIChain.life(size: 50 << 30) == .seconds(86_400))
+    }
+}
