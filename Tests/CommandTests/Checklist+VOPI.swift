@@ -13,8 +13,13 @@ extension Checklist {
     private static let renewed = "links that have expired are asked for anew"
 
     private static let access = [
-        Row("S4.01", .shown(by: [older])),
-        Row("S4.02", .shown(by: [older, "commands about a server that is not configured are 78"])),
+        Row("S4.01", .shown(by: [older, "a request without a body has no content type, and one login header"])),
+        Row(
+            "S4.02",
+            .shown(by: [
+                "one way of logging in is needed, and one only",
+                "a running agent gives its token, and alone the stored login is used",
+            ])),
         Row(
             "S4.03",
             .superseded(
@@ -25,7 +30,7 @@ extension Checklist {
     ]
 
     private static let upload = [
-        Row("S4.04", .shown(by: [generations, "an upload URL that has expired is asked for anew"])),
+        Row("S4.04", .shown(by: [generations, "an upload place needs its two addresses, and may be nowhere near us"])),
         Row("S4.05", .shown(by: [chain, "each kind of video goes under its own type"])),
         Row(
             "S4.06",
@@ -46,12 +51,13 @@ extension Checklist {
         Row(
             "S4.14",
             .shown(by: [
-                generations, "a job that failed twice and then completes is delivered",
+                "every status has one reading", "a job that failed twice and then completes is delivered",
                 "a job that ran while it was cancelled is delivered all the same",
             ])),
-        Row("S4.15", .shown(by: [told])),
+        Row("S4.15", .shown(by: [told, "progress is within its bounds or absent"])),
         Row("S4.16", .shown(by: [cancelled, "giving up a delivery cancels its job, twice without harm"])),
-        Row("S4.17", .shown(by: [cancelled])),
+        Row(
+            "S4.17", .shown(by: [cancelled, "a newer server cancels by POST and deletes by DELETE, and is asked once"])),
         Row("S4.18", .shown(by: ["one picture can be deleted, and the others stay"])),
     ]
 
@@ -68,7 +74,7 @@ extension Checklist {
             ])),
         Row("S4.24", .shown(by: [product, commands])),
         Row("S4.25", .shown(by: [product, chain])),
-        Row("S4.26", .shown(by: [commands])),
+        Row("S4.26", .shown(by: [commands, "a list must be one, and its odd entries are left out"])),
     ]
 
     private static let conduct = [
@@ -80,8 +86,10 @@ extension Checklist {
                 "a job that failed for good is reported, and a retry makes another of the same upload",
                 "a job that somebody cancelled is watched, then reported",
             ])),
-        Row("S4.30", .shown(by: [cancelled, "what passes while a job runs costs no attempt"])),
-        Row("S4.31", .shown(by: ["a date is read with and without fraction and offset"])),
+        Row(
+            "S4.30",
+            .shown(by: ["each status and code has one meaning", "a code and a message are told apart from prose"])),
+        Row("S4.31", .shown(by: ["a job that says everything is read whole"])),
         Row(
             "S4.32",
             .shown(by: [
