@@ -78,7 +78,12 @@ extension Checklist {
     ]
 
     private static let conduct = [
-        Row("S4.27", .shown(by: [chain, generations, "killed once at each note"])),
+        Row(
+            "S4.27",
+            .shown(by: [
+                chain, "killed at a step, the next start goes on there: one upload, one job, all pictures",
+                "killed once at each note",
+            ])),
         Row("S4.28", .shown(by: [told, "a percentage stays one"])),
         Row(
             "S4.29",
