@@ -20,8 +20,9 @@ import Testing
                         state_dir: state
                         log: { level: debug }
                         destinations:
-                          store: { type: r2, api: "http://127.0.0.1:\(port)", api_key: "\(ConfigText.apiKey)",
-                                   public_url: "http://127.0.0.1:\(port)/public" }
+                          store: { type: r2, api: "http://127.0.0.1:\(port)",
+                                   public_url: "http://127.0.0.1:\(port)/public",
+                                   api_key: "\(ConfigText.apiKey)" }
                           spaces: { type: roboscope, url: "http://127.0.0.1:\(try await sandbox.port())/api/v1",
                                     storage: store, token: space-token-5521 }
                         watch:
@@ -179,7 +180,10 @@ import Testing
             let refused = try await place.inlet("roboscope", "spaces")
             #expect(refused.ending == .code(69), "\(refused.errors)")
             #expect(!refused.errors.contains("another-token-88"))
-            #expect(try await place.inlet("check").ending == .code(69))
+            let checked = try await place.inlet("check")
+            #expect(checked.ending == .code(69) && !checked.output.contains("public_url"), "\(checked.output)")
+            try place.configure(replacing: "public_url:", with: "# public_url:")
+            #expect(try await place.inlet("check").output.contains("'store' has no public_url"))
             let address = try #require(
                 String(decoding: try place.content(place.configuration), as: UTF8.self)
                     .firstMatch(of: /http:..127.0.0.1:\d+\/api/).map { String($0.0) })

@@ -97,7 +97,7 @@ struct DemoStage: Sendable {
         let bars = moving.prefix(8).map { transfer in
             let name = FilePath(transfer.path).lastComponent?.string ?? transfer.path
             return
-                "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(transfer.sent, of: transfer.size)) → \(transfer.destination)"
+                "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(Int64(transfer.share * 1000), of: 1000)) → \(transfer.destination)"
         }
         // Back to the first bar, so that the next drawing covers them all.
         let up = bars.count > 1 ? "\u{1B}[\(bars.count - 1)F" : "\r"
