@@ -129,7 +129,7 @@ import Testing
                 let error = await #expect(throws: DeliveryError.self) { try await place.desk.delete(.markers, id) }
                 #expect(error?.verdict == .giveUp && error?.code == .badRequest)
             }
-            #expect(place.sandbox.counts().isEmpty)
+            #expect(place.requests == 0)
         }
     }
 }

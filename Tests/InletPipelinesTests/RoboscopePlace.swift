@@ -84,6 +84,9 @@ final class RoboscopePlace: Sendable {
 
     func count(_ operation: RoboscopeOperation) -> Int { sandbox.counts()[operation.rawValue] ?? 0 }
 
+    /// Requests of any kind.
+    var requests: Int { sandbox.counts().values.reduce(0, +) }
+
     /// Requests that change something.
     var writes: Int {
         let writing: [RoboscopeOperation] = [

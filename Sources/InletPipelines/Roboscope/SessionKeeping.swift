@@ -29,11 +29,14 @@ struct SessionKeeping: Sendable {
     func ensure(_ batch: OrderBatch) async throws(DeliveryError) -> String {
         let stamp = Self.stamp(batch)
         if let known = job.memory.session(of: stamp) { return known }
-        // What is wrong with it is said once, when the unit closes.
-        let file = try? await job.sessionFile(batch)
-        let id = try await found(try plan(batch, file ?? SessionFile())).id
-        job.memory.remember(id, of: stamp)
-        return id
+        return try await Turns.shared.alone("unit \(stamp) at \(job.server)") { () throws(DeliveryError) in
+            if let known = job.memory.session(of: stamp) { return known }
+            // What is wrong with it is said once, when the unit closes.
+            let file = try? await job.sessionFile(batch)
+            let id = try await found(try plan(batch, file ?? SessionFile())).id
+            job.memory.remember(id, of: stamp)
+            return id
+        }
     }
 
     /// A file that is only to be in the session: its bytes are where they belong already.
