@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 package import InletCore
 
 /// JSON read without expectations: the server writes `{}`, `""` or 0 where a nullable field is not set, and its
@@ -41,13 +40,7 @@ package struct VOPIValue: Sendable, Equatable {
     package var isObject: Bool { plain.object != nil }
 
     /// A moment (ISO 8601, with or without a fraction of the second); nil for `""` and what is none.
-    package var time: WallTime? {
-        guard let text else { return nil }
-        let whole = Date.ISO8601FormatStyle(includingFractionalSeconds: false)
-        let exact = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-        let date = (try? exact.parse(text)) ?? (try? whole.parse(text))
-        return date.map { WallTime(milliseconds: Int64(($0.timeIntervalSince1970 * 1000).rounded())) }
-    }
+    package var time: WallTime? { text.flatMap { WallTime(rfc3339: $0) } }
 
     /// The value where it is set: nil for null, `{}`, `[]` and `""`.
     package var unlessEmpty: VOPIValue? {
