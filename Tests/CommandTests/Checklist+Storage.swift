@@ -193,7 +193,13 @@ extension Checklist {
                     "a transfer that moves has no total limit", "a body that nobody reads is a stall",
                     "a dripping answer ends at its deadline",
                 ], why: "A large file may take as long as it moves; only a transfer that stands still is ended.")),
-        Row("S0.28", .later("issue 3 of 8: VOPI's results are fetched from presigned URLs")),
+        Row(
+            "S0.28",
+            .shown(by: [
+                "an object comes back by its key, byte for byte", "an address needs no configuration",
+                "a fetch that was killed is gone on with where it stopped",
+                "an answer that is no file goes to the caller",
+            ])),
         Row("S0.29", .later("issue 5 of 8: derived files, thumbnails among them")),
         Row(
             "S0.30",

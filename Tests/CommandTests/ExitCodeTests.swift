@@ -147,9 +147,13 @@ import Testing
         let commands = [
             "run", "check", "route", "send", "status", "queue", "receipts", "pause", "resume", "demo", "config",
             "config show", "config schema", "queue list", "queue show", "queue retry", "queue cancel", "queue forget",
-            "queue clear", "gighive", "gighive delete",
+            "queue clear", "gighive", "gighive delete", "fetch", "vopi", "vopi jobs", "vopi show", "vopi cancel",
+            "vopi delete", "vopi images", "vopi frames", "vopi download", "roboscope", "roboscope events",
         ]
-        for command in commands {
+        let kinds = ["spaces", "sessions", "markers"].flatMap { kind in
+            ["", " list", " get", " create", " update", " delete"].map { "roboscope \(kind)\($0)" }
+        }
+        for command in commands + kinds {
             let process = try InletProcess(command.split(separator: " ").map(String.init) + ["--help"], in: folder.path)
             #expect(try await process.ending() == .code(0))
             #expect(process.output.contains("Example"), "inlet \(command)")

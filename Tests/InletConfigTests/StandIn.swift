@@ -24,7 +24,7 @@ let standInTypes = [
         fields: [
             FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("on", "Where it was."),
             FieldSpec("title", "What it is called."),
-        ]),
+        ], givesURLs: true),
     DestinationType(
         name: "s3", summary: "A bucket.",
         keys: [
@@ -53,7 +53,7 @@ let standInTypes = [
             KeySpec("ca_file", .path, "Certificates to trust."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
-        ]),
+        ], givesURLs: true),
     DestinationType(
         name: "folder", summary: "A folder.",
         keys: [
@@ -61,7 +61,7 @@ let standInTypes = [
             KeySpec("verify", .choice(["read-back", "size"]), default: "read-back", "What is compared."),
             KeySpec("min_free", .bytes, default: "0", "Space that must stay free."),
         ]),
-    gigHiveStandIn,
+    gigHiveStandIn, vopiStandIn, roboscopeStandIn,
 ]
 
 private let gigHiveStandIn = DestinationType(
@@ -89,7 +89,7 @@ private let gigHiveStandIn = DestinationType(
 let standInEnvironment = [
     "SPIRAL_KEY": "canary-spiral", "MAIN_KEY": "canary-main", "SECOND_KEY": "canary-second", "CANARY": "canary-value",
     "API_HOST": "storage.example", "EMPTY": "", "S3_ACCESS_KEY": "canary-access", "S3_SECRET_KEY": "canary-s3",
-    "GIGHIVE_PASSWORD": "canary-gighive",
+    "GIGHIVE_PASSWORD": "canary-gighive", "VOPI_KEY": "canary-vopi", "ROBOSCOPE_TOKEN": "canary-roboscope",
 ]
 
 /// A place where no file is.

@@ -137,7 +137,6 @@ package enum KeyTables {
 
     /// Values of the house plan that this version does not have yet, by key.
     static let plannedChoices: [String: Set<String>] = [
-        "type": ["vopi", "roboscope"],
         "existing": ["adopt"],
     ]
 

@@ -6,9 +6,9 @@ package import SystemPackage
 /// Delivers to Cloudflare R2 through the Spiral Storage API: presigned multipart uploads that survive a restart, and a
 /// single presigned PUT for small files where the dialect has one.
 package struct R2Pipeline: Pipeline {
-    private let settings: R2Settings
-    private let api: SpiralAPI
-    private let hashing: BlockingPool
+    let settings: R2Settings
+    let api: SpiralAPI
+    let hashing: BlockingPool
 
     /// Files up to this many bytes go by single PUT in dialect v1, as its clients do.
     static let singleLimit: Int64 = 5 << 20

@@ -25,7 +25,7 @@ struct Check: AsyncParsableCommand {
 
     func run() async throws {
         let config = try options.load()
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
         var findings = Findings()
@@ -35,7 +35,12 @@ struct Check: AsyncParsableCommand {
         StateCheck.run(config.settings.stateDirectory, &findings)
         for watch in config.settings.watch { RootCheck(watch, config.settings.routes).run(&findings) }
         WatchLimitCheck.run(config.settings.watch, &findings)
+        for destination in config.settings.destinations where destination.type == "vopi" {
+            guard let results = destination.values.string("results") else { continue }
+            ResultsCheck.run(FilePath(results), of: destination.name, config.settings.watch, &findings)
+        }
         for destination in destinations { await check(destination, &findings) }
+        for destination in destinations { checkStorage(destination, config.settings.destinations, &findings) }
         try findings.finish()
     }
 
@@ -54,6 +59,19 @@ struct Check: AsyncParsableCommand {
 }
 
 extension Check {
+    /// Whether what a destination registers can be found by those who look there.
+    private func checkStorage(
+        _ destination: Destination, _ all: [DestinationSettings], _ findings: inout Findings
+    ) {
+        guard let name = destination.storage?.destination, let storage = all.first(where: { $0.name == name }),
+            storage.values.string("public_url") == nil
+        else { return }
+        findings.add(
+            .warning, "destination \(destination.name)",
+            "'\(name)' has no public_url: what is registered would refer to addresses that cannot be read without a login, "
+                + "or to none")
+    }
+
     /// Prints the public key of a server whose key can be pinned: what to write where its certificate is self-signed.
     /// Whether it is the right one, only its owner can tell. An unreachable server is the probe's to report.
     private func checkKey(_ destination: Destination, _ findings: inout Findings) async {

@@ -12,10 +12,11 @@ struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows the whole way on this machine: a drop folder, loopback servers, and sample files.",
         discussion: """
-            Needs no account. Starts servers on loopback that speak the Spiral Storage API, S3 and GigHive's protocol,
-            writes a small configuration and a drop folder, drops samples there and shows each one arriving. Then it
-            keeps watching: drop files of your own. With --once it ends when all samples have ended, after comparing every stored
-            object with its source, byte for byte.
+            Needs no account. Starts servers on loopback that speak the Spiral Storage API, S3, GigHive's protocol,
+            VOPI's and Roboscope's; writes a small configuration and a drop folder, drops samples there and shows each
+            one arriving: a product's video becomes pictures, a 3D model appears in its space. Then it keeps watching:
+            drop files of your own. With --once it ends when all samples have ended, after comparing every stored object
+            with its source, byte for byte.
 
             Examples:
               inlet demo
@@ -44,8 +45,8 @@ struct Demo: AsyncParsableCommand {
     }
 
     private func show(_ place: DemoPlace, _ servers: DemoServers, _ ports: DemoServers.Ports) async throws {
-        let config = try place.writeConfiguration(ports)
-        let factory = PipelineFactory.standard()
+        let config = try place.writeConfiguration(ports, login: servers.signIn())
+        let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
         let state = try AgentSession.takeState(config.settings.stateDirectory)
         let log = try EventLog(config.settings.log)

@@ -25,7 +25,7 @@ struct RouteCommand: AsyncParsableCommand {
 
     func run() async throws {
         let config = try options.load()
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         // Only where files are registered is asked; what else is wrong with a destination, 'check' says.
         let needs = config.settings.destinations.reduce(into: [:]) { needs, destination in

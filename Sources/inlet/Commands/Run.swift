@@ -27,7 +27,7 @@ struct Run: AsyncParsableCommand {
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
         ProcessSetup.disableCoreDumps()
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
         let state = try AgentSession.takeState(config.settings.stateDirectory)
         do {

@@ -50,7 +50,7 @@ struct Send: AsyncParsableCommand {
     private func sendAlone(_ config: LoadedConfig, _ paths: [FilePath]) async throws -> Sending.Outcome {
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
         var settings = config.settings
         let roots = settings.watch

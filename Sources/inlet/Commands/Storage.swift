@@ -30,7 +30,7 @@ struct StorageList: AsyncParsableCommand {
 
     func run() async throws {
         let config = try options.load()
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
         guard let found = destinations.first(where: { $0.name == destination }) else {

@@ -11,12 +11,14 @@ struct DemoComparison {
     private let samples: [DemoSamples.Sample]
     private let control: LocalControl
     private let servers: DemoServers
+    private let results: DemoResults
 
     init(_ place: DemoPlace, _ samples: [DemoSamples.Sample], _ control: LocalControl, _ servers: DemoServers) {
         self.place = place
         self.samples = samples
         self.control = control
         self.servers = servers
+        results = DemoResults(place, servers)
     }
 
     /// Prints what was found. - Returns: whether everything is as it should be.
@@ -38,22 +40,31 @@ struct DemoComparison {
             case .delivered:
                 for delivery in job.deliveries {
                     compared += 1
-                    if let difference = compare(source, delivery) { differences.append(difference) }
+                    if let difference = try await compare(source, delivery) { differences.append(difference) }
                 }
             }
         }
         Console.print("")
+        let table = results.table
+        if !table.isEmpty { Console.print(Console.table(table) + "\n") }
         for difference in differences { Console.print("\(Console.tint("✗", .bad)) \(difference)") }
         if differences.isEmpty {
-            Console.print("\(Console.tint("✓", .good)) \(compared) stored objects compared byte for byte: all equal.")
+            Console.print(
+                "\(Console.tint("✓", .good)) \(compared) stored objects, pictures and models compared byte for byte: all equal."
+            )
         }
         return differences.isEmpty
     }
 
-    private func compare(_ source: FilePath, _ delivery: JobReport.Delivery) -> String? {
+    private func compare(_ source: FilePath, _ delivery: JobReport.Delivery) async throws -> String? {
         let name = "\(source.display) at \(delivery.destination)"
         guard delivery.state == DeliveryState.delivered.rawValue, let key = delivery.key else {
             return "\(name): \(delivery.state): \(delivery.reason ?? "")"
+        }
+        switch delivery.destination {
+        case "products": return try await results.comparePictures(of: source).map { "\(name): \($0)" }
+        case "spaces": return results.compareSpace(source).map { "\(name): \($0)" }
+        default: break
         }
         let stored =
             delivery.destination == "library"

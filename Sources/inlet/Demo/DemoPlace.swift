@@ -16,23 +16,33 @@ struct DemoPlace: Sendable {
     var library: FilePath { base.appending("library") }
     var archive: FilePath { base.appending("archive") }
     var gigHive: FilePath { base.appending("gighive") }
+    var vopi: FilePath { base.appending("vopi") }
+    /// What VOPI made, fetched back.
+    var pictures: FilePath { base.appending("pictures") }
+    private var login: FilePath { base.appending("vopi.token") }
     private var stateDirectory: FilePath { base.appending("state") }
     private var configuration: FilePath { base.appending("inlet.yaml") }
 
     /// Folders of the demo's routes.
-    private static let folders = ["photos", "videos", "gigs", "audio", "documents", "models", "notes"]
+    private static let folders = [
+        "photos", "videos", "gigs", "audio", "documents", "models", "notes", "products", "spaces",
+    ]
 
     func prepare() throws {
         do {
             for folder in Self.folders { try DurableFile.makeDirectories(drop.appending(folder), mode: 0o755) }
-            for folder in [store, library, archive, gigHive] { try DurableFile.makeDirectories(folder, mode: 0o755) }
+            for folder in [store, library, archive, gigHive, vopi, pictures] {
+                try DurableFile.makeDirectories(folder, mode: 0o755)
+            }
         } catch {
             Console.printError("inlet: \(error). Name another place with --dir DIR")
             throw ExitStatus.configuration
         }
     }
 
-    func writeConfiguration(_ ports: DemoServers.Ports) throws -> LoadedConfig {
+    /// - Parameter login: a refresh token of VOPI's.
+    func writeConfiguration(_ ports: DemoServers.Ports, login token: Secret) throws -> LoadedConfig {
+        try DurableFile.write(Array((token.reveal() + "\n").utf8), to: login, mode: 0o600)
         try DurableFile.write(Array(text(ports).utf8), to: configuration, mode: 0o600)
         let environment = ProcessInfo.processInfo.environment
         return try ConfigFile.load(
@@ -66,6 +76,11 @@ struct DemoPlace: Sendable {
               # A GigHive server: small files go in one form, larger ones by tus.
               stage: { type: gighive, url: "http://127.0.0.1:\(ports.gigHive)", user: uploader,
                        password: \(DemoServers.password), multipart_limit: 4MiB }
+              # A VOPI server: product videos go up, the pictures that it makes of them come back.
+              products: { type: vopi, url: "http://127.0.0.1:\(ports.vopi)", poll: 1s,
+                          auth: { refresh_token_file: \(quote(login)) }, results: \(quote(pictures)) }
+              # Roboscope: models are stored at 'spiral' first, then registered in their spaces.
+              spaces: { type: roboscope, url: "http://127.0.0.1:\(ports.roboscope)/api/v1", storage: spiral }
               # A plain folder: copied, read back from the disk, compared.
               library: { type: folder, path: \(quote(library)) }
 
@@ -108,6 +123,16 @@ struct DemoPlace: Sendable {
           - name: models
             match: { path: "models/**" }
             to: oldest
+          - name: products
+            match: { path: "products/**", extensions: [mp4, m4v, mov, webm] }
+            to: products
+            with: { commercial_versions: "transparent,solid" }
+          - name: spaces
+            match: { path: "spaces/*/**", extensions: [glb] }
+            key: "models/{folder[2]}/{name}"
+            to: spaces
+            with: { space: "{folder[2]}" }
+            sidecars: { extensions: [png], wait: 2s }
           - name: others
             to: spiral
             key: "{dir}/{stem}_{seq}.{ext}"

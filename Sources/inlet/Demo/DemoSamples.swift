@@ -40,6 +40,15 @@ enum DemoSamples {
             sample("gigs/The Loopbacks/Soundcheck.wav", "a gig's sound, in one form") { file in
                 try WAVSample.write(seconds: 9, to: &file)
             },
+            sample("products/kettle.mp4", "a product's video, from which pictures are made") { file in
+                try MP4Sample.write(to: &file)
+            },
+            sample("spaces/atrium/spaceship.png", "what a space shows until its model is loaded") { file in
+                try PNGSample.write(320, 200, .sea, to: &file)
+            },
+            sample("spaces/atrium/spaceship.glb", "a 3D model, registered in its space") { file in
+                try GLBSample.write(to: &file)
+            },
             sample("notes/empty.txt", "no bytes at all") { _ in },
             sample("documents/setup.exe", "an extension that its route refuses", .rejected) { file in
                 try file.write(Array("MZ".utf8) + [UInt8](repeating: 0, count: 510))

@@ -19,8 +19,16 @@ struct DemoStage: Sendable {
         self.control = control
         let (lines, ended) = (lines, ended)
         _ = log.listen { event in
-            guard let line = Self.line(event, place.drop) else { return }
-            lines.put(line)
+            if let line = Self.line(event, place.drop) {
+                lines.put(line)
+            } else if case .jobWaiting(let ref, _, let saying?, _) = event {
+                // Each look at a job tells; what is new of it is shown.
+                lines.putOnce(
+                    "\(Console.tint("…", .faint)) \(Self.name(ref.path, place.drop)) → \(ref.destination): "
+                        + DisplayText.escape(saying))
+            } else {
+                return
+            }
             ended.ring()
         }
     }
@@ -43,6 +51,7 @@ struct DemoStage: Sendable {
               objects        \(place.store.appending("objects").display)
               S3 archive     \(place.archive.appending("objects").display)
               GigHive        \(place.gigHive.appending("media").display)
+              VOPI pictures  \(place.pictures.display)
               copied files   \(place.library.display)
               configuration  \(place.base.appending("inlet.yaml").display)
               log            \(place.base.appending("inlet.log").display)
@@ -88,7 +97,7 @@ struct DemoStage: Sendable {
         let bars = moving.prefix(8).map { transfer in
             let name = FilePath(transfer.path).lastComponent?.string ?? transfer.path
             return
-                "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(transfer.sent, of: transfer.size)) → \(transfer.destination)"
+                "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(Int64(transfer.share * 1000), of: 1000)) → \(transfer.destination)"
         }
         // Back to the first bar, so that the next drawing covers them all.
         let up = bars.count > 1 ? "\u{1B}[\(bars.count - 1)F" : "\r"
@@ -125,14 +134,21 @@ struct DemoStage: Sendable {
 
 /// Lines that wait to be printed.
 private final class DemoLines: Sendable {
-    private let waiting = Mutex<[String]>([])
+    private let state = Mutex((waiting: [String](), shownOnce: Set<String>()))
 
-    func put(_ line: String) { waiting.withLock { $0.append(line) } }
+    func put(_ line: String) { state.withLock { $0.waiting.append(line) } }
+
+    /// Puts the line unless it was there before.
+    func putOnce(_ line: String) {
+        state.withLock { state in
+            if state.shownOnce.insert(line).inserted { state.waiting.append(line) }
+        }
+    }
 
     func take() -> [String] {
-        waiting.withLock { lines in
-            defer { lines = [] }
-            return lines
+        state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
         }
     }
 }

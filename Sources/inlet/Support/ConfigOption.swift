@@ -92,9 +92,27 @@ extension LoadedConfig {
     var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }
 }
 
+extension LoadedConfig {
+    /// What `make` makes of the settings, or the place of what it refuses, and exit 78.
+    func checking<Made>(
+        _ settings: DestinationSettings, _ make: () throws(SettingFault) -> Made
+    ) throws -> Made {
+        do {
+            return try make()
+        } catch {
+            let position = settings.values.positions[error.key] ?? settings.values.position
+            Console.printError("\(self.error(at: position, "'\(error.key)' \(error.message)"))")
+            throw ExitStatus.configuration
+        }
+    }
+}
+
 extension PipelineFactory {
     /// The factory of this process; hashing and copying have their own threads.
-    static func standard() -> PipelineFactory {
-        PipelineFactory(pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)")
+    static func standard(_ config: LoadedConfig) -> PipelineFactory {
+        PipelineFactory(
+            pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)",
+            tokens: config.settings.stateDirectory.appending("tokens"),
+            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) })
     }
 }

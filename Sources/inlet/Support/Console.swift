@@ -19,6 +19,8 @@ enum Console {
         case warning = "33"
         case faint = "2"
         case strong = "1"
+        /// Looks like no tint, and is as long as one: columns stay aligned under a tinted heading.
+        case plain = "0"
     }
 
     static func tint(_ text: String, _ tint: Tint) -> String {

@@ -28,6 +28,24 @@ enum ControlAccess {
         }
     }
 
+    /// The agent that runs on this configuration's state directory; nil when none does. The caller shuts it down.
+    static func runningAgent(_ config: LoadedConfig) async throws -> ControlClient? {
+        let socket = StateDirectory.controlSocket(in: config.settings.stateDirectory)
+        guard (try? FileLook.look(at: socket)).map({ $0 != .missing }) ?? false else { return nil }
+        let client = ControlClient(socket: socket)
+        do {
+            _ = try await client.status()
+            return client
+        } catch is ControlClient.NotRunning {
+            client.shutdown()
+            return nil
+        } catch {
+            client.shutdown()
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.tryLater
+        }
+    }
+
     /// nil when no agent answers.
     private static func askAgent<Value>(
         _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
@@ -69,7 +87,7 @@ enum ControlAccess {
             throw ExitStatus.configuration
         }
         defer { journal.close() }
-        let factory = PipelineFactory.standard()
+        let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let commands = AgentCommands(journal: journal) { name in
             config.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }

@@ -62,6 +62,30 @@ struct RootCheck {
     }
 }
 
+/// The folder for what a destination gives back: makeable, writable, and not one whose files are taken.
+enum ResultsCheck {
+    static func run(_ path: FilePath, of name: String, _ watched: [WatchSettings], _ findings: inout Findings) {
+        let what = "destination \(name)"
+        let test = path.appending(".inlet-check.tmp")
+        do {
+            try DurableFile.makeDirectories(path, mode: 0o755)
+            try DurableFile.write([], to: test, mode: 0o600)
+            try DurableFile.remove(test)
+        } catch {
+            try? DurableFile.remove(test)
+            return findings.add(.wrong, what, "\(error). What it gives back is written there (results)")
+        }
+        if let watch = watched.first(where: { path.starts(with: $0.path) }) {
+            findings.add(
+                .warning, what,
+                "its results are below the watched folder \(watch.path.display): they are taken as new files where a route "
+                    + "matches them; choose another folder")
+        } else {
+            findings.add(.fine, what, "results go to \(path.display)")
+        }
+    }
+}
+
 /// Whether inotify has room for every directory.
 enum WatchLimitCheck {
     static func run(_ roots: [WatchSettings], _ findings: inout Findings) {

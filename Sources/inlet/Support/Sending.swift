@@ -97,7 +97,7 @@ final class ProgressLine {
         draw(path, Console.bar(Int64(transfer.share * 1000), of: 1000), transfer.doing.shortened(24))
     }
 
-    private func draw(_ path: String, _ bar: String, _ text: String) {
+    func draw(_ path: String, _ bar: String, _ text: String) {
         guard Console.isTerminal else { return }
         let width = max(20, (ProcessSetup.terminalWidth ?? 80) - 52)
         Console.draw("\r\u{1B}[K  \(path.shortened(width)) \(bar) \(text)")
@@ -105,9 +105,13 @@ final class ProgressLine {
     }
 
     func end(_ text: String) {
+        erase()
+        Console.print(text)
+    }
+
+    func erase() {
         if isDrawn { Console.draw("\r\u{1B}[K") }
         isDrawn = false
-        Console.print(text)
     }
 }
 

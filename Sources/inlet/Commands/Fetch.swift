@@ -1,0 +1,147 @@
+import ArgumentParser
+import Foundation
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import SystemPackage
+
+struct Fetch: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Fetches an object of a bucket, or a file from an https address, onto this machine.",
+        discussion: """
+            What a fetch that was stopped has got stays in a hidden file beside the new one, and the same command goes on
+            from there, unless the object has changed meanwhile. The file appears under its name once it is whole: of the
+            length that the server announced, and with the checksum that --sha256 or the server says. A file that is there
+            already is left alone without --force.
+
+            An address needs no configuration. A key is looked up at a destination of type r2 or s3.
+
+            Exits with 1 when there is no such object or it cannot be written, 69 when the server is unavailable.
+
+            Examples:
+              inlet fetch https://cdn.example.com/models/spaceship.glb
+              inlet fetch videos/2026/song.mp4 --from archive -o ~/Videos
+            """)
+
+    @OptionGroup var options: ConfigOption
+    @Argument(help: ArgumentHelp("An https address, or an object's key.", valueName: "URL|KEY")) var source: String
+    @Option(help: ArgumentHelp("The destination that has the object.", valueName: "DEST")) var from: String?
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Where it goes: a file, or a folder that is there; without it, its own name here.", valueName: "FILE"))
+    var output: String?
+    @Option(help: ArgumentHelp("What the content's SHA-256 must be.", valueName: "HEX")) var sha256: String?
+    @Flag(help: "Replace a file that is there.") var force = false
+
+    private var isAddress: Bool { source.contains("://") }
+
+    func validate() throws {
+        if isAddress, from != nil { throw ValidationError("--from is for keys; an address says itself where it leads") }
+        if let sha256, Digest(.sha256, hex: sha256)?.bytes.count != 32 {
+            throw ValidationError("'\(sha256)' is no SHA-256: 64 hexadecimal digits")
+        }
+        if FetchPlace.name(of: source) == nil, output == nil {
+            throw ValidationError("'\(source)' has no name at its end; name the file with -o FILE")
+        }
+    }
+
+    func run() async throws {
+        let file = try FetchPlace(output, name: FetchPlace.name(of: source)).free(replacing: force)
+        let order = FetchOrder(file: file, sha256: sha256.flatMap { Digest(.sha256, hex: $0) }, replaces: force)
+        if isAddress {
+            let web = WebFetch(userAgent: "inlet/\(Inlet.version)")
+            defer { web.shutdown() }
+            return try await show(order) { [source] in try await web.fetch(source, order) }
+        }
+        let config = try options.load()
+        let factory = PipelineFactory.standard(config)
+        defer { factory.shutdown() }
+        let store = try store(config, factory)
+        try await show(order) { [source] in try await store.fetch(source, order) }
+    }
+
+    /// The one destination that can be read from, or the one that was named.
+    private func store(_ config: LoadedConfig, _ factory: PipelineFactory) throws -> any ObjectReading {
+        let readable = try config.makeDestinations(factory).compactMap { destination in
+            (destination.pipeline as? any ObjectReading).map { (destination.name, $0) }
+        }
+        if let from {
+            if let store = readable.first(where: { $0.0 == from })?.1 { return store }
+            let known = config.settings.destinations.first { $0.name == from }
+            let why = known.map { "'\(from)' is of type \($0.type), whose objects cannot be fetched" }
+            Console.printError("inlet: \(why ?? "no destination '\(from)' in \(config.file.display)")")
+            throw ExitStatus.configuration
+        }
+        if readable.count == 1 { return readable[0].1 }
+        let names = readable.map(\.0).joined(separator: ", ")
+        guard readable.isEmpty else { throw ValidationError("say which one with --from: \(names)") }
+        Console.printError("inlet: no destination in \(config.file.display) has objects that can be fetched")
+        throw ExitStatus.configuration
+    }
+
+    /// Fetches with a bar on a terminal, and says what came.
+    private func show(_ order: FetchOrder, _ fetch: @escaping @Sendable () async throws -> Fetched) async throws {
+        let shown = DisplayText.escape(FetchPlace.withoutQuery(source))
+        let line = ProgressLine()
+        do {
+            let fetched = try await Watched.run(fetch) {
+                line.show(shown, sent: order.meter.received, size: order.meter.total ?? order.meter.received + 1)
+            }
+            var facts = [ByteText.format(fetched.size)]
+            if fetched.resumed > 0 { facts.append("\(ByteText.format(fetched.resumed)) of it from before") }
+            facts += fetched.checked.map { "\($0.algorithm.rawValue) checked" }
+            line.end(
+                "\(Console.tint("✓", .good)) \(shown) → \(fetched.file.display) (\(facts.joined(separator: ", ")))")
+            Console.print("  sha256 \(fetched.sha256.hex)")
+        } catch let error as DeliveryError {
+            line.erase()
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.of(error)
+        }
+    }
+}
+
+/// The file that a fetch makes.
+struct FetchPlace {
+    private let path: FilePath
+
+    /// - Parameter name: what it is called in a folder; nil only where `output` names the file itself.
+    init(_ output: String?, name: String?) {
+        let given = output.map { RouteCommand.absolute($0) } ?? RouteCommand.absolute(".")
+        var isFolder: ObjCBool = false
+        let isThere = FileManager.default.fileExists(atPath: given.string, isDirectory: &isFolder)
+        path = isThere && isFolder.boolValue ? given.appending(name ?? "") : given
+    }
+
+    /// The path, if nothing is there; otherwise says so and exits.
+    func free(replacing: Bool) throws -> FilePath {
+        do {
+            switch try FileLook.look(at: path) {
+            case .missing: return path
+            case .regular where replacing: return path
+            case .regular:
+                Console.printError("inlet: \(path.display) is there already; --force replaces it")
+            default: Console.printError("inlet: \(path.display) is there already, and is no regular file")
+            }
+        } catch {
+            Console.printError("inlet: \(error)")
+        }
+        throw ExitStatus.failed
+    }
+
+    /// The last segment of a key or of an address's path; nil where it is none that a file can have.
+    static func name(of source: String) -> String? {
+        let isAddress = source.contains("://")
+        let rest = isAddress ? withoutQuery(source).components(separatedBy: "://").dropFirst().joined() : source
+        let segments = rest.split(separator: "/", omittingEmptySubsequences: false)
+        guard !isAddress || segments.count > 1, let last = segments.last.map(String.init) else { return nil }
+        let name = isAddress ? last.removingPercentEncoding ?? last : last
+        let isUsable = !["", ".", ".."].contains(name) && !name.contains("/") && name.utf8.count <= 200
+        return isUsable && !name.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } ? name : nil
+    }
+
+    /// A presigned address is a credential up to its end: only what comes before the query is shown.
+    static func withoutQuery(_ source: String) -> String { String(source.prefix { $0 != "?" && $0 != "#" }) }
+}

@@ -1,0 +1,160 @@
+import ArgumentParser
+import InletCore
+import InletPipelines
+
+extension Roboscope {
+    struct Markers: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists, shows, makes, changes and deletes markers.",
+            discussion: """
+                A marker is four corners, each x,y,z in metres. Lists of markers are imported by the agent: drop a
+                markers.json into a space's folder.
+
+                Examples:
+                  inlet roboscope markers list --session 6F1C…
+                  inlet roboscope markers create --session 6F1C… --label Crack --p1 0,0,0 --p2 1,0,0 --p3 1,1,0 --p4 0,1,0
+                """,
+            subcommands: [List.self, Get.self, Create.self, Update.self, Delete.self], defaultSubcommand: List.self)
+
+        private static let first = ["id", "work_session_id", "label", "color", "version", "p1", "p2", "p3", "p4"]
+
+        struct List: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Lists markers.", discussion: "Example: inlet roboscope markers list --session 6F1C… --json")
+
+            @OptionGroup var server: ServerOption
+            @Option(help: "Only those of the session with this id.") var session: String?
+            @Flag(help: "Print one JSON object a line.") var json = false
+
+            func run() async throws {
+                try await Roboscope.use(server) { desk in
+                    let query = session.map { [("work_session_id", $0)] } ?? []
+                    let markers = try await desk.list(.markers, query: query).map { Answer($0) }
+                    AnswerTable(
+                        .init("ID", "id"), .init("COLOR", "color"), .init("VERSION", "version"),
+                        .init("SESSION", "work_session_id"), .init("LABEL", "label"), none: "There are no markers."
+                    ).print(markers, json: json)
+                }
+            }
+        }
+
+        struct Get: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Shows one marker, with the details that the server has computed.",
+                discussion: "Example: inlet roboscope markers get 6F1C… --json")
+
+            @OptionGroup var server: ServerOption
+            @Argument(help: "The marker's id.") var marker: String
+            @Flag(help: "Print the JSON object.") var json = false
+
+            func run() async throws {
+                try await Roboscope.use(server) { desk in
+                    var fields = try await desk.get(.markers, marker).object ?? [:]
+                    if fields["details"]?.object == nil, let details = try await desk.details(ofMarker: marker) {
+                        fields["details"] = details
+                    }
+                    Roboscope.show(.object(fields), json: json, first: Markers.first)
+                }
+            }
+        }
+
+        struct Create: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Makes a marker.",
+                discussion: """
+                    Example: inlet roboscope markers create --session 6F1C… --p1 0,0,0 --p2 1,0,0 --p3 1,1,0 --p4 0,1,0
+                    """)
+
+            @OptionGroup var server: ServerOption
+            @Option(help: "Id of its session.") var session: String
+            @OptionGroup var fields: MarkerFields
+            @Flag(help: "Print the JSON object.") var json = false
+
+            func validate() throws {
+                let object = try fields.object()
+                guard ["p1", "p2", "p3", "p4"].allSatisfy({ object[$0] != nil }) else {
+                    throw ValidationError("a marker has four corners: --p1, --p2, --p3 and --p4")
+                }
+            }
+
+            func run() async throws {
+                let object = try fields.object()
+                try await Roboscope.use(server) { desk in
+                    let place: JSONObject = ["work_session_id": .string(session)]
+                    let marker = try await desk.create(.markers, object.merging(place) { $1 })
+                    Roboscope.show(marker, json: json, first: Markers.first)
+                }
+            }
+        }
+
+        struct Update: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Changes what is given of a marker, and nothing else.",
+                discussion: """
+                    --meta and --props are merged into what is there.
+
+                    Example: inlet roboscope markers update 6F1C… --label "Crack, widened" --props '{"severity": "high"}'
+                    """)
+
+            @OptionGroup var server: ServerOption
+            @Argument(help: "The marker's id.") var marker: String
+            @OptionGroup var fields: MarkerFields
+            @Flag(help: "Print the JSON object.") var json = false
+
+            func validate() throws {
+                if try fields.object().isEmpty { throw ValidationError("say what to change, such as --label TEXT") }
+            }
+
+            func run() async throws {
+                let object = try fields.object()
+                try await Roboscope.use(server) { desk in
+                    let changed = try await desk.update(.markers, marker, object)
+                    Roboscope.show(changed, json: json, first: Markers.first)
+                }
+            }
+        }
+
+        struct Delete: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Deletes a marker at the server.",
+                discussion: "Example: inlet roboscope markers delete 6F1C… --yes")
+
+            @OptionGroup var server: ServerOption
+            @Argument(help: "The marker's id.") var marker: String
+            @Flag(help: "Do it without asking.") var yes = false
+
+            func validate() throws { try Roboscope.confirm(yes, "marker \(DisplayText.escape(marker))") }
+
+            func run() async throws {
+                try await Roboscope.use(server) { desk in
+                    try await desk.delete(.markers, marker)
+                    Console.print("marker \(DisplayText.escape(marker)) is deleted")
+                }
+            }
+        }
+    }
+
+    /// What can be said of a marker besides its session.
+    struct MarkerFields: ParsableArguments {
+        @Option(help: "What it is called.") var label: String?
+        @Option(help: ArgumentHelp("Its first corner.", valueName: "X,Y,Z")) var p1: String?
+        @Option(help: ArgumentHelp("Its second corner.", valueName: "X,Y,Z")) var p2: String?
+        @Option(help: ArgumentHelp("Its third corner.", valueName: "X,Y,Z")) var p3: String?
+        @Option(help: ArgumentHelp("Its fourth corner.", valueName: "X,Y,Z")) var p4: String?
+        @Option(help: ArgumentHelp("Its colour.", valueName: "#RRGGBB")) var color: String?
+        @Option(help: ArgumentHelp("More about it.", valueName: "JSON")) var meta: String?
+        @Option(help: ArgumentHelp("Its custom_props, such as severity.", valueName: "JSON")) var props: String?
+
+        func object() throws -> JSONObject {
+            var object: JSONObject = [:]
+            object["label"] = label.map { .string($0) }
+            for (name, text) in [("p1", p1), ("p2", p2), ("p3", p3), ("p4", p4)] {
+                object[name] = try text.map { try JSONArgument.point($0, "--\(name)") }
+            }
+            object["color"] = try color.map { try JSONArgument.color($0) }
+            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
+            object["custom_props"] = try props.map { try JSONArgument.object($0, "--props") }
+            return object
+        }
+    }
+}

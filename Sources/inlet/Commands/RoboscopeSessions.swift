@@ -1,0 +1,174 @@
+import ArgumentParser
+import InletCore
+import InletPipelines
+
+extension Roboscope {
+    struct Sessions: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists, shows, makes, changes and deletes work sessions.",
+            discussion: """
+                Examples:
+                  inlet roboscope sessions list --space atrium --status active
+                  inlet roboscope sessions create --space atrium --type inspection
+                  inlet roboscope sessions update 6F1C… --status done
+                """,
+            subcommands: [List.self, Get.self, Create.self, Update.self, Delete.self], defaultSubcommand: List.self)
+
+        private static let first = [
+            "id", "space_id", "session_type", "status", "version", "started_at", "completed_at",
+        ]
+
+        struct List: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Lists work sessions.",
+                discussion: "Example: inlet roboscope sessions list --space atrium --type repair")
+
+            @OptionGroup var server: ServerOption
+            @Option(help: "Only those of the space with this id or key.") var space: String?
+            @Option(help: ArgumentHelp("Only those that are \(statuses).", valueName: "STATUS")) var status: String?
+            @Option(help: ArgumentHelp("Only those of type \(types).", valueName: "TYPE")) var type: String?
+            @Flag(help: "Print one JSON object a line.") var json = false
+
+            func validate() throws { _ = try Roboscope.word(status, type) }
+
+            func run() async throws {
+                try await Roboscope.use(server) { desk in
+                    var query: [(String, String)] = []
+                    if let space { query.append(("space_id", try await desk.space(space))) }
+                    if let status { query.append(("status", status)) }
+                    if let type { query.append(("session_type", type)) }
+                    let sessions = try await desk.list(.sessions, query: query)
+                    AnswerTable(
+                        .init("ID", "id"), .init("TYPE", "session_type"), .init("STATUS", "status"),
+                        .init("VERSION", "version"), .init("STARTED", "started_at"), .init("COMPLETED", "completed_at"),
+                        .init("SPACE", "space_id"), none: "No work session is so."
+                    ).print(sessions.map { Answer($0) }, json: json)
+                }
+            }
+        }
+
+        struct Get: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Shows one work session, who is in it, and whether it is locked.",
+                discussion: "Example: inlet roboscope sessions get 6F1C… --json")
+
+            @OptionGroup var server: ServerOption
+            @Argument(help: "The session's id.") var session: String
+            @Flag(help: "Print the JSON object.") var json = false
+
+            func run() async throws {
+                try await Roboscope.use(server) { desk in
+                    var fields = try await desk.get(.sessions, session).object ?? [:]
+                    // Older servers have neither.
+                    if let present = try await desk.presence(inSession: session) {
+                        fields["present"] = .array(present.map { .string($0) })
+                    }
+                    if let isLocked = try await desk.isLocked(session: session) {
+                        fields["locked"] = .boolean(isLocked)
+                    }
+                    Roboscope.show(.object(fields), json: json, first: Sessions.first)
+                }
+            }
+        }
+
+        struct Create: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Makes a work session.",
+                discussion: "Example: inlet roboscope sessions create --space atrium --type inspection --status active")
+
+            @OptionGroup var server: ServerOption
+            @Option(help: "Id or key of its space.") var space: String
+            @OptionGroup var fields: SessionFields
+            @Flag(help: "Print the JSON object.") var json = false
+
+            func validate() throws { _ = try fields.object() }
+
+            func run() async throws {
+                let given = try fields.object()
+                let object = given.merging(["session_type": .string("inspection")]) { given, _ in given }
+                try await Roboscope.use(server) { desk in
+                    let place: JSONObject = ["space_id": .string(try await desk.space(space))]
+                    let session = try await desk.create(.sessions, object.merging(place) { $1 })
+                    Roboscope.show(session, json: json, first: Sessions.first)
+                }
+            }
+        }
+
+        struct Update: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Changes what is given of a work session, and nothing else.",
+                discussion: """
+                    --meta is merged into what is there.
+
+                    Example: inlet roboscope sessions update 6F1C… --status done --completed-at 2026-11-21T17:00:00Z
+                    """)
+
+            @OptionGroup var server: ServerOption
+            @Argument(help: "The session's id.") var session: String
+            @OptionGroup var fields: SessionFields
+            @Flag(help: "Print the JSON object.") var json = false
+
+            func validate() throws {
+                if try fields.object().isEmpty { throw ValidationError("say what to change, such as --status done") }
+            }
+
+            func run() async throws {
+                let object = try fields.object()
+                try await Roboscope.use(server) { desk in
+                    let changed = try await desk.update(.sessions, session, object)
+                    Roboscope.show(changed, json: json, first: Sessions.first)
+                }
+            }
+        }
+
+        struct Delete: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Deletes a work session at the server.",
+                discussion: "Example: inlet roboscope sessions delete 6F1C… --yes")
+
+            @OptionGroup var server: ServerOption
+            @Argument(help: "The session's id.") var session: String
+            @Flag(help: "Do it without asking.") var yes = false
+
+            func validate() throws { try Roboscope.confirm(yes, "session \(DisplayText.escape(session))") }
+
+            func run() async throws {
+                try await Roboscope.use(server) { desk in
+                    try await desk.delete(.sessions, session)
+                    Console.print("session \(DisplayText.escape(session)) is deleted")
+                }
+            }
+        }
+    }
+
+    private static let statusWords = ["draft", "active", "done", "archived"]
+    private static let typeWords = ["inspection", "repair", "other"]
+    private static let statuses = "draft, active, done or archived"
+    private static let types = "inspection, repair or other"
+
+    /// The fields of a session's status and type, held to the words that servers know.
+    private static func word(_ status: String?, _ type: String?) throws -> JSONObject {
+        var object: JSONObject = [:]
+        object["status"] = try status.map { try JSONArgument.word($0, "--status", statusWords) }
+        object["session_type"] = try type.map { try JSONArgument.word($0, "--type", typeWords) }
+        return object
+    }
+
+    /// What can be said of a work session besides its space.
+    struct SessionFields: ParsableArguments {
+        @Option(help: ArgumentHelp("\(types); inspection for a new one.", valueName: "TYPE")) var type: String?
+        @Option(help: ArgumentHelp("\(statuses); the server says draft.", valueName: "STATUS")) var status: String?
+        @Option(help: ArgumentHelp("When it began.", valueName: "TIME")) var startedAt: String?
+        @Option(help: ArgumentHelp("When it ended, as 2026-11-21T17:00:00Z.", valueName: "TIME")) var completedAt:
+            String?
+        @Option(help: ArgumentHelp("More about it.", valueName: "JSON")) var meta: String?
+
+        func object() throws -> JSONObject {
+            var object = try Roboscope.word(status, type)
+            object["started_at"] = try startedAt.map { try JSONArgument.time($0, "--started-at") }
+            object["completed_at"] = try completedAt.map { try JSONArgument.time($0, "--completed-at") }
+            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
+            return object
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import ArgumentParser
+import InletConfig
+import InletCore
+import InletDashboard
+import InletPipelines
+
+struct VOPI: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "vopi",
+        abstract: "Looks into a VOPI server: its jobs, and the pictures that they made.",
+        discussion: """
+            The server is that of the destination of type vopi. A running agent is asked for its access token, so that only
+            one of the two renews it; without an agent the tokens in state_dir are used, and renewed. --json prints objects
+            as the server sent them.
+
+            Exits with 1 when the server refuses or has no such job, 69 when it is unavailable or refuses the login, 78
+            when the configuration has no such destination.
+
+            Examples:
+              inlet vopi jobs --status completed
+              inlet vopi show 3f0c2b9e-…
+              inlet vopi download 3f0c2b9e-… -o ~/Pictures
+            """,
+        subcommands: [
+            Jobs.self, Show.self, Cancel.self, Delete.self, Images.self, Frames.self, Download.self,
+        ])
+
+    /// Runs `body` with the server's calls, and says what went wrong.
+    static func use(
+        _ server: ServerOption, _ body: (_ api: VOPIAPI, _ results: VOPIResults) async throws -> Void
+    ) async throws {
+        let config = try server.options.load()
+        let settings = try server.find("vopi", in: config)
+        let factory = PipelineFactory.standard(config)
+        defer { factory.shutdown() }
+        let agent = try await ControlAccess.runningAgent(config)
+        defer { agent?.shutdown() }
+        let api = try config.checking(settings) { () throws(SettingFault) in
+            try factory.vopiAPI(settings, borrowing: agent.map { Self.borrowed(settings.name, from: $0) })
+        }
+        do {
+            try await body(api, factory.vopiResults(api))
+        } catch let error as DeliveryError {
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.of(error)
+        }
+    }
+
+    /// The agent's access token, asked for again whenever one is needed.
+    private static func borrowed(
+        _ destination: String, from agent: ControlClient
+    ) -> @Sendable () async throws(DeliveryError) -> Secret {
+        { () async throws(DeliveryError) in
+            let report: TokenReport
+            do {
+                report = try await agent.accessToken(destination)
+            } catch {
+                throw DeliveryError(.outage(after: nil), .connectFailed, "the running agent gave no token: \(error)")
+            }
+            guard let token = report.token else {
+                throw DeliveryError(.credentials, .unauthorized, "the running agent has no token: \(report.message)")
+            }
+            return token
+        }
+    }
+}
+
+extension VOPI {
+    struct Jobs: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists jobs, newest first.",
+            discussion: """
+                Newer servers say 'pending' of a job from its beginning to its end.
+
+                Examples:
+                  inlet vopi jobs --status failed
+                  inlet vopi jobs --limit 100 --json | jq -r .id
+                """)
+
+        @OptionGroup var server: ServerOption
+        @Option(help: "Only these: pending, completed, failed, cancelled…") var status: String?
+        @Option(help: ArgumentHelp("At most so many, up to 100.", valueName: "N")) var limit = 20
+        @Option(help: ArgumentHelp("Leave out so many of the newest.", valueName: "N")) var offset = 0
+        @Flag(help: "Print one JSON object a line.") var json = false
+
+        func validate() throws {
+            if !(1...100).contains(limit) { throw ValidationError("--limit is a number from 1 to 100") }
+            if offset < 0 { throw ValidationError("--offset is a number from 0") }
+        }
+
+        func run() async throws {
+            try await VOPI.use(server) { api, _ in
+                let page = try await api.jobs(status: status, limit: limit, offset: offset)
+                AnswerTable(
+                    .init("JOB", "id"), .init("STATUS", "status"), .init("CREATED", "createdAt"),
+                    .init("UPDATED", "updatedAt"), .init("VIDEO", "videoUrl"), none: "There are no such jobs."
+                ).print(page.jobs.map { Answer($0.raw.plain) }, json: json)
+                if !json, let total = page.total, offset + page.jobs.count < total {
+                    Console.print("\(page.jobs.count) of \(total); more with --offset \(offset + page.jobs.count)")
+                }
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one job, or what is known of its product.",
+            discussion: """
+                Examples:
+                  inlet vopi show 3f0c2b9e-…
+                  inlet vopi show 3f0c2b9e-… --product
+                """)
+
+        @OptionGroup var server: ServerOption
+        @Argument(help: "The job's id; 'inlet vopi jobs' lists them, 'inlet queue show' has that of a file.")
+        var job: String
+        @Flag(help: "The product's data as JSON instead: what was said of it, and the shops' formats.") var product =
+            false
+        @Flag(help: "Print the JSON object.") var json = false
+
+        private static let first = [
+            "id", "status", "progress", "error", "createdAt", "startedAt", "updatedAt", "completedAt", "videoUrl",
+            "config",
+            "result",
+        ]
+
+        func run() async throws {
+            try await VOPI.use(server) { api, _ in
+                guard product else {
+                    let answer = Answer(try await api.job(job).raw.plain)
+                    return Console.print(json ? answer.line : answer.story(first: Self.first))
+                }
+                guard let metadata = try await api.metadata(job) else {
+                    throw DeliveryError(.giveUp, .notFound, "job \(DisplayText.escape(job)) has no product data")
+                }
+                Console.print(json ? metadata.plain.text : metadata.plain.prettyText)
+            }
+        }
+    }
+
+    struct Cancel: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Cancels a job that has not ended.",
+            discussion: """
+                One that runs already may end 'completed' all the same, and is paid for. To cancel a file's delivery
+                together with its job, use 'inlet queue cancel'.
+
+                Example: inlet vopi cancel 3f0c2b9e-…
+                """)
+
+        @OptionGroup var server: ServerOption
+        @Argument(help: "The job's id.") var job: String
+
+        func run() async throws {
+            try await VOPI.use(server) { api, _ in
+                try await api.cancel(job)
+                Console.print("job \(DisplayText.escape(job)) is cancelled")
+            }
+        }
+    }
+
+    struct Delete: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Deletes a job and its files at the server, or one of its pictures.",
+            discussion: """
+                What was fetched from it stays on this machine.
+
+                Examples:
+                  inlet vopi delete 3f0c2b9e-… --yes
+                  inlet vopi delete 3f0c2b9e-… --image hero/solid --yes
+                """)
+
+        @OptionGroup var server: ServerOption
+        @Argument(help: "The job's id.") var job: String
+        @Option(help: ArgumentHelp("Only this picture; 'inlet vopi images' lists them.", valueName: "FRAME/VERSION"))
+        var image: String?
+        @Flag(help: "Do it without asking.") var yes = false
+
+        func validate() throws {
+            if let image, image.split(separator: "/", omittingEmptySubsequences: false).count != 2 {
+                throw ValidationError("--image is written FRAME/VERSION, such as hero/solid")
+            }
+            guard yes else { throw ValidationError("this deletes at the server; say --yes if you mean it") }
+        }
+
+        func run() async throws {
+            try await VOPI.use(server) { api, _ in
+                guard let parts = image?.split(separator: "/"), parts.count == 2 else {
+                    try await api.delete(job)
+                    return Console.print("job \(DisplayText.escape(job)) is deleted")
+                }
+                let left = try await api.deleteImage(
+                    job, frame: String(parts[0]), version: String(parts[1]))
+                let count = left.values.reduce(0) { $0 + $1.count }
+                Console.print("picture \(DisplayText.escape(image ?? "")) is deleted; the job has \(count) more")
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import InletCore
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// `inlet fetch`: objects by key and files by address, onto this machine.
+@Suite(.serialized) struct FetchTests {
+    /// A machine with a Spiral store that holds `film.mov`.
+    private func withFilm(
+        _ content: Data = bytes(3 << 20), _ settings: String = "",
+        _ body: @Sendable @escaping (Place, SpiralSandbox) async throws -> Void
+    ) async throws {
+        try await withSpiral(settings) { place, sandbox in
+            let file = try place.folder.write(content, to: "film.mov")
+            let sent = try await place.inlet("send", file.string)
+            try #require(sent.ending == .code(0), "\(sent.errors)")
+            try await body(place, sandbox)
+        }
+    }
+
+    @Test(arguments: [0, 1, 3 << 20])
+    func `an object comes back by its key, byte for byte`(_ size: Int) async throws {
+        try await withFilm(bytes(size)) { place, _ in
+            let target = place.folder.path.appending("copy.mov")
+            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
+            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            #expect(try place.content(target) == bytes(size))
+            #expect(fetched.output.contains("film.mov → \(target.string)"))
+            #expect(!(fetched.output + fetched.errors).contains("X-Amz"))
+        }
+    }
+
+    @Test func `a store that speaks S3 gives its objects too, under their names into a folder`() async throws {
+        let place = try Place()
+        let account = S3Sandbox.Account(
+            accessKey: "AKIDEXAMPLE", secretKey: Secret("sandbox-secret-93f1"), region: "us-east-1")
+        let sandbox = try S3Sandbox(directory: place.folder.path.appending("store"), account: account)
+        try await whileServing({ try await sandbox.run() }) {
+            var config = ConfigText()
+            config.destination =
+                "type: s3, endpoint: \"http://127.0.0.1:\(try await sandbox.port())\", region: us-east-1, "
+                + "bucket: sandbox, access_key: AKIDEXAMPLE, secret_key: sandbox-secret-93f1"
+            try place.configure(config)
+            let content = bytes(6 << 20)
+            let agent = try await place.run()
+            try place.put("gigs/a film.mov", content)
+            try await agent.line("job.finished")
+            #expect(try await agent.stop() == .code(0))
+            sandbox.faults.add(S3Fault(.truncateAnswer(afterBytes: 1 << 20), at: .getObject, times: 3))
+            let folder = try place.folder.makeDirectory("fetched")
+            let fetched = try await place.inlet(
+                "fetch", "gigs/a_film.mov", "--from", "store", "--output", folder.string)
+            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            #expect(try place.content(folder.appending("a_film.mov")) == content)
+            #expect(sandbox.traffic.counts[.getObject] == 4)
+            try place.configure(replacing: "sandbox-secret-93f1", with: "another-secret")
+            let refused = try await place.inlet("fetch", "gigs/a_film.mov", "-o", folder.appending("b").string)
+            #expect(refused.ending == .code(69), "\(refused.errors)")
+            #expect(!refused.errors.contains("another-secret"))
+        }
+    }
+
+    @Test func `an address needs no configuration`() async throws {
+        try await withFilm { place, sandbox in
+            let address = "http://127.0.0.1:\(try await sandbox.port())/public/film.mov"
+            let plain = try InletProcess(["fetch", address], in: place.folder.path.appending("drop"))
+            #expect(try await plain.ending() == .code(0), "\(plain.errors)")
+            #expect(try place.content(place.drop.appending("film.mov")) == bytes(3 << 20))
+            let foreign = try InletProcess(["fetch", "http://192.0.2.1/film.mov", "-o", "x"], in: place.folder.path)
+            #expect(try await foreign.ending() == .code(1))
+            #expect(foreign.errors.contains("is not encrypted"))
+        }
+    }
+
+    @Test func `a fetch that was killed is gone on with where it stopped`() async throws {
+        let content = bytes(8 << 20)
+        try await withFilm(content) { place, sandbox in
+            let target = place.folder.path.appending("copy.mov")
+            let before = sandbox.traffic.counts[.read] ?? 0
+            sandbox.faults.add(
+                Fault(.truncateAnswer(afterBytes: 5 << 20), at: .read), Fault(.stall, at: .read, times: nil))
+            let killed = try place.start("fetch", "film.mov", "-o", target.string)
+            try await killed.wait("the second request") { (sandbox.traffic.counts[.read] ?? 0) >= before + 2 }
+            try await killed.kill()
+            #expect(!place.exists(target))
+            sandbox.faults.clear()
+            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
+            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            #expect(fetched.output.contains("of it from before"), "\(fetched.output)")
+            #expect(try place.content(target) == content)
+            let left = try FileManager.default.contentsOfDirectory(atPath: place.folder.path.string)
+            #expect(!left.contains { $0.hasPrefix(".copy.mov") })
+        }
+    }
+
+    @Test func `an object that changed meanwhile is fetched anew, never mixed`() async throws {
+        try await withFilm(bytes(8 << 20)) { place, sandbox in
+            let target = place.folder.path.appending("copy.mov")
+            let before = sandbox.traffic.counts[.read] ?? 0
+            sandbox.faults.add(
+                Fault(.truncateAnswer(afterBytes: 5 << 20), at: .read), Fault(.stall, at: .read, times: nil))
+            let killed = try place.start("fetch", "film.mov", "-o", target.string)
+            try await killed.wait("the second request") { (sandbox.traffic.counts[.read] ?? 0) >= before + 2 }
+            try await killed.kill()
+            sandbox.faults.clear()
+            let object = try #require(sandbox.objects().first { $0.key == "film.mov" })
+            let other = bytes(8 << 20, seed: 2)
+            try await replace(object, with: other, place)
+            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
+            #expect(fetched.ending == .code(0), "\(fetched.errors)")
+            #expect(try place.content(target) == other)
+        }
+    }
+
+    /// Puts other bytes under the object's key, by another machine.
+    private func replace(_ object: StoredObject, with content: Data, _ place: Place) async throws {
+        let other = try Place()
+        try other.configure(text: String(decoding: place.content(place.configuration), as: UTF8.self))
+        let file = try other.folder.write(content, to: FilePath(object.key))
+        let sent = try await other.inlet("send", file.string)
+        try #require(sent.ending == .code(0), "\(sent.errors)")
+    }
+
+    @Test func `a file that is there is left alone unless it may be replaced`() async throws {
+        try await withFilm { place, _ in
+            let target = try place.folder.write(bytes(5), to: "mine.mov")
+            let refused = try await place.inlet("fetch", "film.mov", "-o", target.string)
+            #expect(refused.ending == .code(1) && refused.errors.contains("is there already; --force replaces it"))
+            #expect(try place.content(target) == bytes(5))
+            let replaced = try await place.inlet("fetch", "film.mov", "-o", target.string, "--force")
+            #expect(replaced.ending == .code(0), "\(replaced.errors)")
+            #expect(try place.content(target) == bytes(3 << 20))
+        }
+    }
+
+    @Test func `another checksum than the one that was said leaves no file`() async throws {
+        try await withFilm(bytes(0)) { place, _ in
+            let target = place.folder.path.appending("copy.mov")
+            let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+            let wrong = String(repeating: "0", count: 64)
+            let refused = try await place.inlet("fetch", "film.mov", "-o", target.string, "--sha256", wrong)
+            #expect(refused.ending == .code(1) && refused.errors.contains("[corrupted]"), "\(refused.errors)")
+            #expect(!place.exists(target))
+            let taken = try await place.inlet("fetch", "film.mov", "-o", target.string, "--sha256", empty)
+            #expect(taken.ending == .code(0), "\(taken.errors)")
+            #expect(taken.output.contains("sha256 checked"))
+        }
+    }
+
+    @Test func `what cannot be fetched says so with the code for it`() async throws {
+        try await withFilm { place, _ in
+            let missing = try await place.inlet("fetch", "nothing.mov")
+            #expect(missing.ending == .code(1) && missing.errors.contains("[not_found]"), "\(missing.errors)")
+            let unknown = try await place.inlet("fetch", "film.mov", "--from", "stor")
+            #expect(unknown.ending == .code(78) && unknown.errors.contains("no destination 'stor'"))
+            for arguments in [
+                ["fetch", "film.mov", "--sha256", "12"], ["fetch", "https://cdn.example/"],
+                ["fetch", "https://cdn.example/a.mov", "--from", "store"],
+            ] {
+                #expect(try await place.inlet(arguments).ending == .code(64), "\(arguments)")
+            }
+            try place.configure(.spiral(try FreePort.any()))
+            #expect(try await place.inlet("fetch", "film.mov").ending == .code(69))
+        }
+        let place = try Place()
+        let none = try await place.inlet("fetch", "film.mov", "--from", "store")
+        #expect(none.ending == .code(78) && none.errors.contains("of type folder, whose objects cannot be fetched"))
+    }
+}

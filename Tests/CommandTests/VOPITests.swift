@@ -1,0 +1,217 @@
+import Foundation
+import InletCore
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The built command against a VOPI server: pictures of a video that was dropped, and what `inlet vopi` shows of them.
+@Suite(.serialized) struct VOPITests {
+    /// A machine whose one destination is a VOPI sandbox of its own, logged in.
+    private func withVOPI(
+        _ rules: VOPIRules = VOPIRules(pace: .polls(steps: 8)), route: [String] = [],
+        _ body: @Sendable @escaping (Place, VOPISandbox) async throws -> Void
+    ) async throws {
+        let place = try Place()
+        let sandbox = try VOPISandbox(
+            directory: place.folder.path.appending("vopi"), apiKey: Secret("vopi-key-7731"), rules: rules)
+        try await whileServing({ try await sandbox.run() }) {
+            try place.folder.write((sandbox.signIn().refreshToken.reveal() + "\n").utf8, to: "login")
+            var config = ConfigText()
+            let auth =
+                rules.generation == .bearer ? "{ refresh_token_file: login }" : "{ api_key: \"vopi-key-7731\" }"
+            config.destination =
+                "type: vopi, url: \"http://127.0.0.1:\(try await sandbox.port())\", poll: 1s, results: pictures, "
+                + "auth: \(auth)"
+            config.route += route
+            try place.configure(config)
+            try await body(place, sandbox)
+        }
+    }
+
+    /// Files below a folder, by their paths.
+    private static func files(below folder: FilePath) -> [String: Data] {
+        let names = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
+        return Dictionary(
+            uniqueKeysWithValues: names.compactMap { name in
+                let path = folder.string + "/" + name
+                var isFolder: ObjCBool = false
+                _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+                return isFolder.boolValue ? nil : FileManager.default.contents(atPath: path).map { (name, $0) }
+            })
+    }
+
+    /// What the sandbox made of a job, as its objects' bytes.
+    private static func made(_ sandbox: VOPISandbox, _ job: String) throws -> Set<Data> {
+        Set(try sandbox.pictures(of: job).map { try Data(contentsOf: URL(fileURLWithPath: $0.object.path.string)) })
+    }
+
+    /// Drops `kettle.mp4` and waits for its end.
+    private func deliver(_ place: Place) async throws -> InletProcess {
+        let agent = try await place.run()
+        try place.put("kettle.mp4", bytes(300_000))
+        try await agent.line("job.finished")
+        return agent
+    }
+
+    @Test func `a product's video becomes pictures in a folder of its job`() async throws {
+        try await withVOPI(route: ["with: { commercial_versions: \"transparent,solid\", fps: \"2\" }"]) {
+            place, sandbox in
+            let agent = try await deliver(place)
+            let job = try #require(sandbox.jobs().first)
+            #expect(sandbox.jobs().count == 1 && sandbox.tally.puts == 1)
+            #expect(job.config["fps"]?.number == 2)
+            let files = Self.files(below: place.folder.path.appending("pictures").appending(job.id))
+            let made = try Self.made(sandbox, job.id)
+            #expect(made.count >= 5 && Set(files.values).isSuperset(of: made))
+            #expect(files.count == made.count + 1)
+            let product = try #require(files["product.json"])
+            let object = try #require(try JSONSerialization.jsonObject(with: product) as? [String: Any])
+            #expect(object["job"] as? String == job.id && object["complete"] as? Bool == true)
+            #expect((object["platforms"] as? [String: Any])?.keys.sorted() == ["amazon", "ebay", "shopify"])
+            let shown = try await place.inlet("queue", "show", "1")
+            #expect(shown.output.contains("job_id") && shown.output.contains(job.id), "\(shown.output)")
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    /// The first note of the chain is that of the place for the bytes, and every later one repeats it. Between the third and
+    /// the fourth the request for the job goes out; who dies there waits a minute, which `VOPIKillTests` does by its clock.
+    @Test(arguments: [1, 2, 4, 6])
+    func `killed at a step, the next start goes on there: one upload, one job, all pictures`(_ note: Int) async throws {
+        try await withVOPI { place, sandbox in
+            try place.put("kettle.mp4", bytes(300_000))
+            let killed = try place.start("run", environment: ["INLET_FAILPOINT": "uploadCreated:\(note)"])
+            #expect(try await killed.ending() == .signal(SIGKILL))
+            let agent = try await place.run()
+            try await agent.line("job.finished")
+            #expect(try await agent.stop() == .code(0))
+            let tally = sandbox.tally
+            #expect(tally.presigns == 1 && tally.puts == 1 && tally.jobs == 1 && tally.charges == 1)
+            let job = try #require(sandbox.jobs().first?.id)
+            let files = Self.files(below: place.folder.path.appending("pictures").appending(job))
+            #expect(try Set(files.values).isSuperset(of: Self.made(sandbox, job)))
+            #expect(files["product.json"] != nil && !files.keys.contains { $0.hasSuffix("-part") })
+        }
+    }
+
+    @Test func `people see jobs, pictures and frames, and fetch them again`() async throws {
+        try await withVOPI { place, sandbox in
+            let agent = try await deliver(place)
+            let job = try #require(sandbox.jobs().first?.id)
+            let listed = try await place.inlet("vopi", "jobs", "--status", "completed", "--json")
+            #expect(try listed.objects().map { $0["id"] as? String } == [job], "\(listed.errors)")
+            #expect(try await place.inlet("vopi", "jobs", "--status", "failed").output.contains("no such jobs"))
+            let table = try await place.inlet("vopi", "jobs").output
+            #expect(table.contains("STATUS") && table.contains(job))
+            let shown = try await place.inlet("vopi", "show", job)
+            #expect(shown.output.contains("completed") && shown.output.contains("variantsDiscovered"))
+            let product = try await place.inlet("vopi", "show", job, "--product")
+            #expect(try product.object()["platforms"] != nil, "\(product.errors)")
+            let frames = try await place.inlet("vopi", "frames", job, "--json")
+            #expect(try frames.objects().first?["frameId"] as? String == "frame_00001", "\(frames.errors)")
+            #expect(try await place.inlet("vopi", "frames", job, "--all").output.contains("front"))
+            let images = try await place.inlet("vopi", "images", job, "--json")
+            #expect(try images.objects().first?["frame"] as? String == "hero", "\(images.errors)")
+            let again = try await place.inlet("vopi", "download", job, "-o", "elsewhere")
+            #expect(again.ending == .code(0), "\(again.errors)")
+            let fetched = Self.files(below: place.folder.path.appending("elsewhere").appending(job))
+            #expect(try Set(fetched.values).isSuperset(of: Self.made(sandbox, job)))
+            #expect(again.output.contains("product.json"))
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test func `a running agent gives its token, and alone the stored login is used`() async throws {
+        try await withVOPI { place, sandbox in
+            let agent = try await deliver(place)
+            #expect(sandbox.tally.refreshes == 1)
+            for _ in 0..<3 { #expect(try await place.inlet("vopi", "jobs").ending == .code(0)) }
+            #expect(sandbox.tally.refreshes == 1, "the agent's token serves the commands too")
+            #expect(try await agent.stop() == .code(0))
+            sandbox.expireAccessTokens()
+            let alone = try await place.inlet("vopi", "jobs")
+            #expect(alone.ending == .code(0), "\(alone.errors)")
+            #expect(sandbox.tally.refreshes == 2)
+            let login = String(decoding: try place.content(place.folder.path.appending("login")), as: UTF8.self)
+            #expect(!(alone.output + alone.errors + agent.errors).contains(login.trimmingCharacters(in: .newlines)))
+        }
+    }
+
+    @Test func `cancelling and deleting are said at the server`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place, sandbox in
+            let agent = try await place.run()
+            try place.put("kettle.mp4", bytes(300_000))
+            try await agent.wait("the job") { sandbox.jobs().count == 1 }
+            let job = try #require(sandbox.jobs().first?.id)
+            let cancelled = try await place.inlet("vopi", "cancel", job)
+            #expect(cancelled.ending == .code(0) && sandbox.tally.cancels == 1, "\(cancelled.errors)")
+            let again = try await place.inlet("vopi", "cancel", job)
+            #expect(again.ending == .code(1) && again.errors.contains("[conflict]"), "\(again.errors)")
+            #expect(try await place.inlet("vopi", "delete", job).ending == .code(64))
+            #expect(sandbox.tally.deletes == 0)
+            let deleted = try await place.inlet("vopi", "delete", job, "--yes")
+            #expect(deleted.ending == .code(0), "\(deleted.errors)")
+            #expect(sandbox.jobs().isEmpty)
+            let gone = try await place.inlet("vopi", "show", job)
+            #expect(gone.ending == .code(1) && gone.errors.contains("[not_found]"), "\(gone.errors)")
+        }
+    }
+
+    @Test func `one picture can be deleted, and the others stay`() async throws {
+        try await withVOPI { place, sandbox in
+            let agent = try await deliver(place)
+            let job = try #require(sandbox.jobs().first?.id)
+            let version = try #require(
+                try await place.inlet("vopi", "images", job, "--json").objects().first?["version"] as? String)
+            let before = sandbox.pictures(of: job).count
+            let deleted = try await place.inlet("vopi", "delete", job, "--image", "hero/\(version)", "--yes")
+            #expect(deleted.ending == .code(0), "\(deleted.errors)")
+            #expect(deleted.output.contains("hero/\(version) is deleted"))
+            #expect(sandbox.pictures(of: job).count == before - 1)
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test func `an older server is asked with its key, and never sent what would delete`() async throws {
+        try await withVOPI(VOPIRules(generation: .apiKey, pace: .polls(steps: 8))) { place, sandbox in
+            let agent = try await deliver(place)
+            let job = try #require(sandbox.jobs().first?.id)
+            #expect(try await place.inlet("vopi", "jobs").output.contains(job))
+            let refused = try await place.inlet("vopi", "delete", job, "--yes")
+            #expect(refused.ending == .code(1), "\(refused.output)")
+            #expect(sandbox.jobs().map(\.status) == ["completed"])
+            for text in [refused.errors, agent.errors] { #expect(!text.contains("vopi-key-7731")) }
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test func `check says whether the login is good, and sends no video`() async throws {
+        try await withVOPI { place, sandbox in
+            let fine = try await place.inlet("check", "--upload")
+            #expect(fine.ending == .code(0), "\(fine.output)")
+            #expect(fine.output.contains("every job costs credits"))
+            #expect(fine.output.contains("results go to \(place.folder.path.appending("pictures").string)"))
+            #expect(sandbox.tally.presigns == 0 && sandbox.jobs().isEmpty)
+            try place.configure(replacing: "results: pictures", with: "results: drop/pictures")
+            let warned = try await place.inlet("check")
+            #expect(warned.ending == .code(1) && warned.output.contains("below the watched folder"), "\(warned.output)")
+            sandbox.revokeRefreshTokens()
+            sandbox.expireAccessTokens()
+            let refused = try await place.inlet("check")
+            #expect(refused.ending == .code(69), "\(refused.output)")
+            #expect(try await place.inlet("vopi", "jobs").ending == .code(69))
+        }
+    }
+
+    @Test func `commands about a server that is not configured are 78`() async throws {
+        let place = try Place()
+        for command in [["vopi", "jobs"], ["roboscope", "spaces"]] {
+            let result = try await place.inlet(command)
+            #expect(result.ending == .code(78), "\(result.errors)")
+            #expect(result.errors.contains("no destination of type \(command[0])"))
+        }
+        let named = try await place.inlet("vopi", "jobs", "--destination", "store")
+        #expect(named.ending == .code(78) && named.errors.contains("is of type folder, not vopi"))
+    }
+}
