@@ -60,6 +60,11 @@ extension Journal {
         try await admitSet(admission, at: now).main
     }
 
+    /// The same for many files in one transaction: all of them, or none.
+    package func admit(_ admissions: [Admission], at now: WallTime) async throws(JournalError) -> [AdmissionOutcome] {
+        try await commit { database in try admissions.map { try Self.admit($0, now, database).main } }
+    }
+
     /// The same for a file with its companions. - Returns: what became of each, in their order.
     package func admitSet(
         _ admission: Admission, at now: WallTime

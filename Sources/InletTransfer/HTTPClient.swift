@@ -1,3 +1,4 @@
+package import Foundation
 import InletCore
 import InletLinux
 
@@ -12,10 +13,11 @@ package final class HTTPClient: Sendable {
     /// Certificates are checked when the first connection is made, not here.
     ///
     /// - Parameters:
-    ///   - threads: at least one; requests go to the one that has the fewest.
+    ///   - threads: at least one; requests go to the one that has the fewest. One can keep a processor busy, and two of them
+    ///     leave none to those who hash.
     ///   - connectionsPerHost: more requests than that wait, in their order.
     package init(
-        trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String
+        trust: Trust = .system, threads: Int = max(1, min(2, ProcessInfo.processInfo.activeProcessorCount / 2)), connectionsPerHost: Int = 32, userAgent: String
     ) {
         let options = ClientOptions(trust: trust, userAgent: userAgent)
         let count = max(1, min(threads, connectionsPerHost))

@@ -139,13 +139,13 @@ struct Admitter: Sendable {
         return admission
     }
 
-    private func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ steps: DeliverySteps, _ id: Int64) {
+    func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ steps: DeliverySteps, _ id: Int64) {
         Failpoint.admitted.reached()
         let path = arrival.root.pushing(arrival.path)
         let size = arrival.identity.size
-        log.emit(
-            .jobAdmitted(job: id, path: path, route: plan.route, size: size, deliveries: steps.destinations))
-        for note in plan.notes { log.emit(.fileNote(job: id, path: path, route: plan.route, note: note)) }
+        let admitted = AgentEvent.jobAdmitted(
+            job: id, path: path, route: plan.route, size: size, deliveries: steps.destinations)
+        log.emit([admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) })
         for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
     }
 
@@ -164,7 +164,7 @@ struct Admitter: Sendable {
         return Result(outcome: .settled, companions: await tell(companions, others, route.name, []))
     }
 
-    private func commitSet(
+    func commitSet(
         _ admission: Admission
     ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {

@@ -12,13 +12,14 @@ extension SettledFiles {
     mutating func admitQueued() async -> AdmissionRound {
         let candidates = queued
         queued = []
+        let (plain, others) = await admitter.admitPlain(candidates)
         let results = await withTaskGroup(of: (Arrival, Admitter.Result).self) { group in
-            for candidate in candidates {
+            for candidate in others {
                 group.addTask { [admitter, hashing] in
                     (candidate.arrival, await admitter.admit(candidate, hashing: hashing))
                 }
             }
-            return await group.reduce(into: []) { $0.append($1) }
+            return await group.reduce(into: plain) { $0.append($1) }
         }
         var round = AdmissionRound()
         for (arrival, result) in results {

@@ -1,0 +1,50 @@
+internal import InletCore
+internal import InletJournal
+
+/// Files that stand for themselves, and of which the routes need to know no more than their names: nearly all of the thousands
+/// that come at once.
+extension Admitter {
+    /// Admits those of `candidates` in one transaction. - Returns: what became of them, and the candidates that are left.
+    func admitPlain(_ candidates: [Candidate]) async -> (results: [(Arrival, Result)], others: [Candidate]) {
+        var plain: [(admission: Admission, plan: Plan)] = []
+        var others: [Candidate] = []
+        for candidate in candidates {
+            guard case .main(let companions) = candidate.role, companions.isEmpty,
+                case .plan(let plan) = routes.plan(candidate.arrival, facts: Facts(), at: .now)
+            else {
+                others.append(candidate)
+                continue
+            }
+            var admission = admission(candidate.arrival, plan, path: candidate.arrival.path)
+            admission.unit = routes.named(plan.route)?.unit(of: candidate.arrival.path)
+            plain.append((admission, plan))
+        }
+        if plain.isEmpty { return ([], others) }
+        let outcomes = await commitAll(plain.map(\.admission))
+        let results = zip(plain, outcomes).map { one, outcome in
+            (one.admission.arrival, conclude(one.admission, one.plan, outcome))
+        }
+        return (results, others)
+    }
+
+    private func conclude(_ admission: Admission, _ plan: Plan, _ outcome: AdmissionOutcome?) -> Result {
+        guard let outcome else { return Result(outcome: .later) }
+        guard case .admitted(let id) = outcome else { return Result(outcome: outcome.isBusy ? .later : .settled) }
+        tellAdmitted(admission.arrival, plan, admission.steps, id)
+        return Result(outcome: .admitted)
+    }
+
+    /// Durable point 1 for all of them; nil for those that the journal does not take now.
+    private func commitAll(_ admissions: [Admission]) async -> [AdmissionOutcome?] {
+        do {
+            let outcomes = try await journal.admit(admissions, at: .now)
+            health.works()
+            return outcomes
+        } catch {
+            // One that the journal refuses must not keep the others out.
+            var outcomes: [AdmissionOutcome?] = []
+            for admission in admissions { outcomes.append(await commitSet(admission)?.main) }
+            return outcomes
+        }
+    }
+}
