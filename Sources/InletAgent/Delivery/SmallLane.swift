@@ -36,8 +36,9 @@ final class SmallLane: Sendable {
     /// With more than this under way, exchanges are this far apart: each is a sync of the disk.
     private static let crowd = 8
     private static let pause = Duration.milliseconds(2)
-    /// Claims for each connection: while one is on its way, the next one waits for it.
-    private static let depth = 2
+    /// How many claims a destination may have, those that wait here among them: where many run, each has a successor at hand.
+    /// Where few run, the next ones wait in the journal, where they can expire and are seen to wait.
+    private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 2 * connections }
     private static let journalPause = Duration.seconds(2)
 
     init(
@@ -125,7 +126,7 @@ final class SmallLane: Sendable {
                 state.ended.append(Ended(claim: claim, settlement: back, report: nil))
             }
             defer { state.ended = [] }
-            return (state.ended, max(0, limits.values.reduce(0, +) * Self.depth - state.stock.count))
+            return (state.ended, max(0, limits.values.reduce(0) { $0 + Self.most($1) } - state.stock.count))
         }
     }
 
@@ -133,7 +134,7 @@ final class SmallLane: Sendable {
     private func exchange(_ ended: [Ended], _ rooms: [ClaimRoom], _ places: Int) async -> Exchange? {
         if ended.isEmpty, places == 0 { return Exchange(settled: [], claims: [], nextDue: nil) }
         let rooms = rooms.map { room in
-            ClaimRoom(destination: room.destination, limits: room.limits.mapValues { $0 * Self.depth })
+            ClaimRoom(destination: room.destination, limits: room.limits.mapValues(Self.most))
         }
         let wish = ClaimWish(lane: .small, rooms: rooms, most: places, owner: "\(Lane.small)")
         do {

@@ -109,13 +109,14 @@ struct DeliveryEnds: Sendable {
         Failpoint.delivered.reached()
         var events = [report.event]
         if let finish = settled.finish {
+            Failpoint.finished.reached()
             events.append(
                 .jobFinished(
                     job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition))
             if let batch = finish.endedBatch { events.append(.batchEnded(batch)) }
-        } else if settled.isFinal {
-            finisherBell.ring()
         }
+        // What ended with it, a companion or the marker of a unit, is still to be finished.
+        if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
         log.emit(events)
         switch report.event {
         case .jobDelivered, .jobWaiting: break
