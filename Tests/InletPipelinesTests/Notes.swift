@@ -71,3 +71,11 @@ final class Seen: Sendable {
     var all: [Int] { values.withLock { $0 } }
     func append(_ value: Int) { values.withLock { $0.append(value) } }
 }
+
+/// What a test's closures saw, in order.
+final class Listing<Value: Sendable>: Sendable {
+    private let values = Mutex<[Value]>([])
+
+    var all: [Value] { values.withLock { $0 } }
+    func add(_ value: Value) { values.withLock { $0.append(value) } }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletPipelines
+import InletTestSupport
+import InletTransfer
+import SystemPackage
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct FetchingTests {
+    private func fetch(
+        _ target: FilePath, _ server: ScriptedServer, _ tries: Listing<Fetching.Try>
+    ) async throws -> Result<Downloaded, DeliveryError> {
+        let client = HTTPClient(userAgent: "inlet-tests/1")
+        defer { client.shutdown() }
+        let base = try HTTPURL("http://127.0.0.1:\(server.port)/x", rules: .configured(allowHTTP: false))
+        let fetching = Fetching(client: client, pool: BlockingPool(name: "fetching", threads: 2))
+        do throws(DeliveryError) {
+            return .success(
+                try await fetching.run(Download(target: target)) { next throws(DeliveryError) in
+                    tries.add(next)
+                    return HTTPRequest("GET", base, headers: next.headers)
+                })
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    @Test func `a request is made anew for each try, and told why`() async throws {
+        let count = Listing<Int>()
+        let server = try ScriptedServer { connection in
+            _ = try connection.readRequest()
+            count.add(1)
+            switch count.all.count {
+            case 1: try connection.write("HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: 6\r\n\r\nabc")
+            case 2: try connection.answer("403 Forbidden", "expired")
+            case 3: try connection.answer("503 Busy", "")
+            default:
+                let fields = "ETag: \"v\"\r\nContent-Range: bytes 3-5/6\r\n"
+                try connection.answer("206 Partial Content", headers: fields, "def")
+            }
+        }
+        let directory = try TemporaryDirectory()
+        let target = directory.path.appending("file")
+        let tries = Listing<Fetching.Try>()
+        #expect(try await fetch(target, server, tries).get().size == 6)
+        #expect(try String(contentsOfFile: target.string, encoding: .utf8) == "abcdef")
+        #expect(tries.all.map(\.refusal) == [nil, nil, 403, 503])
+        #expect(tries.all.map { $0.headers.first?.value } == [nil, "bytes=3-", "bytes=3-", "bytes=3-"])
+    }
+
+    @Test(arguments: [("404 Not Found", ErrorCode.notFound), ("301 Moved", .redirected), ("418 Teapot", .badRequest)])
+    func `what another request cannot mend is asked for once`(status: String, code: ErrorCode) async throws {
+        let server = try ScriptedServer { connection in
+            while true {
+                _ = try connection.readRequest()
+                try connection.answer(status, "no")
+            }
+        }
+        let directory = try TemporaryDirectory()
+        let tries = Listing<Fetching.Try>()
+        guard case .failure(let error) = try await fetch(directory.path.appending("file"), server, tries) else {
+            Issue.record("fetched")
+            return
+        }
+        #expect(error.code == code)
+        #expect(tries.all.count == 1)
+    }
+
+    @Test func `five tries without a new byte are enough`() async throws {
+        let server = try ScriptedServer { connection in
+            while true {
+                _ = try connection.readRequest()
+                try connection.answer("500 Oops", "")
+            }
+        }
+        let directory = try TemporaryDirectory()
+        let tries = Listing<Fetching.Try>()
+        let result = try await fetch(directory.path.appending("file"), server, tries)
+        #expect(throws: DeliveryError.self) { try result.get() }
+        #expect(tries.all.count == 5)
+    }
+}
