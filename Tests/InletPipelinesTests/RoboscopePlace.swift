@@ -107,10 +107,20 @@ func withRoboscope(
     faults: RoboscopeFault..., rules: RoboscopeRules = RoboscopeRules(), settings: [String: ConfigValue?] = [:],
     readYAML: YAMLReading? = nil, _ body: @Sendable (RoboscopePlace) async throws -> Void
 ) async throws {
+    try await withRoboscope(seed: 1, faults: faults, rules: rules, settings: settings, readYAML: readYAML, body)
+}
+
+/// The same with `seed` for what is random in the faults.
+func withRoboscope(
+    seed: UInt64, faults: [RoboscopeFault], rules: RoboscopeRules = RoboscopeRules(),
+    settings: [String: ConfigValue?] = [:], readYAML: YAMLReading? = nil,
+    _ body: @Sendable (RoboscopePlace) async throws -> Void
+) async throws {
     let factory = PipelineFactory(
         pool: BlockingPool(name: "roboscope", threads: 4), userAgent: "inlet-tests/1", readYAML: readYAML)
     defer { factory.shutdown() }
-    let sandbox = RoboscopeSandbox(token: Secret(RoboscopePlace.token), rules: rules, faults: FaultPlan(faults))
+    let sandbox = RoboscopeSandbox(
+        token: Secret(RoboscopePlace.token), rules: rules, faults: FaultPlan(faults, seed: seed))
     try await whileServing({ try await sandbox.run() }) {
         let values: [String: ConfigValue?] = [
             "url": .string("http://127.0.0.1:\(try await sandbox.port())/api/v1"), "storage": .string("spiral"),

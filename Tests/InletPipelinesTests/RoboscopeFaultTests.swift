@@ -1,0 +1,63 @@
+import InletCore
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// A whole unit through a bad line: whatever request is lost, each thing is there once in the end.
+@Suite(.timeLimit(.minutes(3))) struct RoboscopeFaultTests {
+    private static let member = OrderBatch(id: 9, name: "card", folder: "card")
+    private static let closing = OrderBatch(id: 9, name: "card", folder: "card", role: .closing, files: 6)
+
+    /// Every fourth request goes wrong in one of four ways.
+    private static let line: [RoboscopeFault] = [
+        RoboscopeFault(.loseAnswer, times: nil, probability: 0.08),
+        RoboscopeFault(.reset(afterBytes: 0), times: nil, probability: 0.06),
+        RoboscopeFault(.status(500), times: nil, probability: 0.06),
+        RoboscopeFault(.truncateAnswer(afterBytes: 20), times: nil, probability: 0.06),
+    ]
+
+    @Test(arguments: [UInt64(1), 2, 3]) func `a unit arrives once over a bad line`(_ seed: UInt64) async throws {
+        let settings: [String: ConfigValue?] = ["locks": .boolean(false), "chunk": .integer(40)]
+        try await withRoboscope(seed: seed, faults: Self.line, settings: settings) { place in
+            let fields = ["space": "hall"]
+            let clips = try (0..<4).map { index in
+                try place.order(FilePath("card/\(index).mp4"), stored: "u:\(index)", fields: fields, batch: Self.member)
+            }
+            let model = try place.order("card/m.glb", stored: "u:m", fields: fields, batch: Self.member)
+            let markers = try place.order("card/markers.json", markerList(300), fields: fields, batch: Self.member)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for order in clips + [model, markers] {
+                    group.addTask { try await Self.insist(place, order) }
+                }
+                try await group.waitForAll()
+            }
+            try await Self.insist(place, try place.order("card/0.mp4", fields: fields, batch: Self.closing))
+            #expect(try place.space("hall").modelGLBURL == "u:m")
+            let session = try #require(place.sandbox.sessions().first)
+            #expect(place.sandbox.sessions().count == 1 && session.status == "done")
+            #expect(session.meta?["ingest_files"]?.number == 6)
+            let stamps = place.sandbox.markers().compactMap { $0.customProps["ingest_id"]?.text }
+            #expect(stamps.count == 300 && Set(stamps).count == 300)
+            #expect(place.sandbox.markers().allSatisfy { $0.sessionID == session.id })
+        }
+    }
+
+    /// Attempt after attempt, as the agent does it; nothing on this line is for good.
+    private static func insist(_ place: RoboscopePlace, _ order: DeliveryOrder) async throws {
+        let notes = Notes()
+        for _ in 1...200 {
+            switch try await place.attempt(order, notes.attempt()) {
+            case .success(.delivered): return
+            case .success(.waiting): continue
+            case .failure(let error):
+                switch error.verdict {
+                case .retry, .outage: continue
+                default: throw error
+                }
+            }
+        }
+        throw DeliveryError(.giveUp, .internalFault, "not delivered in 200 attempts")
+    }
+}
