@@ -31,7 +31,8 @@ package final class WebFetch: Sendable {
     private func destination(of named: HTTPURL) async throws(DeliveryError) -> HTTPURL {
         var url = named
         for _ in 0..<Self.mostHops {
-            guard let response = try? await client.send(HTTPRequest("HEAD", url)), (300..<400).contains(response.status),
+            guard let response = try? await client.send(HTTPRequest("HEAD", url)),
+                (300..<400).contains(response.status),
                 let location = response.header("Location")
             else { return url }
             do throws(TransferError) {
