@@ -2,25 +2,53 @@ package import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Fetches files from addresses that a person named; nothing secret is sent.
+/// Fetches files from addresses that a person named; nothing secret is sent, so redirects may be followed.
 package final class WebFetch: Sendable {
     private let client: HTTPClient
     private let pool = BlockingPool(name: "fetch", threads: 1)
 
+    /// Redirects of one address.
+    private static let mostHops = 5
+
     package init(userAgent: String) { client = HTTPClient(threads: 1, userAgent: userAgent) }
 
-    /// - Throws: `.forbiddenURL` and `.insecureURL` for an address that is neither https nor on this machine;
-    ///   `.redirected`; otherwise as `Fetching`.
+    /// - Throws: `.forbiddenURL` and `.insecureURL` for an address, or one that it leads to, that is neither https nor on
+    ///   this machine; `.redirected` for too many of them; otherwise as `Fetching`.
     package func fetch(_ address: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
-        let url: HTTPURL
+        let named: HTTPURL
         do throws(TransferError) {
-            url = try HTTPURL(address, rules: .configured(allowHTTP: false))
+            named = try HTTPURL(address, rules: .configured(allowHTTP: false))
         } catch {
             throw DeliveryError(error)
         }
+        let url = try await destination(of: named)
         return try await Fetching(client: client, pool: pool).run(order) { attempt async throws(DeliveryError) in
             HTTPRequest("GET", url, headers: attempt.headers)
         }
+    }
+
+    /// Where redirects lead. What does not answer to HEAD, as presigned addresses do not, is asked by GET alone.
+    private func destination(of named: HTTPURL) async throws(DeliveryError) -> HTTPURL {
+        var url = named
+        for _ in 0..<Self.mostHops {
+            guard let response = try? await client.send(HTTPRequest("HEAD", url)),
+                (300..<400).contains(response.status),
+                let location = response.header("Location")
+            else { return url }
+            do throws(TransferError) {
+                url = try HTTPURL(Self.resolved(location, at: url), rules: .sentByServer(at: url, allowHTTP: false))
+            } catch {
+                throw DeliveryError(error)
+            }
+        }
+        throw DeliveryError(
+            .giveUp, .redirected, "\(named.redacted) leads on more than \(Self.mostHops) times; it may never end")
+    }
+
+    /// A location as RFC 9110, section 10.2.2 has it; relative ones only where they begin with a slash.
+    static func resolved(_ location: String, at url: HTTPURL) -> String {
+        if location.hasPrefix("//") { return "\(url.scheme):\(location)" }
+        return location.hasPrefix("/") ? "\(url.scheme)://\(url.authority)\(location)" : location
     }
 
     /// Ends its connections.

@@ -60,10 +60,10 @@ extension Roboscope {
                 try await Roboscope.use(server) { desk in
                     var fields = try await desk.get(.sessions, session).object ?? [:]
                     // Older servers have neither.
-                    if let present = try await desk.presence(inSession: session) {
+                    if !json, let present = try await desk.presence(inSession: session) {
                         fields["present"] = .array(present.map { .string($0) })
                     }
-                    if let isLocked = try await desk.isLocked(session: session) {
+                    if !json, let isLocked = try await desk.isLocked(session: session) {
                         fields["locked"] = .boolean(isLocked)
                     }
                     Roboscope.show(.object(fields), json: json, first: Sessions.first)
