@@ -154,7 +154,7 @@ extension DeliveryRow {
         reason = row.text(first + 11)
         proof = try row.optionalBytes(first + 12).map { try JournalJSON.decode($0) }
         endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
-        waits = row.integer(first + 14) != 0
+        waits = Int(row.integer(first + 14))
         closes = row.optionalInteger(first + 15)
     }
 }

@@ -9,7 +9,7 @@ struct Receipt: Sendable {
 
     init(_ job: Job, state: FileState, disposition: String, finishedAt: WallTime) {
         let file = job.file
-        var object = JSONObject()
+        var object = JSONLine()
         object.add("job", file.id)
         object.add("path", file.fullPath.display)
         object.add("size", file.identity.size)
@@ -33,8 +33,8 @@ struct Receipt: Sendable {
         return Ending(disposition: Disposition.kept, receipt: receipt.json)
     }
 
-    private static func object(_ delivery: DeliveryRow) -> JSONObject {
-        var object = JSONObject()
+    private static func object(_ delivery: DeliveryRow) -> JSONLine {
+        var object = JSONLine()
         object.add("destination", delivery.destination)
         object.add("state", delivery.state.rawValue)
         object.add("key", delivery.proof?.key ?? delivery.key ?? "")
@@ -45,7 +45,7 @@ struct Receipt: Sendable {
         return object
     }
 
-    private static func add(_ proof: Proof, to object: inout JSONObject) {
+    private static func add(_ proof: Proof, to object: inout JSONLine) {
         object.add("size", proof.size)
         object.add("verified", proof.method.rawValue)
         if let content = proof.content { object.add("digest", content.digest.description) }
@@ -53,7 +53,7 @@ struct Receipt: Sendable {
         if let etag = proof.etag { object.add("etag", etag) }
         if let url = proof.url { object.add("url", url) }
         guard let details = proof.details, !details.isEmpty else { return }
-        var list = JSONObject()
+        var list = JSONLine()
         for (name, value) in details.sorted(by: { $0.key < $1.key }) { list.add(name, value) }
         object.add("details", list)
     }

@@ -11,7 +11,7 @@ extension EventLine {
     }
 
     private func json(_ time: WallTime) -> [UInt8] {
-        var object = JSONObject()
+        var object = JSONLine()
         object.add("ts", time.rfc3339)
         object.add("level", "\(level)")
         object.add("event", name)

@@ -41,8 +41,8 @@ package enum JSONString {
     }
 }
 
-/// A JSON object that grows field by field, as bytes.
-package struct JSONObject: Sendable {
+/// A JSON object on one line that grows field by field, as bytes.
+package struct JSONLine: Sendable {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
     package init() { bytes.reserveCapacity(512) }
@@ -70,12 +70,12 @@ package struct JSONObject: Sendable {
         list(texts) { JSONString.append($1, to: &$0) }
     }
 
-    package mutating func add(_ name: String, _ objects: [JSONObject]) {
+    package mutating func add(_ name: String, _ objects: [JSONLine]) {
         begin(name)
         list(objects) { $0.append(contentsOf: $1.finished) }
     }
 
-    package mutating func add(_ name: String, _ object: JSONObject) {
+    package mutating func add(_ name: String, _ object: JSONLine) {
         begin(name)
         bytes.append(contentsOf: object.finished)
     }
