@@ -118,6 +118,10 @@ import Testing
             let fetched = Self.files(below: place.folder.path.appending("elsewhere").appending(job))
             #expect(try Set(fetched.values).isSuperset(of: Self.made(sandbox, job)))
             #expect(again.output.contains("product.json"))
+            sandbox.rules.droppedLinks = 1
+            let partial = try await place.inlet("vopi", "download", job, "-o", "partial")
+            #expect(partial.ending == .code(1))
+            #expect(partial.errors.contains("does not give 1 of the files"), "\(partial.errors)")
             #expect(try await agent.stop() == .code(0))
         }
     }

@@ -1,5 +1,6 @@
 import InletConfig
 import InletCore
+import SystemPackage
 import Testing
 
 /// `storage:` of destinations that only register files.

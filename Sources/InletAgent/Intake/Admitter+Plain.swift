@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 
 /// Files that stand for themselves, and of which the routes need to know no more than their names: nearly all of the thousands
 /// that come at once.

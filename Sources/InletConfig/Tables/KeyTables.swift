@@ -137,7 +137,7 @@ package enum KeyTables {
 
     /// Values of the house plan that this version does not have yet, by key.
     static let plannedChoices: [String: Set<String>] = [
-        "existing": ["adopt"],
+        "existing": ["adopt"]
     ]
 
     /// Top-level keys that begin so are not read: a place for anchors to be used further down.

@@ -89,8 +89,9 @@ extension VOPI {
 
         func run() async throws {
             try await VOPI.use(server) { api, results in
-                let base = output.map { RouteCommand.absolute($0) } ?? api.settings.results
-                let folder = base.appending(job)
+                let folder =
+                    output.map { RouteCommand.absolute($0).appending(job) }
+                    ?? VOPIResults.folder(of: job, in: api.settings)
                 let count = FileCount()
                 let line = ProgressLine()
                 defer { line.erase() }
@@ -107,9 +108,9 @@ extension VOPI {
         private static func report(_ fetched: VOPIResults.Summary) throws {
             for file in fetched.files { Console.print(fetched.folder.pushing(FilePath(file)).display) }
             Console.print("\(fetched.files.count) files, \(ByteText.format(fetched.bytes))")
-            guard fetched.missing.isEmpty else {
-                let names = fetched.missing.map { DisplayText.escape($0) }.joined(separator: ", ")
-                Console.printError("inlet: the server has no link for \(fetched.missing.count) files: \(names)")
+            guard fetched.absent == 0 else {
+                let names = fetched.missing.map { ": " + DisplayText.escape($0) }.joined()
+                Console.printError("inlet: the server does not give \(fetched.absent) of the files of the job\(names)")
                 throw ExitStatus.failed
             }
         }
