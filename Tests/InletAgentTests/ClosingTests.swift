@@ -43,7 +43,10 @@ import Testing
         scene.here.script("gigs/X/b", .hold(gate, .deliver))
         scene.here.haveAll()
         try await scene.run { stage in
-            for name in ["a", "b", "DONE"] { try scene.drop(FilePath("gigs/X/\(name)")) }
+            // The closing stands with the file that came first.
+            try scene.drop("gigs/X/a")
+            try await eventually("it is admitted") { try await stage.jobs().count == 1 }
+            for name in ["b", "DONE"] { try scene.drop(FilePath("gigs/X/\(name)")) }
             try await eventually("one is there") { scene.here.record.stored.keys.contains("gigs/X/a") }
             try remove(stage.root.pushing("gigs/X/a"))
             gate.open()

@@ -52,7 +52,8 @@ import Testing
             #expect(sandbox.jobs().map(\.status) == ["completed", "completed"])
             sandbox.rules.pace = .manual
             let other = try await client.job(noise(5000, seed: 2))
-            clock.pass(.seconds(1000))
+            // Less than the login lives.
+            clock.pass(.seconds(500))
             #expect(try await client.statuses(of: other, 2) == ["pending", "pending"])
             sandbox.advance(steps: 7)
             #expect(try await client.statuses(of: other, 1) == ["completed"])

@@ -6,7 +6,7 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct DownloaderTests {
+@Suite(.timeLimit(.minutes(5))) struct DownloaderTests {
     @Test func `a file arrives whole under its name, with nothing beside it`() async throws {
         let body = text(700_001)
         let server = try ScriptedServer { connection in
@@ -29,7 +29,7 @@ import Testing
     @Test(arguments: [0, 1]) func `so does one of no or one byte`(count: Int) async throws {
         let server = try ScriptedServer { connection in
             _ = try connection.readRequest()
-            try connection.answer(String("x".prefix(count)))
+            try connection.answer("200 OK", String("x".prefix(count)))
         }
         let shelf = try Shelf()
         #expect(try await shelf.fetch(Download(target: shelf.target), server).size == Int64(count))
@@ -79,7 +79,7 @@ import Testing
         let server = try ScriptedServer { connection in
             seen.append(try connection.readRequest().headers["range"])
             if seen.all.count == 1 { return try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc") }
-            try connection.answer("abcdef")
+            try connection.answer("200 OK", "abcdef")
         }
         let shelf = try Shelf()
         _ = try await shelf.fetch(Download(target: shelf.target), server)

@@ -5,7 +5,7 @@ import InletTestSupport
 import InletTransfer
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct HTTPClientCancellationTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPClientCancellationTests {
     /// Sends until the server has seen the request, cancels, and returns the error and how long that took.
     private func cancelled(
         _ server: ScriptedServer, _ client: HTTPClient, _ body: HTTPBody, _ seen: Seen<Bool>

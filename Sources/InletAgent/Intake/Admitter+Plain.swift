@@ -5,7 +5,10 @@ internal import InletLinux
 /// Files that stand for themselves, and of which the routes need to know no more than their names: nearly all of the thousands
 /// that come at once.
 extension Admitter {
-    /// Admits those of `candidates` in one transaction. - Returns: what became of them, and the candidates that are left.
+    /// Admissions in one transaction: more would keep what is being delivered from the journal.
+    private static let group = 64
+
+    /// Admits those of `candidates`, many in one transaction. - Returns: what became of them, and the candidates that are left.
     func admitPlain(_ candidates: [Candidate]) async -> (results: [(Arrival, Result)], others: [Candidate]) {
         var plain: [(admission: Admission, plan: Plan)] = []
         var others: [Candidate] = []
@@ -21,9 +24,11 @@ extension Admitter {
             plain.append((admission, plan))
         }
         if plain.isEmpty { return ([], others) }
-        let outcomes = await commitAll(plain.map(\.admission))
-        let results = zip(plain, outcomes).map { one, outcome in
-            (one.admission.arrival, conclude(one.admission, one.plan, outcome))
+        var results: [(Arrival, Result)] = []
+        for start in stride(from: 0, to: plain.count, by: Self.group) {
+            let group = plain[start..<min(start + Self.group, plain.count)]
+            let outcomes = await commitAll(group.map(\.admission))
+            results += zip(group, outcomes).map { ($0.admission.arrival, conclude($0.admission, $0.plan, $1)) }
         }
         return (results, others)
     }

@@ -22,9 +22,7 @@ extension SettingsReader {
 
     /// Reports companions that no destination could store.
     private mutating func checkTakers(of route: Route, at place: SourcePosition) {
-        let kinds = route.to.compactMap { name in
-            destinationTypes[name].flatMap { type in values.types.first { $0.name == type } }
-        }
+        let kinds = route.to.compactMap { name in storingType(of: name) }
         guard !kinds.isEmpty, kinds.count == route.to.count, !kinds.contains(where: \.takesSidecars) else { return }
         let names = Set(kinds.map(\.name)).sorted().joined(separator: ", ")
         report(

@@ -22,6 +22,15 @@ extension SettingsReader {
         }
     }
 
+    /// The type of the destination that gets the bytes of what is sent to `destination`: its own, or that of its storage.
+    func storingType(of destination: String) -> DestinationType? {
+        let own = destinationTypes[destination].flatMap { type(named: $0) }
+        guard own?.namesStorage == true,
+            case .scalar(let storage, _)? = root["destinations"]?[destination]?[DestinationType.storageKey]?.content
+        else { return own }
+        return destinationTypes[storage].flatMap { type(named: $0) } ?? own
+    }
+
     private func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }
 
     /// The types that could store files.
