@@ -25,7 +25,12 @@ struct SQLRow {
 
     func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
 
-    func text(_ column: Int32) -> String? { sqlite3_column_text(statement, column).map { String(cString: $0) } }
+    /// All of it: a text from a server or a sidecar may hold a NUL, which ends it for C only.
+    func text(_ column: Int32) -> String? {
+        guard let start = sqlite3_column_text(statement, column) else { return nil }
+        let bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
+        return String(decoding: bytes, as: UTF8.self)
+    }
 
     /// Empty for NULL and for an empty value.
     func bytes(_ column: Int32) -> [UInt8] {
@@ -72,6 +77,8 @@ extension Database {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
         }
+        // A value that is missing would be NULL, and the statement change nothing without a word.
+        guard sqlite3_bind_parameter_count(statement) == values.count else { throw failure(SQLITE_RANGE, sql) }
         for (index, value) in values.enumerated() { try check(Self.bind(value, Int32(index + 1), statement), sql) }
         while true {
             let code = sqlite3_step(statement)
@@ -110,7 +117,9 @@ extension Database {
     }
 
     private func failure(_ code: Int32, _ sql: String) -> DatabaseError {
-        let extended = sqliteConnection.map(sqlite3_extended_errcode) ?? code
+        // Not every refusal is one of the connection's own.
+        let last = sqliteConnection.map(sqlite3_extended_errcode) ?? code
+        let extended = last & 0xFF == code & 0xFF ? last : code
         let message = sqliteConnection.flatMap(sqlite3_errmsg).map { String(cString: $0) }
         return DatabaseError(resultCode: ResultCode(rawValue: extended), message: message, sql: sql)
     }
