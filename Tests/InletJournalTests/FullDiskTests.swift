@@ -73,6 +73,32 @@ import Testing
         #expect(try await journal.job(id)?.file.state == .delivered)
     }
 
+    @Test func `an exchange on a full disk loses neither the proof nor what was to be claimed`() async throws {
+        let disk = try SmallDisk()
+        defer { disk.unmount() }
+        let journal = try Journal(path: disk.path.appending("journal.sqlite"), now: Bench.start)
+        defer { journal.close() }
+        _ = try await journal.admit(.test("a", lane: .small), at: Bench.start)
+        _ = try await journal.admit(.test("b", lane: .small), at: Bench.start)
+        let wish = ClaimWish(lane: .small, rooms: [.test()], most: 1, owner: "small")
+        let claim = try #require(try await journal.exchange([], for: wish, at: Bench.start).claims.first)
+        try disk.fill()
+        _ = try await Self.admitUntilFull(journal)
+        let ended = [EndedClaim(claim, .delivered(.test()))]
+        do throws(JournalError) {
+            _ = try await journal.exchange(ended, for: wish, at: Bench.start)
+            Issue.record("the disk was not full")
+        } catch {
+            #expect(error.isFull, "\(error)")
+        }
+        #expect(try await journal.deliveryCounts(.claimed) == ["r2": 1])
+        #expect(try await journal.deliveryCounts(.delivered) == [:])
+        try disk.free()
+        let exchange = try await journal.exchange(ended, for: wish, at: Bench.start)
+        #expect(exchange.settled.map(\.state) == [.delivered])
+        #expect(exchange.claims.map { "\($0.file.path)" } == ["b"])
+    }
+
     /// Returns how many were admitted.
     private static func admitUntilFull(_ journal: Journal) async throws -> Int {
         for number in 0..<5000 {

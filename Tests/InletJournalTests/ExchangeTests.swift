@@ -1,0 +1,123 @@
+import InletCore
+import InletJournal
+import Testing
+
+@Suite struct ExchangeTests {
+    private func wish(_ rooms: [ClaimRoom] = [.test()], most: Int = 100) -> ClaimWish {
+        ClaimWish(lane: .small, rooms: rooms, most: most, owner: "small")
+    }
+
+    private func admit(_ bench: Bench, _ count: Int, to destinations: [String] = ["r2"]) async throws -> [Int64] {
+        var ids: [Int64] = []
+        for number in 0..<count {
+            ids.append(try await bench.admit("\(destinations[0])-\(number)", to: destinations, lane: .small))
+        }
+        return ids
+    }
+
+    @Test func `what ended makes room for what is claimed in the same exchange`() async throws {
+        let bench = try Bench()
+        let ids = try await admit(bench, 3)
+        let rooms = [ClaimRoom.test("r2", 2)]
+        let first = try await bench.journal.exchange([], for: wish(rooms), at: Bench.start)
+        #expect(first.claims.map(\.file.id) == Array(ids[..<2]))
+        #expect(try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).claims.isEmpty)
+        let ended = [EndedClaim(first.claims[0], .delivered(.test()))]
+        let second = try await bench.journal.exchange(ended, for: wish(rooms), at: Bench.start)
+        #expect(second.settled.map(\.state) == [.delivered])
+        #expect(second.claims.map(\.file.id) == [ids[2]])
+        #expect(try await bench.journal.deliveryCounts(.claimed) == ["r2": 2])
+        #expect(try await bench.job(ids[0]).deliveries[0].proof == .test())
+    }
+
+    @Test func `what is given back to its time is the first again, uncounted`() async throws {
+        let bench = try Bench()
+        let ids = try await admit(bench, 2)
+        let one = wish(most: 1)
+        let claim = try #require(try await bench.journal.exchange([], for: one, at: Bench.start).claims.first)
+        let back = Settlement.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+        let again = try await bench.journal.exchange(
+            [EndedClaim(claim, back)], for: one, at: Bench.start + .seconds(1))
+        #expect(again.settled.map(\.state) == [.pending])
+        #expect(again.claims.map(\.file.id) == [ids[0]])
+        #expect(again.claims.map(\.delivery.attempts) == [1])
+    }
+
+    @Test func `no destination gets more than its room, and all together no more than was asked for`() async throws {
+        let bench = try Bench()
+        _ = try await admit(bench, 6)
+        _ = try await admit(bench, 6, to: ["disk"])
+        let rooms = [ClaimRoom.test("r2", 4), .test("disk", 2), .test("nowhere", 9)]
+        let few = try await bench.journal.exchange([], for: wish(rooms, most: 3), at: Bench.start)
+        #expect(few.claims.map(\.delivery.destination) == ["r2", "r2", "r2"])
+        #expect(few.nextDue == nil)
+        let rest = try await bench.journal.exchange([], for: wish(rooms), at: Bench.start)
+        #expect(rest.claims.map(\.delivery.destination) == ["r2", "disk", "disk"])
+        #expect(rest.nextDue == nil)
+        #expect(try await bench.journal.deliveryCounts(.claimed) == ["r2": 4, "disk": 2])
+        #expect(try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).claims.isEmpty)
+    }
+
+    @Test func `an exchange says when the next is due that there is room for`() async throws {
+        let bench = try Bench()
+        let later = Bench.start + .seconds(5)
+        _ = try await bench.admit("a", lane: .small, at: later)
+        _ = try await bench.admit("b", to: ["disk"], lane: .small, at: later + .seconds(1))
+        let both = [ClaimRoom.test("r2"), .test("disk")]
+        let rooms = [ClaimRoom.test("r2", 0), .test("disk")]
+        #expect(try await bench.journal.exchange([], for: wish(both), at: Bench.start).nextDue == later)
+        #expect(
+            try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).nextDue == later + .seconds(1))
+        #expect(try await bench.journal.exchange([], for: wish([]), at: later).nextDue == nil)
+    }
+
+    @Test func `one that is refused takes the whole exchange back`() async throws {
+        let bench = try Bench()
+        let ids = try await admit(bench, 3)
+        let claims = try await bench.journal.exchange([], for: wish(most: 2), at: Bench.start).claims
+        var stranger = EndedClaim(claims[1], .delivered(.test()))
+        stranger.delivery = 4711
+        let ended = [EndedClaim(claims[0], .delivered(.test())), stranger]
+        await #expect(throws: JournalError.self) {
+            try await bench.journal.exchange(ended, for: wish(), at: Bench.start)
+        }
+        #expect(try await bench.job(ids[0]).deliveries[0].state == .claimed)
+        #expect(try await bench.job(ids[2]).deliveries[0].state == .ready)
+    }
+
+    @Test func `a file whose source stays is finished in the exchange, once all its deliveries have ended`()
+        async throws
+    {
+        let bench = try Bench()
+        let id = try await bench.admit("a", to: ["r2", "disk"], lane: .small)
+        let keep: EndingRule = { job in
+            Ending(disposition: "kept", receipt: Array("\(job.deliveries.map(\.state.rawValue))".utf8))
+        }
+        let rooms = [ClaimRoom.test("r2"), .test("disk")]
+        let claims = try await bench.journal.exchange([], for: wish(rooms), at: Bench.start).claims
+        let none = wish([], most: 0)
+        let first = try await bench.journal.exchange(
+            [EndedClaim(claims[0], .delivered(.test()))], for: none, ending: keep, at: Bench.start)
+        #expect(first.settled.map(\.finish) == [nil])
+        let second = try await bench.journal.exchange(
+            [EndedClaim(claims[1], .test(.failed))], for: none, ending: keep, at: Bench.start)
+        #expect(second.settled.map(\.state) == [.failed])
+        #expect(second.settled.map { $0.finish?.disposition } == ["kept"])
+        #expect(try await bench.job(id).file.finishedAt == Bench.start)
+        #expect(try await bench.journal.receipts(limit: 9) == [Array("[\"delivered\", \"failed\"]".utf8)])
+    }
+
+    @Test func `who was cancelled and sent again while it was held is due when its holder has let go`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", lane: .small)
+        let claim = try #require(try await bench.journal.exchange([], for: wish(), at: Bench.start).claims.first)
+        #expect(try await bench.journal.cancel(id, at: Bench.start) == [claim.delivery.id])
+        #expect(try await bench.journal.forget(id) == false)
+        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        #expect(try await bench.journal.exchange([], for: wish(), at: Bench.start).claims.isEmpty)
+        let back = Settlement.again(at: Bench.start, countsAttempt: false, code: nil, reason: nil)
+        let next = try await bench.journal.exchange([EndedClaim(claim, back)], for: wish(), at: Bench.start)
+        #expect(next.claims.map(\.delivery.id) == [claim.delivery.id])
+        #expect(next.claims.map(\.delivery.attempts) == [1])
+    }
+}
