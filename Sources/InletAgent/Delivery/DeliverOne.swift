@@ -139,7 +139,9 @@ final class DeliverOne: Sendable {
         let size = file.identity.size
         let (bell, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
-        if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false { bell.ring() }
+        if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false {
+            return .failure(DeliveryError(.cancelled, .cancelled, "cancelled"))
+        }
         return await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
                 // The bell that cancels also tells that there is nothing to cancel any more: one task less to start.

@@ -115,9 +115,9 @@ struct DeliveryEnds: Sendable {
                     job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition))
             if let batch = finish.endedBatch { events.append(.batchEnded(batch)) }
         }
+        log.emit(events)
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
-        log.emit(events)
         switch report.event {
         case .jobDelivered, .jobWaiting: break
         default:
@@ -140,7 +140,11 @@ final class WorkBells: Sendable {
     private let bells: [Lane: (bell: Doorbell, loops: Int)]
     private let any = Doorbell()
 
-    init(loops: [Lane: Int]) { bells = loops.mapValues { (Doorbell(loops: $0), $0) } }
+    init(loops: [Lane: Int]) {
+        // The small files' loops have one feeder, which alone waits here: rings kept for more would only make it spin.
+        let bells = loops.map { lane, count in (lane, (Doorbell(loops: lane == .small ? 1 : count), count)) }
+        self.bells = Dictionary(uniqueKeysWithValues: bells)
+    }
 
     func loops(_ lane: Lane) -> Int { bells[lane]?.loops ?? 0 }
     func ring(_ lane: Lane) {
