@@ -25,9 +25,11 @@ package final class DestinationBoard: Sendable {
         var uptime: Int64
         var runningSince: ContinuousClock.Instant?
 
+        var isOpen: Bool { breaker.isUp && !isPaused }
+
         mutating func updateClock(at now: ContinuousClock.Instant) {
             if let since = runningSince { uptime += since.duration(to: now).milliseconds }
-            runningSince = breaker.isUp && !isPaused ? now : nil
+            runningSince = isOpen ? now : nil
         }
     }
 
@@ -55,7 +57,7 @@ package final class DestinationBoard: Sendable {
     package func rooms() -> [ClaimRoom] {
         entries.withLock { entries in
             entries.compactMap { name, entry in
-                guard entry.breaker.isUp, !entry.isPaused else { return nil }
+                guard entry.isOpen else { return nil }
                 let destination = entry.destination
                 let big = min(destination.maxInFlight ?? workers, workers)
                 return ClaimRoom(destination: name, limits: [.small: destination.connections, .big: big])
@@ -179,6 +181,9 @@ package final class DestinationBoard: Sendable {
             if case .credentialsRefused? = entries[name]?.breaker.state { true } else { false }
         }
     }
+
+    /// Whether it is up and not paused.
+    func isOpen(_ name: String) -> Bool { entries.withLock { $0[name]?.isOpen ?? false } }
 
     func isUp(_ name: String) -> Bool { entries.withLock { $0[name]?.breaker.isUp ?? false } }
 

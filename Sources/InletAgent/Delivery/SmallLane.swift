@@ -16,10 +16,15 @@ final class SmallLane: Sendable {
     private struct State {
         var stock = ClaimStock()
         var ended: [Ended] = []
+        /// What the journal refuses while it takes others, tried again now and then.
+        var refused: [Ended] = []
+        var refusedUntil = ContinuousClock.now
         var isClosed = false
 
         /// Claims that the journal does not know the end of.
-        var open: Int { stock.count + ended.count }
+        var open: Int { stock.count + ended.count + refused.count }
+        /// When the feeder must look again for the sake of what was refused.
+        var nextTry: ContinuousClock.Instant? { refused.isEmpty ? nil : refusedUntil }
     }
 
     private let journal: Journal
@@ -56,7 +61,8 @@ final class SmallLane: Sendable {
         loopBell = Doorbell(loops: loops)
     }
 
-    /// Returns when the agent is stopping and every claim has been given back, or when the task is cancelled.
+    /// Returns when the agent is stopping and every claim has been given back, or when the task is cancelled: then the journal
+    /// is asked once more to take what has ended.
     func run() async {
         await withDiscardingTaskGroup { group in
             for _ in 0..<loops { group.addTask { await self.work() } }
@@ -64,6 +70,12 @@ final class SmallLane: Sendable {
             state.withLock { $0.isClosed = true }
             loopBell.ringAll()
         }
+        // A cancelled feeder does not wait for the loops: what they were in the middle of has ended since.
+        let ended = state.withLock { state in
+            defer { (state.ended, state.refused) = ([], []) }
+            return state.refused + state.ended
+        }
+        if !ended.isEmpty { _ = await exchange(ended, [], 0) }
     }
 
     // MARK: - The loops
@@ -71,15 +83,28 @@ final class SmallLane: Sendable {
     private func work() async {
         while let claim = await next() {
             heartbeat.beat(.workers)
-            Failpoint.claimed.reached()
-            let (settlement, report) = await deliverOne.deliver(claim)
+            let ended = await end(claim)
             let isAwaited = state.withLock { state in
                 state.stock.end(claim.delivery.destination)
-                state.ended.append(Ended(claim: claim, settlement: settlement, report: report))
+                state.ended.append(ended)
                 return state.ended.count == 1
             }
             if isAwaited { bells.ring(.small) }
         }
+    }
+
+    /// Delivers, unless that may no longer be begun: while the claim waited, its destination may have gone down.
+    private func end(_ claim: Claim) async -> Ended {
+        if isStopping.isSet || Task.isCancelled || !board.isOpen(claim.delivery.destination) { return Self.back(claim) }
+        Failpoint.claimed.reached()
+        let (settlement, report) = await deliverOne.deliver(claim)
+        return Ended(claim: claim, settlement: settlement, report: report)
+    }
+
+    /// Back to its place in the queue, untried.
+    private static func back(_ claim: Claim) -> Ended {
+        let settlement = Settlement.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+        return Ended(claim: claim, settlement: settlement, report: nil)
     }
 
     /// Waits for a claim; nil when there will be none.
@@ -98,7 +123,8 @@ final class SmallLane: Sendable {
         while true {
             heartbeat.beat(.workers)
             let isLast = Task.isCancelled
-            let rooms = isStopping.isSet ? [] : board.rooms()
+            let rooms = isLast || isStopping.isSet ? [] : board.rooms()
+            await settleRefused()
             let (ended, places) = takeEnded(rooms)
             guard let exchange = await exchange(ended, rooms, places) else {
                 if isLast { return }
@@ -106,11 +132,11 @@ final class SmallLane: Sendable {
                 try? await Task.sleep(for: Self.journalPause)
                 continue
             }
-            let open = state.withLock { $0.open }
+            let (open, nextTry) = state.withLock { ($0.open, $0.nextTry) }
             if isLast || isStopping.isSet && open == 0 { return }
             if exchange.claims.count < places || places == 0 {
-                await bells.wait(
-                    .small, until: exchange.nextDue.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
+                let due = exchange.nextDue.map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(10))) }
+                await bells.wait(.small, until: [due, nextTry].compactMap(\.self).min())
             }
             if state.withLock({ $0.open }) > Self.crowd { try? await Task.sleep(for: Self.pause) }
         }
@@ -121,93 +147,68 @@ final class SmallLane: Sendable {
     private func takeEnded(_ rooms: [ClaimRoom]) -> ([Ended], places: Int) {
         let limits = Dictionary(uniqueKeysWithValues: rooms.map { ($0.destination, $0.limits[.small] ?? 0) })
         return state.withLock { state in
-            for claim in state.stock.setLimits(limits) {
-                let back = Settlement.again(at: .now, countsAttempt: false, code: nil, reason: nil)
-                state.ended.append(Ended(claim: claim, settlement: back, report: nil))
-            }
+            state.ended += state.stock.setLimits(limits).map(Self.back)
             defer { state.ended = [] }
             return (state.ended, max(0, limits.values.reduce(0) { $0 + Self.most($1) } - state.stock.count))
         }
     }
 
-    /// - Returns: nil when the journal did not take it; what had ended is then kept for the next time.
+    /// - Returns: nil when the journal took nothing; what had ended is then kept for the next time.
     private func exchange(_ ended: [Ended], _ rooms: [ClaimRoom], _ places: Int) async -> Exchange? {
         if ended.isEmpty, places == 0 { return Exchange(settled: [], claims: [], nextDue: nil) }
         let rooms = rooms.map { room in
             ClaimRoom(destination: room.destination, limits: room.limits.mapValues(Self.most))
         }
         let wish = ClaimWish(lane: .small, rooms: rooms, most: places, owner: "\(Lane.small)")
-        do {
-            let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
-            let exchange = try await journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
-            state.withLock { $0.stock.add(exchange.claims) }
-            loopBell.ring(exchange.claims.count)
-            for (ended, settled) in zip(ended, exchange.settled) { follow(ended, settled) }
-            return exchange
-        } catch {
-            // One that the journal refuses must not keep the others from their proofs.
-            var refused = ended
-            if ended.count > 1 { refused = await settleSingly(ended) }
-            state.withLock { $0.ended.insert(contentsOf: refused, at: 0) }
+        if let exchange = await commit(ended, wish) { return exchange }
+        // One that the journal refuses must keep neither the others from their proofs nor the lane from its work.
+        let refused = ended.count > 1 ? await settleSingly(ended) : ended
+        let exchange = ended.isEmpty ? nil : await commit([], wish)
+        state.withLock { state in
+            if exchange == nil, refused.count == ended.count {
+                state.ended.insert(contentsOf: refused, at: 0)
+            } else {
+                state.refused += refused
+                state.refusedUntil = .now.advanced(by: Self.journalPause)
+            }
+        }
+        return exchange
+    }
+
+    private func commit(_ ended: [Ended], _ wish: ClaimWish) async -> Exchange? {
+        let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
+        guard let exchange = try? await journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now) else {
             return nil
         }
+        state.withLock { $0.stock.add(exchange.claims) }
+        loopBell.ring(exchange.claims.count)
+        for (ended, settled) in zip(ended, exchange.settled) { follow(ended, settled) }
+        return exchange
     }
 
     /// - Returns: what the journal did not take.
     private func settleSingly(_ ended: [Ended]) async -> [Ended] {
+        let wish = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
         var refused: [Ended] = []
-        for one in ended {
-            let wish = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
-            let claim = EndedClaim(one.claim, one.settlement)
-            if let settled = try? await journal.exchange([claim], for: wish, ending: Receipt.atOnce, at: .now).settled
-                .first
-            {
-                follow(one, settled)
-            } else {
-                refused.append(one)
-            }
-        }
+        for one in ended where await commit([one], wish) == nil { refused.append(one) }
         return refused
+    }
+
+    private func settleRefused() async {
+        let due = state.withLock { state -> [Ended] in
+            guard let time = state.nextTry, time <= .now else { return [] }
+            defer { state.refused = [] }
+            return state.refused
+        }
+        if due.isEmpty { return }
+        let refused = await settleSingly(due)
+        state.withLock { state in
+            state.refused += refused
+            state.refusedUntil = .now.advanced(by: Self.journalPause)
+        }
     }
 
     private func follow(_ ended: Ended, _ settled: SettledFile) {
         if let report = ended.report { ends.follow(report, ended.claim.file, settled, .small) }
-    }
-}
-
-/// Claims that wait for a loop, and how many run: a destination never has more running than its connections.
-struct ClaimStock: Sendable {
-    private var claims: [Claim] = []
-    private var running: [String: Int] = [:]
-    private var limits: [String: Int] = [:]
-
-    /// Waiting and running.
-    var count: Int { claims.count + running.values.reduce(0, +) }
-
-    mutating func add(_ new: [Claim]) { claims += new }
-
-    /// The first claim that may start now.
-    mutating func take() -> Claim? {
-        let index = claims.firstIndex { claim in
-            let destination = claim.delivery.destination
-            return running[destination, default: 0] < limits[destination, default: 0]
-        }
-        guard let index else { return nil }
-        let claim = claims.remove(at: index)
-        running[claim.delivery.destination, default: 0] += 1
-        return claim
-    }
-
-    mutating func end(_ destination: String) {
-        let left = running[destination, default: 1] - 1
-        running[destination] = left > 0 ? left : nil
-    }
-
-    /// Takes note of who may be tried now. - Returns: the claims that wait for somebody else.
-    mutating func setLimits(_ limits: [String: Int]) -> [Claim] {
-        self.limits = limits
-        let closed = claims.filter { limits[$0.delivery.destination, default: 0] == 0 }
-        if !closed.isEmpty { claims.removeAll { limits[$0.delivery.destination, default: 0] == 0 } }
-        return closed
     }
 }

@@ -1,0 +1,92 @@
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+@Suite struct ClaimStockTests {
+    /// Claims of files of their own, to these destinations, in this order.
+    private func claims(_ destinations: String...) async throws -> [Claim] {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        for (number, destination) in destinations.enumerated() {
+            let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: UInt64(number), device: 1)
+            let plan = Plan(
+                route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: [destination])
+            let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
+            let admission = Admission(arrival, plan: plan, lanes: [destination: .small], uptimes: [:])
+            _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
+        }
+        let rooms = Set(destinations).map { ClaimRoom(destination: $0, limits: [.small: 100]) }
+        let wish = ClaimWish(lane: .small, rooms: rooms, most: 100, owner: "test")
+        let claims = try await journal.exchange([], for: wish, at: .now).claims
+        #expect(claims.map(\.delivery.destination) == destinations)
+        return claims
+    }
+
+    private func keys(_ claims: [Claim]) -> [String?] { claims.map(\.delivery.key) }
+
+    @Test func `claims start in their order, each once`() async throws {
+        var stock = ClaimStock()
+        stock.add(try await claims("a", "b", "a"))
+        #expect(stock.setLimits(["a": 9, "b": 9]).isEmpty)
+        #expect(stock.count == 3)
+        #expect(keys([stock.take(), stock.take(), stock.take()].compactMap(\.self)) == ["0", "1", "2"])
+        #expect(stock.take() == nil)
+        #expect(stock.count == 3)
+        stock.end("a")
+        #expect(stock.count == 2)
+    }
+
+    @Test func `a destination that has all it may have lets others pass`() async throws {
+        var stock = ClaimStock()
+        stock.add(try await claims("a", "a", "b", "a"))
+        _ = stock.setLimits(["a": 1, "b": 1])
+        #expect(stock.take()?.delivery.key == "0")
+        #expect(stock.take()?.delivery.key == "2")
+        #expect(stock.take() == nil)
+        stock.end("b")
+        #expect(stock.take() == nil)
+        stock.end("a")
+        #expect(stock.take()?.delivery.key == "1")
+        #expect(stock.take() == nil)
+    }
+
+    @Test func `a limit that shrinks below what runs starts nothing until enough has ended`() async throws {
+        var stock = ClaimStock()
+        stock.add(try await claims("a", "a", "a"))
+        _ = stock.setLimits(["a": 2])
+        #expect(stock.take() != nil && stock.take() != nil)
+        #expect(stock.setLimits(["a": 1]).isEmpty)
+        stock.end("a")
+        #expect(stock.take() == nil)
+        stock.end("a")
+        #expect(stock.take()?.delivery.key == "2")
+    }
+
+    @Test func `what waits for a destination that has no room is handed back, what runs is not`() async throws {
+        var stock = ClaimStock()
+        stock.add(try await claims("a", "a", "b", "a"))
+        _ = stock.setLimits(["a": 1, "b": 1])
+        #expect(stock.take()?.delivery.key == "0")
+        #expect(keys(stock.setLimits(["b": 1])) == ["1", "3"])
+        #expect(stock.count == 2)
+        #expect(stock.setLimits(["b": 1]).isEmpty)
+        #expect(keys(stock.setLimits(["a": 0, "b": 0])) == ["2"])
+        #expect(stock.take() == nil)
+        stock.end("a")
+        #expect(stock.count == 0)
+        stock.end("a")
+        #expect(stock.count == 0)
+    }
+
+    @Test func `nothing starts before the limits are known`() async throws {
+        var stock = ClaimStock()
+        stock.add(try await claims("a"))
+        #expect(stock.take() == nil)
+        #expect(stock.count == 1)
+    }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Claims that wait for a connection: with eight connections, eight run and eight more wait at hand.
+@Suite struct SmallLaneTests {
+    private static let connections = 8
+    private static let files = 20
+
+    /// Drops files, and returns when as many run as may, and as many wait at hand.
+    private func fill(_ scene: Scene, _ stage: Stage) async throws {
+        for number in 0..<Self.files { try scene.drop(FilePath("\(number)")) }
+        try await eventually("the stock is full") {
+            let claimed = try await stage.journal.deliveryCounts(.claimed)["here"]
+            return claimed == 2 * Self.connections && scene.here.record.running == Self.connections
+        }
+    }
+
+    /// What the next start finds: nothing claimed, and no attempt counted of what has not been delivered.
+    private func expectAllGivenBack(_ scene: Scene, delivered: Int) async throws {
+        let journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        #expect(try await journal.deliveryCounts(.delivered)["here"] ?? 0 == delivered)
+        #expect(try await journal.recover(destinations: ["here"], at: .now).freedClaims == 0)
+        let open = try await journal.jobs(FileFilter(limit: 100)).flatMap(\.deliveries).filter { $0.state == .ready }
+        #expect(open.allSatisfy { $0.attempts == 0 })
+    }
+
+    @Test func `at the end what runs may end, and what waits at hand goes back untried`() async throws {
+        let scene = try Scene()
+        scene.here.always(.untilStopping(.deliver))
+        try await scene.run { stage in try await fill(scene, stage) }
+        #expect(scene.here.record.orders.count == Self.connections)
+        try await expectAllGivenBack(scene, delivered: Self.connections)
+    }
+
+    @Test func `after the grace what was ended is given back, too`() async throws {
+        var scene = try Scene()
+        scene.grace = .milliseconds(50)
+        scene.here.always(.stall)
+        let stalling = scene
+        try await stalling.run { stage in try await fill(stalling, stage) }
+        #expect(scene.here.record.orders.count == Self.connections)
+        try await expectAllGivenBack(stalling, delivered: 0)
+    }
+
+    @Test func `services that end without being asked to give back what waits at hand, and begin nothing`() async throws
+    {
+        let scene = try Scene()
+        scene.here.always(.stall)
+        struct Abandoned: Error {}
+        await #expect(throws: Abandoned.self) {
+            try await scene.run { stage in
+                try await fill(scene, stage)
+                throw Abandoned()
+            }
+        }
+        #expect(scene.here.record.orders.count == Self.connections)
+        try await expectAllGivenBack(scene, delivered: 0)
+    }
+
+    @Test func `when a destination goes down, what waits at hand for it is not begun`() async throws {
+        let scene = try Scene()
+        let gate = Gate()
+        scene.here.always(.hold(gate, .fail(.outage)))
+        scene.here.failProbes(.outage, .outage, .outage)
+        try await scene.run { stage in
+            try await fill(scene, stage)
+            gate.open()
+            try await eventually("all is given back") { try await stage.journal.deliveryCounts(.claimed).isEmpty }
+            #expect(scene.here.record.orders.count == Self.connections)
+            #expect(try await stage.journal.deliveryCounts(.ready) == ["here": Self.files])
+            #expect(try await stage.jobs().flatMap(\.deliveries).allSatisfy { $0.attempts == 0 })
+        }
+    }
+
+    @Test func `when a destination is paused, what waits at hand for it is not begun`() async throws {
+        let scene = try Scene()
+        let gate = Gate()
+        scene.here.always(.hold(gate, .deliver))
+        try await scene.run { stage in
+            try await fill(scene, stage)
+            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            gate.open()
+            try await eventually("all is given back") { try await stage.journal.deliveryCounts(.claimed).isEmpty }
+            #expect(scene.here.record.orders.count == Self.connections)
+            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            try await eventually("all has arrived") { scene.here.record.stored.count == Self.files }
+        }
+        #expect(scene.here.record.orders.count == Self.files)
+        #expect(scene.here.record.mostRunning <= Self.connections)
+    }
+
+    @Test func `one that is cancelled while it waits at hand is never begun, and can be sent again`() async throws {
+        let scene = try Scene()
+        let gate = Gate()
+        scene.here.always(.hold(gate, .deliver))
+        try await scene.run { stage in
+            try await fill(scene, stage)
+            let begun = Set(scene.here.record.orders.map(\.key))
+            let waiting = try #require(
+                try await stage.jobs().first { job in
+                    job.deliveries[0].state == .claimed && !begun.contains(job.deliveries[0].key ?? "")
+                })
+            #expect(try await stage.agent.commands.cancel(waiting.file.id))
+            #expect(try await stage.agent.commands.forget(waiting.file.id) == false)
+            gate.open()
+            try await stage.finished(waiting.file.path, .cancelled)
+            try await eventually("the others have arrived") { scene.here.record.stored.count == Self.files - 1 }
+            #expect(scene.here.record.orders.count == Self.files - 1)
+            #expect(try await stage.agent.commands.retry(waiting.file.id))
+            try await stage.finished(waiting.file.path)
+        }
+        #expect(scene.here.record.stored.count == Self.files)
+    }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")))
+    func `one that the journal refuses keeps the others neither from their proofs nor from their turn`() async throws {
+        let scene = try Scene()
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, .deliver))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await eventually("a is on its way") { scene.here.record.running == 1 }
+            // No policy: its row cannot be read, and its claim not be settled.
+            try damage(stage.journal, "UPDATE file SET policy = x'00'")
+            gate.open()
+            try scene.drop("b")
+            try await eventually("b has arrived") {
+                try await stage.journal.deliveryCounts(.delivered) == ["here": 1]
+            }
+            #expect(try await stage.journal.deliveryCounts(.claimed) == ["here": 1])
+            try scene.drop("c")
+            try await eventually("c has arrived") {
+                try await stage.journal.deliveryCounts(.delivered) == ["here": 2]
+            }
+            try damage(stage.journal, "UPDATE file SET policy = (SELECT policy FROM file ORDER BY id DESC LIMIT 1)")
+            try await stage.finished("a")
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["a", "b", "c"])
+    }
+
+    private func damage(_ journal: Journal, _ sql: String) throws {
+        let shell = Process()
+        shell.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+        shell.arguments = ["-cmd", ".timeout 5000", journal.path.string, sql]
+        try shell.run()
+        shell.waitUntilExit()
+        #expect(shell.terminationStatus == 0)
+    }
+}
