@@ -28,16 +28,22 @@ extension Admitter {
         for start in stride(from: 0, to: plain.count, by: Self.group) {
             let group = plain[start..<min(start + Self.group, plain.count)]
             let outcomes = await commitAll(group.map(\.admission))
-            results += zip(group, outcomes).map { ($0.admission.arrival, conclude($0.admission, $0.plan, $1)) }
+            tellAdmitted(
+                zip(group, outcomes).compactMap { candidate, outcome in
+                    guard case .admitted(let id)? = outcome else { return nil }
+                    return (id, candidate.admission, candidate.plan)
+                })
+            results += zip(group, outcomes).map { ($0.admission.arrival, Self.result($1)) }
         }
         return (results, others)
     }
 
-    private func conclude(_ admission: Admission, _ plan: Plan, _ outcome: AdmissionOutcome?) -> Result {
-        guard let outcome else { return Result(outcome: .later) }
-        guard case .admitted(let id) = outcome else { return Result(outcome: outcome.isBusy ? .later : .settled) }
-        tellAdmitted(admission.arrival, plan, admission.steps, id)
-        return Result(outcome: .admitted)
+    private static func result(_ outcome: AdmissionOutcome?) -> Result {
+        switch outcome {
+        case .admitted?: Result(outcome: .admitted)
+        case let outcome?: Result(outcome: outcome.isBusy ? .later : .settled)
+        case nil: Result(outcome: .later)
+        }
     }
 
     /// Durable point 1 for all of them; nil for those that the journal does not take now.

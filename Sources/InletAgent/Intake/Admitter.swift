@@ -114,7 +114,7 @@ struct Admitter: Sendable {
         admission.unit = routes.named(plan.route)?.unit(of: arrival.path)
         guard let (main, others) = await commitSet(admission) else { return Result(outcome: .later) }
         guard case .admitted(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
-        tellAdmitted(arrival, plan, admission.steps, id)
+        tellAdmitted([(id, admission, plan)])
         return Result(
             outcome: .admitted, companions: await tell(companions, others, plan.route, admission.steps.destinations))
     }
@@ -123,7 +123,7 @@ struct Admitter: Sendable {
     func commit(_ admission: Admission) async -> AdmissionOutcome? {
         let outcome = await commitSet(admission)?.main
         if case .admitted(let id)? = outcome, let plan = admission.plan {
-            tellAdmitted(admission.arrival, plan, admission.steps, id)
+            tellAdmitted([(id, admission, plan)])
         }
         return outcome
     }
@@ -139,14 +139,21 @@ struct Admitter: Sendable {
         return admission
     }
 
-    func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ steps: DeliverySteps, _ id: Int64) {
-        Failpoint.admitted.reached()
-        let path = arrival.root.pushing(arrival.path)
-        let size = arrival.identity.size
-        let admitted = AgentEvent.jobAdmitted(
-            job: id, path: path, route: plan.route, size: size, deliveries: steps.destinations)
-        log.emit([admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) })
-        for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
+    /// All lines before any bell: no job is said to have started before it is said to be there.
+    func tellAdmitted(_ jobs: [(id: Int64, admission: Admission, plan: Plan)]) {
+        for _ in jobs { Failpoint.admitted.reached() }
+        log.emit(
+            jobs.flatMap { id, admission, plan -> [AgentEvent] in
+                let path = admission.arrival.root.pushing(admission.arrival.path)
+                let admitted = AgentEvent.jobAdmitted(
+                    job: id, path: path, route: plan.route, size: admission.arrival.identity.size,
+                    deliveries: admission.steps.destinations)
+                return [admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
+            })
+        for (_, admission, _) in jobs {
+            let size = admission.arrival.identity.size
+            for lane in Set(admission.steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
+        }
     }
 
     private func reject(
