@@ -118,6 +118,41 @@ import Testing
         #expect(scene.here.record.stored.count == Self.files)
     }
 
+    @Test func `what goes back to wait for its time expires there`() async throws {
+        var scene = try Scene()
+        let gate = Gate()
+        scene.route.retry.expire = .milliseconds(300)
+        scene.here.always(.hold(gate, .wait(.seconds(3600))))
+        let waiting = scene
+        try await waiting.run { stage in
+            try waiting.drop("a")
+            try await eventually("a is on its way") { waiting.here.record.running == 1 }
+            gate.open()
+            try await stage.finished("a", .expired)
+        }
+        #expect(scene.here.record.orders.count == 1)
+    }
+
+    @Test func `of many files that come at once, all is said of each, once and in its order`() async throws {
+        let scene = try Scene()
+        for number in 0..<200 { try scene.drop(FilePath("\(number)")) }
+        try await scene.run { stage in
+            try await eventually("all is finished") { stage.events.count("job.finished") == 200 }
+            var said: [FilePath: [String]] = [:]
+            for event in stage.events.all {
+                switch event {
+                case .jobStarted(let ref, _, _, _, _): said[ref.path, default: []].append("started")
+                case .jobDelivered(let ref, _, _): said[ref.path, default: []].append("delivered")
+                case .jobFinished(_, let path, _, _): said[path, default: []].append("finished")
+                default: break
+                }
+            }
+            #expect(said.count == 200)
+            #expect(Set(said.values) == [["started", "delivered", "finished"]])
+            #expect(stage.events.count("job.admitted") == 200)
+        }
+    }
+
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")))
     func `one that the journal refuses keeps the others neither from their proofs nor from their turn`() async throws {
         let scene = try Scene()

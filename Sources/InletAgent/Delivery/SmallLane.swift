@@ -11,6 +11,14 @@ final class SmallLane: Sendable {
         let settlement: Settlement
         /// nil for a claim that goes back untried.
         let report: DeliverOne.Report?
+
+        /// Whether it waits in the queue again.
+        var isBack: Bool {
+            switch settlement {
+            case .again, .waiting: true
+            case .delivered, .ended: false
+            }
+        }
     }
 
     private struct State {
@@ -183,6 +191,8 @@ final class SmallLane: Sendable {
         state.withLock { $0.stock.add(exchange.claims) }
         loopBell.ring(exchange.claims.count)
         for (ended, settled) in zip(ended, exchange.settled) { follow(ended, settled) }
+        // Only now the journal says that it waits: whoever keeps the expiry clocks may have looked in vain.
+        if ended.contains(where: \.isBack) { bells.ringAny() }
         return exchange
     }
 

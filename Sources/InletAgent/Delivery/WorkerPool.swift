@@ -157,6 +157,9 @@ final class WorkBells: Sendable {
         any.ring()
     }
 
+    /// Wakes nobody but who waits for either lane.
+    func ringAny() { any.ring() }
+
     /// Returns at the next ring for either lane. For one waiter.
     func waitForAny() async { await any.wait(until: nil) }
 
