@@ -143,7 +143,8 @@ package struct AgentCommands: Sendable {
                 paused
                     ? .destinationPaused(destination: name, by: by) : .destinationResumed(destination: name, by: by))
         }
-        if !paused { live?.bells.ringAll() }
+        // Also when paused: what waits at hand for it goes back to the queue.
+        live?.bells.ringAll()
         return names
     }
 
