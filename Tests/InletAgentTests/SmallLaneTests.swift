@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
