@@ -36,9 +36,12 @@ final class SmallLane: Sendable {
     /// With more than this under way, exchanges are this far apart: each is a sync of the disk.
     private static let crowd = 8
     private static let pause = Duration.milliseconds(2)
-    /// How many claims a destination may have, those that wait here among them: where many run, each has a successor at hand.
-    /// Where few run, the next ones wait in the journal, where they can expire and are seen to wait.
-    private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 2 * connections }
+    /// With as many ended, the next exchange comes at once.
+    private static let batch = 16
+    /// How many claims a destination may have, those that wait here among them: where many run, each has successors at hand,
+    /// enough for the time that an exchange takes. Where few run, the next ones wait in the journal, where they can expire and
+    /// are seen to wait.
+    private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 4 * connections }
     private static let journalPause = Duration.seconds(2)
 
     init(
@@ -112,7 +115,8 @@ final class SmallLane: Sendable {
                 await bells.wait(
                     .small, until: exchange.nextDue.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
             }
-            if state.withLock({ $0.open }) > Self.crowd { try? await Task.sleep(for: Self.pause) }
+            let isCalm = state.withLock { $0.open > Self.crowd && $0.ended.count < Self.batch }
+            if isCalm { try? await Task.sleep(for: Self.pause) }
         }
     }
 
@@ -142,7 +146,7 @@ final class SmallLane: Sendable {
             let exchange = try await journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
             state.withLock { $0.stock.add(exchange.claims) }
             loopBell.ring(exchange.claims.count)
-            for (ended, settled) in zip(ended, exchange.settled) { follow(ended, settled) }
+            follow(zip(ended, exchange.settled).map { ($0, $1) })
             return exchange
         } catch {
             // One that the journal refuses must not keep the others from their proofs.
@@ -162,7 +166,7 @@ final class SmallLane: Sendable {
             if let settled = try? await journal.exchange([claim], for: wish, ending: Receipt.atOnce, at: .now).settled
                 .first
             {
-                follow(one, settled)
+                follow([(one, settled)])
             } else {
                 refused.append(one)
             }
@@ -170,8 +174,11 @@ final class SmallLane: Sendable {
         return refused
     }
 
-    private func follow(_ ended: Ended, _ settled: SettledFile) {
-        if let report = ended.report { ends.follow(report, ended.claim.file, settled, .small) }
+    /// All their lines in one write.
+    private func follow(_ ends: [(ended: Ended, settled: SettledFile)]) {
+        let told = ends.compactMap { one in one.ended.report.map { (report: $0, one.ended.claim.file, one.settled) } }
+        self.ends.log.emit(told.flatMap { DeliveryEnds.events($0.report, $0.1, $0.2) })
+        for (report, file, settled) in told { self.ends.pass(report, file, settled, .small) }
     }
 }
 

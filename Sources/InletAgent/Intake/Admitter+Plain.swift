@@ -28,15 +28,22 @@ extension Admitter {
         for start in stride(from: 0, to: plain.count, by: Self.group) {
             let group = plain[start..<min(start + Self.group, plain.count)]
             let outcomes = await commitAll(group.map(\.admission))
-            results += zip(group, outcomes).map { ($0.admission.arrival, conclude($0.admission, $0.plan, $1)) }
+            var events: [AgentEvent] = []
+            for ((admission, plan), outcome) in zip(group, outcomes) {
+                results.append((admission.arrival, conclude(admission, plan, outcome, &events)))
+            }
+            log.emit(events)
         }
         return (results, others)
     }
 
-    private func conclude(_ admission: Admission, _ plan: Plan, _ outcome: AdmissionOutcome?) -> Result {
+    private func conclude(
+        _ admission: Admission, _ plan: Plan, _ outcome: AdmissionOutcome?, _ events: inout [AgentEvent]
+    ) -> Result {
         guard let outcome else { return Result(outcome: .later) }
         guard case .admitted(let id) = outcome else { return Result(outcome: outcome.isBusy ? .later : .settled) }
-        tellAdmitted(admission.arrival, plan, admission.steps, id)
+        events += Self.admitted(admission.arrival, plan, admission.steps, id)
+        wake(admission.steps, admission.arrival.identity.size)
         return Result(outcome: .admitted)
     }
 

@@ -139,13 +139,20 @@ struct Admitter: Sendable {
         return admission
     }
 
-    func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ steps: DeliverySteps, _ id: Int64) {
+    private func tellAdmitted(_ arrival: Arrival, _ plan: Plan, _ steps: DeliverySteps, _ id: Int64) {
+        log.emit(Self.admitted(arrival, plan, steps, id))
+        wake(steps, arrival.identity.size)
+    }
+
+    static func admitted(_ arrival: Arrival, _ plan: Plan, _ steps: DeliverySteps, _ id: Int64) -> [AgentEvent] {
         Failpoint.admitted.reached()
         let path = arrival.root.pushing(arrival.path)
-        let size = arrival.identity.size
         let admitted = AgentEvent.jobAdmitted(
-            job: id, path: path, route: plan.route, size: size, deliveries: steps.destinations)
-        log.emit([admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) })
+            job: id, path: path, route: plan.route, size: arrival.identity.size, deliveries: steps.destinations)
+        return [admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
+    }
+
+    func wake(_ steps: DeliverySteps, _ size: Int64) {
         for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
     }
 
