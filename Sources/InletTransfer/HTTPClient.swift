@@ -17,7 +17,8 @@ package final class HTTPClient: Sendable {
     ///     leave none to those who hash.
     ///   - connectionsPerHost: more requests than that wait, in their order.
     package init(
-        trust: Trust = .system, threads: Int = max(1, min(2, ProcessInfo.processInfo.activeProcessorCount / 2)), connectionsPerHost: Int = 32, userAgent: String
+        trust: Trust = .system, threads: Int = max(1, min(2, ProcessInfo.processInfo.activeProcessorCount / 2)),
+        connectionsPerHost: Int = 32, userAgent: String
     ) {
         let options = ClientOptions(trust: trust, userAgent: userAgent)
         let count = max(1, min(threads, connectionsPerHost))

@@ -49,9 +49,12 @@ final class SmallLane: Sendable {
     /// With more than this under way, exchanges are this far apart: each is a sync of the disk.
     private static let crowd = 8
     private static let pause = Duration.milliseconds(2)
-    /// How many claims a destination may have, those that wait here among them: where many run, each has a successor at hand.
-    /// Where few run, the next ones wait in the journal, where they can expire and are seen to wait.
-    private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 2 * connections }
+    /// With as many ended, the next exchange comes at once.
+    private static let batch = 16
+    /// How many claims a destination may have, those that wait here among them: where many run, each has successors at hand,
+    /// enough for the time that an exchange takes. Where few run, the next ones wait in the journal, where they can expire and
+    /// are seen to wait.
+    private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 4 * connections }
     private static let journalPause = Duration.seconds(2)
 
     init(
@@ -146,7 +149,8 @@ final class SmallLane: Sendable {
                 let due = exchange.nextDue.map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(10))) }
                 await bells.wait(.small, until: [due, nextTry].compactMap(\.self).min())
             }
-            if state.withLock({ $0.open }) > Self.crowd { try? await Task.sleep(for: Self.pause) }
+            let isCalm = state.withLock { $0.open > Self.crowd && $0.ended.count < Self.batch }
+            if isCalm { try? await Task.sleep(for: Self.pause) }
         }
     }
 
@@ -190,7 +194,7 @@ final class SmallLane: Sendable {
         }
         state.withLock { $0.stock.add(exchange.claims) }
         loopBell.ring(exchange.claims.count)
-        for (ended, settled) in zip(ended, exchange.settled) { follow(ended, settled) }
+        follow(zip(ended, exchange.settled).map { ($0, $1) })
         // Only now the journal says that it waits: whoever keeps the expiry clocks may have looked in vain.
         if ended.contains(where: \.isBack) { bells.ringAny() }
         return exchange
@@ -218,7 +222,10 @@ final class SmallLane: Sendable {
         }
     }
 
-    private func follow(_ ended: Ended, _ settled: SettledFile) {
-        if let report = ended.report { ends.follow(report, ended.claim.file, settled, .small) }
+    /// All their lines in one write.
+    private func follow(_ ends: [(ended: Ended, settled: SettledFile)]) {
+        let told = ends.compactMap { one in one.ended.report.map { (report: $0, one.ended.claim.file, one.settled) } }
+        self.ends.log.emit(told.flatMap { DeliveryEnds.events($0.report, $0.1, $0.2) })
+        for (report, file, settled) in told { self.ends.pass(report, file, settled, .small) }
     }
 }

@@ -105,17 +105,23 @@ struct DeliveryEnds: Sendable {
     let probeBell: Doorbell
     let lookAgain: @Sendable (FileRow) -> Void
 
+    /// Says and passes on what has ended.
     func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
+        log.emit(Self.events(report, file, settled))
+        pass(report, file, settled, lane)
+    }
+
+    static func events(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
         Failpoint.delivered.reached()
-        var events = [report.event]
-        if let finish = settled.finish {
-            Failpoint.finished.reached()
-            events.append(
-                .jobFinished(
-                    job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition))
-            if let batch = finish.endedBatch { events.append(.batchEnded(batch)) }
-        }
-        log.emit(events)
+        guard let finish = settled.finish else { return [report.event] }
+        Failpoint.finished.reached()
+        let finished = AgentEvent.jobFinished(
+            job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition)
+        return [report.event, finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
+    }
+
+    /// Wakes and tells whoever has to do with it now.
+    func pass(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
         switch report.event {

@@ -22,6 +22,7 @@ package final class EventLog: Sendable {
 
     /// Says several things at once: one write for all their lines.
     package func emit(_ events: [AgentEvent]) {
+        if events.isEmpty { return }
         if let output {
             var text: [UInt8] = []
             for event in events {
