@@ -31,8 +31,8 @@ struct AgentParts: Sendable {
     /// What people ask for by `send`.
     private let asking = BlockingPool(name: "send", threads: 2)
 
-    /// Small files share connections; more loops than this would only wait for each other.
-    private static let mostSmallLoops = 64
+    /// Small files share connections; a loop costs little, and destinations that hang must leave some to the others.
+    private static let mostSmallLoops = 256
 
     init(
         settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings]
