@@ -169,6 +169,12 @@ import Testing
             let version = try #require(
                 try await place.inlet("vopi", "images", job, "--json").objects().first?["version"] as? String)
             let before = sandbox.pictures(of: job).count
+            // Half a name is never the whole job.
+            for half in ["hero/", "/\(version)", "/", "hero", "", "hero//\(version)"] {
+                let refused = try await place.inlet("vopi", "delete", job, "--image", half, "--yes")
+                #expect(refused.ending == .code(64), "\(half)")
+            }
+            #expect(sandbox.jobs().count == 1 && sandbox.pictures(of: job).count == before)
             let deleted = try await place.inlet("vopi", "delete", job, "--image", "hero/\(version)", "--yes")
             #expect(deleted.ending == .code(0), "\(deleted.errors)")
             #expect(deleted.output.contains("hero/\(version) is deleted"))

@@ -83,10 +83,11 @@ extension VOPIVerdict {
         return .renew
     }
 
-    /// A page that is no JSON comes from something else than the server, and says nothing about the job.
+    /// Only the server's own word says that a job is gone: gateways send pages, other JSON or nothing while it restarts,
+    /// and a job that is taken for gone is sent and paid for again.
     private static func missing(_ said: VOPISaid) -> VOPIVerdict {
         if said.isUnknownRoute { return .giveUp(.badRequest) }
-        return said.isJSON || said.isEmpty ? .retry(.notFound) : .retry(.badAnswer)
+        return said.code == "NOT_FOUND" ? .retry(.notFound) : .retry(.badAnswer)
     }
 
     /// Words that end a login for good. Whatever else goes wrong, the tokens are kept: they may be as good as before.
@@ -95,11 +96,14 @@ extension VOPIVerdict {
         "REFRESH_TOKEN_WRONG_TYPE", "REFRESH_TOKEN_MALFORMED", "USER_NOT_FOUND", "USER_DELETED",
     ]
 
+    /// Whether a renewal was refused with a word about the token itself.
+    static func isEnd(_ said: VOPISaid) -> Bool { said.code.map { ends.contains($0) } ?? false }
+
     private static func refresh(_ response: HTTPResponse, _ said: VOPISaid) -> VOPIVerdict {
         switch response.status {
         case 200..<300: return .done
         case 300..<400: return .outage(.redirected)
-        case 401 where said.code.map { ends.contains($0) } ?? false && !said.isDatabaseFault: return .credentials
+        case 401 where isEnd(said) && !said.isDatabaseFault: return .credentials
         case 401 where said.code == "JWT_SECRET_NOT_CONFIGURED": return .credentials
         case 400 where said.isJSON, 422 where said.isJSON: return .credentials
         case 404 where said.isUnknownRoute: return .credentials

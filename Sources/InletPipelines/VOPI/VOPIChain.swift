@@ -36,6 +36,8 @@ struct VOPIChain: Sendable, Equatable {
     static let slowestUplink: Int64 = 128 << 10
     /// How long an answer that was lost may still have its effect: between two looks for a job, and before the first.
     static let lostFor = Duration.seconds(30)
+    /// How long a request for a job may go on at the server once we have left it: longer than its own deadline.
+    static let answerable = Duration.seconds(120)
 
     /// How long a presigned URL shall live: twice what the slowest uplink needs, within the server's bounds.
     static func life(size: Int64) -> Duration { .seconds(min(max(size / slowestUplink * 2, 3600), 86_400)) }

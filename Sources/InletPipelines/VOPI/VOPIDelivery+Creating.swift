@@ -63,9 +63,12 @@ extension VOPIDelivery {
             let page = try await api.jobs(limit: 100, offset: offset)
             for job in page.jobs where job.videoURL == upload.publicURL { found[job.id] = job }
             let isPast = page.jobs.last?.createdAt.map { $0.milliseconds < asked - 86_400_000 } ?? false
-            if page.jobs.count < 100 || isPast { break }
+            // A server may give less at once than it was asked for.
+            let total = page.total ?? 0
+            let isLast = total > 0 ? offset + page.jobs.count >= total : page.jobs.count < 100
+            if isLast || isPast || page.jobs.isEmpty { break }
             // Pages shift while jobs are added.
-            offset += 90
+            offset += max(1, page.jobs.count - 10)
         }
         return Array(found.values)
     }

@@ -51,7 +51,8 @@ extension VOPIDelivery {
         var random = SystemRandomNumberGenerator()
         let until = chain.pause(since: since, now: now(), using: &random)
         let asked = now() + min(after ?? .zero, .seconds(3600))
-        attempt.report(StepProgress(percent: 70, step: error.reason))
+        let percent = chain.record.job?.isFetching == true ? 95.0 : 70
+        attempt.report(StepProgress(percent: max(attempt.progress?.percent ?? 0, percent), step: error.reason))
         return .waiting(until: max(until, asked), saying: error.reason)
     }
 

@@ -91,6 +91,8 @@ struct VOPIDelivery: Sendable {
             chain.record.upload = nil
             return try await note(chain)
         }
+        // A credential that has done its work is not kept.
+        chain.record.upload?.url = ""
         try await note(chain)
     }
 

@@ -54,9 +54,8 @@ package struct VOPIPipeline: Pipeline {
         let record = VOPIRecord(checkpoint)
         if let job = record.job {
             guard job.isFetching else { return try await cancel(job.id) }
-            if let since = job.stuckSince,
-                now() < WallTime(milliseconds: since) + VOPIRecord.keptWhenStuck
-            {
+            // Paid for: its note stays in the journal, so that a retry, however late, makes no other job.
+            if job.stuckSince != nil {
                 throw DeliveryError(
                     .retry(after: nil), .conflict, "the results of job \(job.id) wait: a retry fetches them")
             }
@@ -64,9 +63,14 @@ package struct VOPIPipeline: Pipeline {
             return await VOPIResults(api: api, client: client, pool: pool).discard(
                 record.results ?? VOPIManifest(), in: folder)
         }
-        guard record.creating != nil, let upload = record.upload else { return }
-        for job in try await api.jobs(limit: 100).jobs where job.videoURL == upload.publicURL {
-            try await cancel(job.id)
+        guard let creating = record.creating, let upload = record.upload else { return }
+        let ours = try await api.jobs(limit: 100).jobs.filter {
+            $0.videoURL == upload.publicURL && !record.dead.contains($0.id)
+        }
+        for job in ours { try await cancel(job.id) }
+        // The request was cut off, and may still make one.
+        if ours.isEmpty, now() < WallTime(milliseconds: creating.sentAt) + VOPIChain.answerable {
+            throw DeliveryError(.retry(after: nil), .conflict, "the job that was asked for may still come to be")
         }
     }
 

@@ -6,7 +6,7 @@ internal import InletCore
 struct VOPIRecord: Sendable, Equatable {
     /// A place for the video's bytes.
     struct Upload: Sendable, Equatable, Codable {
-        /// A credential.
+        /// A credential; empty once the bytes are there.
         var url: String
         /// What the job is made with, and found again by.
         var publicURL: String
@@ -74,9 +74,6 @@ struct VOPIRecord: Sendable, Equatable {
     var asked = 0
     /// Set from the first request for a job on.
     var mayBeVisible = false
-
-    /// How long it is not forgotten then; less than the tries to drop what was given up go on for.
-    static let keptWhenStuck = Duration.seconds(40 * 60)
 
     init() {}
 

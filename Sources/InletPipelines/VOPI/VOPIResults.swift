@@ -30,6 +30,8 @@ package struct VOPIResults: Sendable {
     private static let parallel = 4
     /// Of one picture; the disk is not the server's to fill.
     private static let largest: Int64 = 4 << 30
+    /// Of one job, which makes dozens; each has a place in the journal.
+    private static let most = 20_000
     /// Rounds of asking for links that bring nothing new.
     private static let rounds = 3
 
@@ -75,6 +77,10 @@ package struct VOPIResults: Sendable {
             metadata = links.productMetadata ?? metadata
             let before = manifest
             manifest.add(links)
+            guard manifest.entries.count <= Self.most else {
+                throw DeliveryError(
+                    .giveUp, .answerTooLarge, "job \(id) speaks of more than \(Self.most) files; none more are fetched")
+            }
             manifest.expected = job.result?.count ?? manifest.expected
             if manifest != before { try await noted(manifest) }
             let wanted = try await absent(manifest, in: folder)
@@ -134,30 +140,6 @@ package struct VOPIResults: Sendable {
         return links
     }
 
-    /// Those that have no file yet. What has its final name is whole: only whole files get one.
-    private func absent(
-        _ manifest: VOPIManifest, in folder: FilePath
-    ) async throws(DeliveryError) -> [VOPIManifest.Entry] {
-        let result = await pool.run { () -> Result<[VOPIManifest.Entry], DeliveryError> in
-            do throws(SystemError) {
-                var absent: [VOPIManifest.Entry] = []
-                var folders: Set<FilePath> = []
-                for entry in manifest.entries {
-                    let path = folder.pushing(FilePath(entry.path))
-                    if folders.insert(path.removingLastComponent()).inserted {
-                        try DurableFile.makeDirectories(path.removingLastComponent(), mode: 0o755)
-                    }
-                    if try FileLook.look(at: path).identity == nil { absent.append(entry) }
-                }
-                try DurableFile.makeDirectories(folder, mode: 0o755)
-                return .success(absent)
-            } catch {
-                return .failure(FolderPipeline.unwritable(error))
-            }
-        }
-        return try result.get()
-    }
-
     /// Fetches several at once. - Returns: those that have no link, or that their link does not give.
     private func fetch(
         _ wanted: [VOPIManifest.Entry], _ round: Round
@@ -165,7 +147,7 @@ package struct VOPIResults: Sendable {
         var rest = wanted[...]
         var (missing, done): ([Missing], Int) = ([], round.there)
         var failure: DeliveryError?
-        await withTaskGroup(of: (VOPIManifest.Entry, Result<Downloaded, DeliveryError>).self) { group in
+        await withTaskGroup(of: (VOPIManifest.Entry, Result<Void, DeliveryError>).self) { group in
             func begin() {
                 guard let entry = rest.popFirst() else { return }
                 group.addTask { (entry, await self.fetch(entry, round)) }
@@ -189,7 +171,7 @@ package struct VOPIResults: Sendable {
         return missing
     }
 
-    private func fetch(_ entry: VOPIManifest.Entry, _ round: Round) async -> Result<Downloaded, DeliveryError> {
+    private func fetch(_ entry: VOPIManifest.Entry, _ round: Round) async -> Result<Void, DeliveryError> {
         let again = DeliveryError(.giveUp, .urlExpired, "\(entry.object): its link has to be asked for anew")
         guard let url = round.links[entry.identity] else {
             return .failure(DeliveryError(.giveUp, .notFound, "\(entry.object) has no link any more"))
@@ -197,13 +179,16 @@ package struct VOPIResults: Sendable {
         let target = round.folder.pushing(FilePath(entry.path))
         let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
         do throws(DeliveryError) {
-            return .success(
-                try await fetching.run(Download(target: target, limit: Self.largest)) { next throws(DeliveryError) in
-                    if next.refusal == 403 { throw again }
-                    return HTTPRequest("GET", url, headers: next.headers)
-                })
+            _ = try await fetching.run(Download(target: target, limit: Self.largest)) { next throws(DeliveryError) in
+                if next.refusal == 403 { throw again }
+                return HTTPRequest("GET", url, headers: next.headers)
+            }
+            return .success(())
         } catch {
-            return .failure(error)
+            // Somebody else who fetches the same job, such as a person, was faster.
+            guard error.code == .destinationExists, await isThere(target) else { return .failure(error) }
+            try? await Downloader(client: client, pool: pool).discard(Download(target: target))
+            return .success(())
         }
     }
 

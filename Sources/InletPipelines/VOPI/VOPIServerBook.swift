@@ -17,8 +17,9 @@ final class VOPIServerBook: Sendable {
         var askedAt: ContinuousClock.Instant?
     }
 
-    /// For how long an answer that this process got itself is as good as a new one.
-    private static let trusted = Duration.seconds(3600)
+    /// For how long an answer that this process got itself is as good as a new one: a DELETE that was to cancel destroys
+    /// the job where the server was renewed in between.
+    private static let trusted = Duration.seconds(60)
 
     private let folder: FilePath
     private let path: FilePath
@@ -33,7 +34,7 @@ final class VOPIServerBook: Sendable {
         self.pool = pool
     }
 
-    /// Whether this process asked the server itself, within the last hour.
+    /// Whether this process asked the server itself, within the last minute.
     var isConfirmed: Bool {
         state.withLock { $0.askedAt.map { ContinuousClock.now - $0 < Self.trusted } ?? false }
     }

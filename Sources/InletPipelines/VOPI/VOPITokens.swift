@@ -137,7 +137,11 @@ final class VOPITokens: Sendable {
         let error = verdict.error(
             response, "renewing the login at \(server.redacted)", hiding: [token], hint: remedy, now: now())
         guard verdict == .credentials else { throw failed(error) }
-        state.withLock { $0.ended[token] = error }
+        let (isEnd, time) = (VOPIVerdict.isEnd(VOPISaid(response)), now())
+        state.withLock { state in
+            // Other refusals end when the server is put right, and the token is as good as before.
+            if isEnd { state.ended[token] = error } else { state.failure = (error, time, time + Self.pause) }
+        }
         return .failure(error)
     }
 

@@ -177,23 +177,31 @@ extension VOPI {
         @Flag(help: "Do it without asking.") var yes = false
 
         func validate() throws {
-            if let image, image.split(separator: "/", omittingEmptySubsequences: false).count != 2 {
-                throw ValidationError("--image is written FRAME/VERSION, such as hero/solid")
-            }
+            _ = try picture()
             guard yes else { throw ValidationError("this deletes at the server; say --yes if you mean it") }
         }
 
         func run() async throws {
             try await VOPI.use(server) { api, _ in
-                guard let parts = image?.split(separator: "/"), parts.count == 2 else {
+                guard let (frame, version) = try picture() else {
                     try await api.delete(job)
                     return Console.print("job \(DisplayText.escape(job)) is deleted")
                 }
-                let left = try await api.deleteImage(
-                    job, frame: String(parts[0]), version: String(parts[1]))
+                let left = try await api.deleteImage(job, frame: frame, version: version)
                 let count = left.values.reduce(0) { $0 + $1.count }
-                Console.print("picture \(DisplayText.escape(image ?? "")) is deleted; the job has \(count) more")
+                let name = DisplayText.escape("\(frame)/\(version)")
+                Console.print("picture \(name) is deleted; the job has \(count) more")
             }
+        }
+
+        /// The picture that is meant; nil where none is named, and the job is meant. Half a name is never the job.
+        private func picture() throws -> (frame: String, version: String)? {
+            guard let image else { return nil }
+            let parts = image.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
+                throw ValidationError("--image is written FRAME/VERSION, such as hero/solid")
+            }
+            return (String(parts[0]), String(parts[1]))
         }
     }
 }

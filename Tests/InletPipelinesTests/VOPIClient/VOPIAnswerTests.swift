@@ -85,7 +85,9 @@ import Testing
 
     static let foreign: [(Int, String, VOPIVerdict)] = [
         (401, "", .credentials), (401, "<html>no</html>", .credentials), (403, "<html>no</html>", .credentials),
-        (404, "", .retry(.notFound)), (404, "<html>no</html>", .retry(.badAnswer)), (404, "[]", .retry(.badAnswer)),
+        (404, "", .retry(.badAnswer)), (404, "<html>no</html>", .retry(.badAnswer)), (404, "[]", .retry(.badAnswer)),
+        (404, #"{"message":"no Route matched with those values"}"#, .retry(.badAnswer)),
+        (404, #"{"error":"DEPLOYMENT_NOT_FOUND"}"#, .retry(.badAnswer)),
         (400, "", .giveUp(.badRequest)), (500, "", .retry(.serverError)), (500, "{", .retry(.serverError)),
         (502, "<html>Bad Gateway</html>", .outage(.serverError)), (200, "", .done), (204, "", .done),
         (500, #"{"error":{},"message":0,"statusCode":"500","details":null}"#, .retry(.serverError)),

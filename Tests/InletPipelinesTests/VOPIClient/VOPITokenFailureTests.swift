@@ -106,6 +106,30 @@ import Testing
         #expect(try await login.access().reveal() == "access-1")
     }
 
+    /// Refusals that are about the server, and need a person there.
+    static let faults: [VOPIServer.Reply] = [
+        .json(400, #"{"error":"VALIDATION_ERROR","message":"body"}"#), refused("JWT_SECRET_NOT_CONFIGURED"),
+        .json(404, #"{"message":"Route POST:/api/v1/auth/refresh not found","error":"Not Found","statusCode":404}"#),
+    ]
+
+    @Test(arguments: faults.indices) func `a server that was set up wrongly takes the same token once it is mended`(
+        _ index: Int
+    ) async throws {
+        let mended = Flag()
+        let place = try VOPIClientPlace { _, _ in mended.isRaised ? .json(200, Self.pair) : Self.faults[index] }
+        let clock = TestClock()
+        try await place.keep(age: .seconds(900), clock: clock)
+        let login = try place.login(clock)
+        for _ in 0..<3 {
+            #expect(await failure { () throws(DeliveryError) in try await login.access() }?.verdict == .credentials)
+        }
+        #expect(place.server.asked.count == 1)
+        mended.raise()
+        clock.advance(by: VOPITokens.pause)
+        #expect(try await login.access().reveal() == "access-1")
+        #expect(place.server.asked.last?.json["refreshToken"].text == "refresh-0")
+    }
+
     @Test func `a lost answer is asked for once more with the old token`() async throws {
         let place = try VOPIClientPlace { _, count in count == 0 ? .lost : Self.refused("REFRESH_TOKEN_REVOKED") }
         let clock = TestClock()

@@ -1,0 +1,120 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// What comes between a video and its pictures on bad days: gateways, cancellations at the wrong moment, other people.
+@Suite(.timeLimit(.minutes(2))) struct VOPIUnkindTests {
+    private static let publicURL = "https://store.example/uploads/1.mp4"
+
+    /// Notes of a delivery that has just asked for a job and got no answer.
+    private static func asking(_ now: WallTime) -> VOPIRecord {
+        var record = VOPIRecord()
+        record.upload = VOPIRecord.Upload(
+            url: "", publicURL: publicURL, expires: now.milliseconds, contentType: "video/mp4")
+        record.sent = VOPIRecord.Sent(md5: "00", etag: nil, isProved: false)
+        record.creating = VOPIRecord.Creating(sentAt: now.milliseconds, lookAt: now.milliseconds)
+        return record
+    }
+
+    @Test func `a gateway that knows nothing of a job does not make it gone`() async throws {
+        try await withVOPI { place in
+            let kong = FaultReply.vopi(404, error: "Not Found", message: "no Route matched with those values")
+            place.misbehave(.reply(kong), at: .job, times: 5)
+            let (path, order) = try place.file()
+            _ = try await place.deliver(path, order)
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.charges) == (1, 1, 1))
+        }
+    }
+
+    @Test func `a delivery that is cancelled while it asks for a job cancels the one that comes late`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            let made = try #require(place.sandbox.jobs().first)
+            var record = VOPIRecord(notes.entries)
+            // As if the request had been cut off, and what was made so far was another delivery's.
+            record.job = nil
+            record.creating = VOPIRecord.Creating(sentAt: place.clock.now.milliseconds, lookAt: 0)
+            record.dead = [made.id]
+            let entries = record.entries
+            await #expect(throws: DeliveryError.self) {
+                try await place.pipeline.abandon(order, checkpoint: entries)
+            }
+            #expect(place.sandbox.tally.cancels == 0)
+            _ = try await place.api.createJob(VOPINewJob(videoURL: made.videoURL))
+            try await place.pipeline.abandon(order, checkpoint: entries)
+            #expect(place.sandbox.tally.cancels == 1)
+        }
+    }
+
+    @Test func `a job that does not come in two minutes was never asked for`() async throws {
+        try await withVOPI { place in
+            let (_, order) = try place.file()
+            let entries = Self.asking(place.clock.now).entries
+            await #expect(throws: DeliveryError.self) {
+                try await place.pipeline.abandon(order, checkpoint: entries)
+            }
+            place.clock.advance(VOPIChain.answerable)
+            try await place.pipeline.abandon(order, checkpoint: entries)
+        }
+    }
+
+    @Test func `the presigned URL leaves the notes with the last byte`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            let record = VOPIRecord(notes.entries)
+            #expect(record.upload?.url == "" && record.job != nil)
+            for (name, note) in notes.entries {
+                #expect(!String(decoding: note, as: UTF8.self).contains("?"), "\(name)")
+            }
+        }
+    }
+
+    @Test func `results that nobody could fetch wait for a retry, however late`() async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            place.misbehave(.partURLs(.origin("ftp://storage.example")), at: .downloadURLs)
+            #expect(try await place.failure(path, order, notes)?.code == .forbiddenURL)
+            place.clock.advance(.seconds(2 * 86_400))
+            let entries = notes.entries
+            await #expect(throws: DeliveryError.self) {
+                try await place.pipeline.abandon(order, checkpoint: entries)
+            }
+            _ = try await place.deliver(path, order, notes)
+            #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+
+    @Test func `results are not written through a symlink`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            let job = try #require(place.sandbox.jobs().first).id
+            let elsewhere = try TemporaryDirectory()
+            let folder = place.results.appending(job).string
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(
+                atPath: folder + "/images", withDestinationPath: elsewhere.path.string)
+            place.sandbox.advance(steps: 20)
+            let error = try await place.failure(path, order, notes)
+            #expect(error?.verdict == .giveUp && error?.reason.contains("is a symlink") == true)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path.string) == [])
+            try FileManager.default.removeItem(atPath: folder + "/images")
+            _ = try await place.deliver(path, order, notes)
+            #expect(try place.fetched(of: job) == place.pictures(of: job))
+            #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+}
