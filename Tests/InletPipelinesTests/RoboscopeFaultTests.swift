@@ -90,6 +90,23 @@ import Testing
         }
     }
 
+    @Test func `the lock of an attempt that was killed is gone on with, not waited for`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(250))
+            let notes = Notes()
+            // As a killed agent: it never gives the lock back.
+            place.sandbox.faults.add(RoboscopeFault(.status(500), at: .unlock, times: nil))
+            place.sandbox.faults.add(RoboscopeFault(.status(500), at: .bulkMarkers, times: nil))
+            #expect(try await place.failure(order, notes.attempt())?.code == .serverError)
+            place.sandbox.faults.clear()
+            guard case .delivered = try await place.attempt(order, notes.attempt()).get() else {
+                Issue.record("not delivered")
+                return
+            }
+            #expect(place.count(.lock) == 1 && place.count(.extendLock) == 1)
+        }
+    }
+
     /// Attempt after attempt, as the agent does it; nothing on this line is for good.
     private static func insist(_ place: RoboscopePlace, _ order: DeliveryOrder) async throws {
         let notes = Notes()

@@ -84,13 +84,9 @@ struct RouteExplanation {
         lines += mains + Self.sets(table, arrival)
         let (more, isTaken) = try await Self.decision(table, arrival, path, needs)
         // A companion needs no route of its own.
-        if !isTaken, !mains.isEmpty, table.route(for: relative, size: arrival.identity.size) == nil {
-            self.isTaken = true
-            text = lines.joined(separator: "\n")
-            return
-        }
-        self.isTaken = isTaken
-        text = (lines + more).joined(separator: "\n")
+        let goesAlong = !mains.isEmpty && table.route(for: relative, size: arrival.identity.size) == nil
+        self.isTaken = isTaken || goesAlong
+        text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
     }
 
     /// The files that it travels with.
