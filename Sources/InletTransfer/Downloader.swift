@@ -69,7 +69,7 @@ package struct Downloader: Sendable {
                 throw TransferError(
                     .corrupted,
                     "\(download.target.display): its \(digest.algorithm.rawValue) is "
-                        + "\(sums.sum(digest.algorithm)?.hex ?? "unknown"), not \(digest.hex); it is fetched anew",
+                        + "\(sums.sum(digest.algorithm)?.hex ?? "unknown"), not \(digest.hex); nothing of it is kept",
                     isOutage: false)
             }
             do throws(SystemError) {
@@ -80,6 +80,11 @@ package struct Downloader: Sendable {
             return Downloaded(
                 path: download.target, size: size, sha256: sums.sha256 ?? Digest(.sha256, []), checked: open.wanted)
         }
+    }
+
+    /// Ends a download that failed: a part-file with nothing in it goes, anything else stays for the next time.
+    package func tidy(_ open: OpenDownload) async {
+        await pool.run { open.removeIfEmpty() }
     }
 
     /// Removes what an earlier download left; success when there is nothing, or another process is at it.

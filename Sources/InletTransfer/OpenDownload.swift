@@ -82,6 +82,11 @@ package final class OpenDownload: Sendable {
         state.withLock { ($0.tag, $0.position) = (DownloadTag(), 0) }
     }
 
+    /// Removes the part-file when there is nothing in it. Blocks.
+    func removeIfEmpty() {
+        if position == 0 { try? part.remove() }
+    }
+
     /// Makes what is here survive a power cut, so that another boot can go on with it. Blocks.
     func secure() {
         let (tag, position) = state.withLock { ($0.tag, $0.position) }

@@ -48,6 +48,7 @@ extension Checklist {
             "S2.22",
             .shown(by: [
                 "ten thousand markers arrive once each, with the connection cut five times",
+                "an import that is killed five times brings each marker once, and ends its folder's session once",
                 "a server without the bulk call gets markers one by one",
             ])),
         Row("S2.23", .shown(by: [markerCommands])),

@@ -80,7 +80,7 @@ import Testing
             sandbox.faults.clear()
             let foreign = try InletProcess(["fetch", "http://192.0.2.1/film.mov", "-o", "x"], in: place.folder.path)
             #expect(try await foreign.ending() == .code(1))
-            #expect(foreign.errors.contains("is not encrypted"))
+            #expect(foreign.errors.contains("is not encrypted") && !foreign.errors.contains("allow_http"))
         }
     }
 
@@ -171,6 +171,9 @@ import Testing
             ] {
                 #expect(try await place.inlet(arguments).ending == .code(64), "\(arguments)")
             }
+            let folder = place.folder.path.appending("none")
+            let nowhere = try await place.inlet("fetch", "film.mov", "-o", folder.appending("a.mov").string)
+            #expect(nowhere.ending == .code(1) && nowhere.errors.contains("folder \(folder.string) is not there"))
             try place.configure(.spiral(try FreePort.any()))
             let away = try await place.inlet("fetch", "film.mov", "-o", "there.mov")
             #expect(away.ending == .code(69), "\(away.errors)")

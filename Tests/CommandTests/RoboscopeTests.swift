@@ -108,7 +108,7 @@ import Testing
                 "roboscope", "sessions", "list", "--space", "atrium", "--status", "done", "--type", "repair", "--json")
             #expect(try some.objects().map { $0["id"] as? String } == [id], "\(some.errors)")
             let none = try await place.inlet("roboscope", "sessions", "list", "--status", "draft")
-            #expect(none.output.contains("No work session is so"))
+            #expect(none.output.contains("There are no such work sessions"))
             let shown = try await place.inlet("roboscope", "sessions", "get", id)
             #expect(shown.output.contains("locked"), "\(shown.output)")
             let deleted = try await place.inlet("roboscope", "sessions", "delete", id, "--yes")

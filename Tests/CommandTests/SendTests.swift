@@ -72,6 +72,20 @@ import Testing
         #expect(try await place.inlet("queue", "list").output.contains("The queue is empty"))
     }
 
+    @Test func `route says which file a sidecar goes with`() async throws {
+        var config = ConfigText()
+        config.route += ["match: { extensions: [glb] }", "sidecars: { extensions: [png] }"]
+        let place = try Place(config)
+        try place.put("a/ship.glb", bytes(10))
+        try place.put("a/ship.png", bytes(10))
+        try place.put("a/boat.png", bytes(10))
+        let picture = try await place.inlet("route", place.drop.appending("a").appending("ship.png").string)
+        #expect(picture.ending == .code(0) && picture.output.contains("goes with a/ship.glb, by route all"))
+        #expect(!picture.output.contains("ignored"), "\(picture.output)")
+        let alone = try await place.inlet("route", place.drop.appending("a").appending("boat.png").string)
+        #expect(alone.ending == .code(1) && alone.output.contains("it would be ignored"), "\(alone.output)")
+    }
+
     @Test func `route shows what a sidecar changes, and what is wrong with it`() async throws {
         var config = ConfigText()
         config.route = ["key: \"{name}\"", "sidecars: { metadata: true }"]

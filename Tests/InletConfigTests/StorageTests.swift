@@ -10,6 +10,7 @@ import Testing
         DestinationType(name: "disk", summary: "A disk.", keys: []),
         DestinationType(
             name: "register", summary: "A register.", keys: [KeySpec("storage", .string, "Where files are.")],
+            fields: [FieldSpec("role", default: "auto", choices: ["auto", "model"], "What a file is.")],
             takesSidecars: false),
     ]
 
@@ -49,5 +50,32 @@ import Testing
     ])
     func `a storage is another destination whose files have URLs`(storage: String, others: String, complaint: String) {
         #expect(self.complaint(storage: storage, others: others) == complaint)
+    }
+
+    @Test(arguments: [
+        ("modell", "6:21: 'role' is one of auto, model, not 'modell'; did you mean 'model'?"), ("Model", ""),
+        ("\"{folder[1]}\"", ""),
+    ])
+    func `a field that can be few words only is checked where it is written`(role: String, complaint: String) {
+        let others = """
+              spiral: { type: bucket }
+            watch: [{ path: /srv }]
+            routes:
+              - with: { role: \(role) }
+                to: spaces
+            """
+        #expect(self.complaint(storage: "spiral", others: others) == complaint)
+    }
+
+    @Test func `sidecars are no matter of their own while the storage is not known`() {
+        let others = """
+              x-y: { type: disk }
+            watch: [{ path: /srv }]
+            routes:
+              - match: { extensions: [glb] }
+                sidecars: { extensions: [png] }
+                to: spaces
+            """
+        #expect(complaint(storage: "xy", others: others) == "2:38: unknown destination 'xy'; did you mean 'x-y'?")
     }
 }

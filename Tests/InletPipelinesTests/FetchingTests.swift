@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct FetchingTests {
     private func fetch(
-        _ target: FilePath, _ server: ScriptedServer, _ tries: Listing<Fetching.Try>
+        _ target: FilePath, _ server: ScriptedServer, _ tries: Listing<Fetching.Try>, digest: Digest? = nil
     ) async throws -> Result<Downloaded, DeliveryError> {
         let client = HTTPClient(userAgent: "inlet-tests/1")
         defer { client.shutdown() }
@@ -17,7 +17,7 @@ import Testing
         let fetching = Fetching(client: client, pool: BlockingPool(name: "fetching", threads: 2))
         do throws(DeliveryError) {
             return .success(
-                try await fetching.run(Download(target: target)) { next throws(DeliveryError) in
+                try await fetching.run(Download(target: target, digest: digest)) { next throws(DeliveryError) in
                     tries.add(next)
                     return HTTPRequest("GET", base, headers: next.headers)
                 })
@@ -65,6 +65,42 @@ import Testing
         }
         #expect(error.code == code)
         #expect(tries.all.count == 1)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path.string).isEmpty)
+    }
+
+    @Test func `other content than was wanted is fetched once more, and nothing of it is kept`() async throws {
+        let server = try ScriptedServer { connection in
+            while true {
+                _ = try connection.readRequest()
+                try connection.answer("200 OK", headers: "ETag: \"v\"\r\n", "abc")
+            }
+        }
+        let directory = try TemporaryDirectory()
+        let tries = Listing<Fetching.Try>()
+        let wanted = Digest(.sha256, [UInt8](repeating: 7, count: 32))
+        let result = try await fetch(directory.path.appending("file"), server, tries, digest: wanted)
+        let error = #expect(throws: DeliveryError.self) { try result.get() }
+        #expect(error?.code == .corrupted && tries.all.count == 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path.string).isEmpty)
+    }
+
+    @Test func `a server that takes back what it sent is not asked for ever`() async throws {
+        let count = Listing<Int>()
+        // Three bytes and a cut, then an answer that does not fit them, and so on.
+        let server = try ScriptedServer { connection in
+            _ = try connection.readRequest()
+            count.add(1)
+            if count.all.count.isMultiple(of: 2) {
+                try connection.answer("416 No", "")
+            } else {
+                try connection.write("HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: 6\r\n\r\nabc")
+            }
+        }
+        let directory = try TemporaryDirectory()
+        let tries = Listing<Fetching.Try>()
+        let result = try await fetch(directory.path.appending("file"), server, tries)
+        #expect(throws: DeliveryError.self) { try result.get() }
+        #expect(tries.all.count == 5)
     }
 
     @Test func `five tries without a new byte are enough`() async throws {

@@ -44,6 +44,69 @@ import Testing
         }
     }
 
+    @Test func `a server that lists only some markers is sent none of them twice`() async throws {
+        var rules = RoboscopeRules()
+        rules.longestList = 150
+        try await withRoboscope(rules: rules) { place in
+            let error = try await place.failure(try place.order("atrium/markers.json", markerList(420)))
+            #expect(error?.verdict == .giveUp && error?.reason.contains("has taken 420 markers, but lists 150") == true)
+            #expect(place.count(.bulkMarkers) == 5 && place.sandbox.markers().count == 420)
+        }
+    }
+
+    @Test func `what a list shows late is waited for, not sent again`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(250))
+            let attempt = Notes().attempt()
+            let late = FaultReply(200, type: "application/json", body: "[]")
+            // The first list is empty anyway; the two after it are late.
+            place.sandbox.faults.add(RoboscopeFault(.reply(late), at: .listMarkers, times: 3))
+            guard case .delivered = try await place.attempt(order, attempt).get() else {
+                Issue.record("not delivered")
+                return
+            }
+            #expect(place.count(.bulkMarkers) == 3 && place.sandbox.markers().count == 250)
+        }
+    }
+
+    @Test func `markers go to no second session while nobody can say whether the first is there`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(120))
+            let notes = Notes()
+            place.sandbox.faults.add(RoboscopeFault(.status(500), at: .bulkMarkers, times: nil))
+            #expect(try await place.failure(order, notes.attempt())?.code == .serverError)
+            place.sandbox.faults.clear()
+            let first = try #require(place.sandbox.sessions().first)
+            // Somebody takes the stamp away that it would be found by.
+            _ = try await place.desk.update(.sessions, first.id, ["meta": .object(["ingest_batch": .string("mine")])])
+            place.sandbox.faults.add(RoboscopeFault(.status(500), at: .session))
+            #expect(try await place.failure(order, notes.attempt())?.code == .serverError)
+            #expect(place.sandbox.sessions().count == 1)
+            _ = try await place.deliver(order, notes)
+            #expect(place.sandbox.sessions().count == 1 && place.sandbox.markers().count == 120)
+            _ = try await place.desk.delete(.sessions, first.id)
+            _ = try await place.deliver(order, notes)
+            #expect(place.sandbox.sessions().count == 1 && place.sandbox.markers().count == 120)
+        }
+    }
+
+    @Test func `the lock of an attempt that was killed is gone on with, not waited for`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(250))
+            let notes = Notes()
+            // As a killed agent: it never gives the lock back.
+            place.sandbox.faults.add(RoboscopeFault(.status(500), at: .unlock, times: nil))
+            place.sandbox.faults.add(RoboscopeFault(.status(500), at: .bulkMarkers, times: nil))
+            #expect(try await place.failure(order, notes.attempt())?.code == .serverError)
+            place.sandbox.faults.clear()
+            guard case .delivered = try await place.attempt(order, notes.attempt()).get() else {
+                Issue.record("not delivered")
+                return
+            }
+            #expect(place.count(.lock) == 1 && place.count(.extendLock) == 1)
+        }
+    }
+
     /// Attempt after attempt, as the agent does it; nothing on this line is for good.
     private static func insist(_ place: RoboscopePlace, _ order: DeliveryOrder) async throws {
         let notes = Notes()

@@ -13,6 +13,7 @@ extension SettingsReader {
                 if let known, !known.contains(where: { $0.name == entry.key }) {
                     reportUnknownField(entry, known, targets)
                 } else if let text = texts[entry.key] {
+                    checkChoice(text, at: entry, known ?? [])
                     fields[entry.key] = parse(text, at: entry.value) { text throws(PatternError) in
                         try KeyTemplate(text)
                     }
@@ -33,6 +34,18 @@ extension SettingsReader {
             known += type.fields.filter { spec in !known.contains { $0.name == spec.name } }
         }
         return targets.isEmpty ? nil : known
+    }
+
+    /// Reports a word that no file could be delivered with; what a template becomes is seen file by file.
+    private mutating func checkChoice(_ text: String, at entry: YAMLNode.Entry, _ known: [FieldSpec]) {
+        let choices = known.first { $0.name == entry.key }?.choices ?? []
+        guard !choices.isEmpty, !text.contains(where: { "{}".contains($0) }), !text.allSatisfy(\.isWhitespace),
+            !choices.contains(text.lowercased())
+        else { return }
+        let hint = Suggestion.nearest(to: text, in: choices).map { "; did you mean '\($0)'?" } ?? ""
+        report(
+            entry.value.position,
+            "\(Quotation.of(entry.key)) is one of \(choices.joined(separator: ", ")), not \(Quotation.of(text))\(hint)")
     }
 
     private mutating func reportUnknownField(_ entry: YAMLNode.Entry, _ known: [FieldSpec], _ targets: [String]) {

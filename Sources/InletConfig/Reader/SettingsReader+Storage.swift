@@ -25,10 +25,11 @@ extension SettingsReader {
     /// The type of the destination that gets the bytes of what is sent to `destination`: its own, or that of its storage.
     func storingType(of destination: String) -> DestinationType? {
         let own = destinationTypes[destination].flatMap { type(named: $0) }
-        guard own?.namesStorage == true,
-            case .scalar(let storage, _)? = root["destinations"]?[destination]?[DestinationType.storageKey]?.content
-        else { return own }
-        return destinationTypes[storage].flatMap { type(named: $0) } ?? own
+        guard own?.namesStorage == true else { return own }
+        guard case .scalar(let storage, _)? = root["destinations"]?[destination]?[DestinationType.storageKey]?.content,
+            let type = destinationTypes[storage].flatMap({ type(named: $0) }), !type.namesStorage
+        else { return nil }
+        return type
     }
 
     private func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }

@@ -117,10 +117,13 @@ package struct FieldSpec: Sendable {
     package var defaultText: String?
     /// One sentence for the docs.
     package var summary: String
+    /// The words that it can be, in any case; empty where any text will do. Templates are filled in before they are asked.
+    package var choices: [String]
 
-    package init(_ name: String, default: String? = nil, _ summary: String) {
+    package init(_ name: String, default: String? = nil, choices: [String] = [], _ summary: String) {
         self.name = name
         defaultText = `default`
+        self.choices = choices
         self.summary = summary
     }
 

@@ -19,7 +19,10 @@ package final class WebFetch: Sendable {
         do throws(TransferError) {
             named = try HTTPURL(address, rules: .configured(allowHTTP: false))
         } catch {
-            throw DeliveryError(error)
+            guard error.code == .insecureURL else { throw DeliveryError(error) }
+            let shown = (try? HTTPURL(address, rules: .configured(allowHTTP: true)))?.redacted ?? "the address"
+            throw DeliveryError(
+                .giveUp, error.code, "\(shown) is not encrypted; only https is fetched, except from this machine")
         }
         let url = try await destination(of: named)
         return try await Fetching(client: client, pool: pool).run(order) { attempt async throws(DeliveryError) in

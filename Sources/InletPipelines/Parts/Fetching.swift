@@ -42,10 +42,22 @@ package struct Fetching: Sendable {
         } catch {
             throw DeliveryError(local: error)
         }
-        var (failed, refusal): (Int, Int?) = (0, nil)
+        do throws(DeliveryError) {
+            return try await run(open, request)
+        } catch {
+            await downloader.tidy(open)
+            throw error
+        }
+    }
+
+    private func run(
+        _ open: OpenDownload, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
+    ) async throws(DeliveryError) -> Downloaded {
+        var (failed, mismatches, refusal): (Int, Int, Int?) = (0, 0, nil)
+        // A server that takes back what it sent brings nothing new by sending it again.
+        var most = open.position
         while true {
             if isStopping() { throw .stopping }
-            let before = open.position
             do throws(DeliveryError) {
                 let made = try await request(Try(headers: open.headers, refusal: refusal))
                 refusal = nil
@@ -56,7 +68,11 @@ package struct Fetching: Sendable {
                 }
                 return try await finish(open)
             } catch {
-                failed = open.position > before ? 1 : failed + 1
+                failed = open.position > most ? 1 : failed + 1
+                most = max(most, open.position)
+                // All of it came, twice: it is what the server has.
+                if error.code == .corrupted { mismatches += 1 }
+                if mismatches == 2 { throw error }
                 try await pause(after: failed, error)
             }
         }

@@ -60,16 +60,26 @@ struct MarkerDelivery: Sendable {
             let there = try await job.api.get(RoboscopeSession.self, id)
             return there.id.isEmpty ? id : there.id
         }
-        if let noted = job.attempt.checkpoint.entries["session"].flatMap({ String(validating: $0, as: UTF8.self) }),
-            (try? await job.api.get(RoboscopeSession.self, noted)) != nil
-        {
-            return noted
+        if let noted = job.attempt.checkpoint.entries["session"].flatMap({ String(validating: $0, as: UTF8.self) }) {
+            if try await isThere(noted) { return noted }
+            if let batch = job.order.batch { job.memory.remember(nil, of: SessionKeeping.stamp(batch)) }
         }
         if let batch = job.order.batch, file.space == nil { return try await SessionKeeping(job: job).ensure(batch) }
         let plan = SessionKeeping.Plan(
             stamp: "markers:\(file.digest.hex)", space: file.space, type: file.plan.type ?? job.fields.sessionType,
             startedAt: WallTime(nanoseconds: job.order.source.modified), meta: file.plan.meta)
         return try await SessionKeeping(job: job).found(plan).id
+    }
+
+    /// Only a server that says so has lost a session: with any other error its markers would go to a second one.
+    private func isThere(_ session: String) async throws(DeliveryError) -> Bool {
+        do throws(DeliveryError) {
+            _ = try await job.api.get(RoboscopeSession.self, session)
+            return true
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return false
+        }
     }
 
     /// A session of the markers' own may be wanted in another state than `active`.

@@ -22,21 +22,22 @@ struct MarkerImport: Sendable {
         var chunk = job.api.settings.chunk
         var failed = 0
         var most = -1
-        // How many were there when a round went out without an error.
-        var before: Int?
+        // How many the server has confirmed: those that it lists, and those that it has answered since.
+        var confirmed = 0
         while true {
             try job.checkStopping()
             do throws(DeliveryError) {
                 let there = try await inSession()
-                if let before, there.count <= before { throw unstamped }
-                before = nil
+                if there.count < confirmed {
+                    throw hidden(there.count, of: confirmed, isLast: failed + 1 >= Self.tries)
+                }
                 if there.count > most { (most, failed) = (there.count, 0) }
                 report(there.count)
                 let missing = (0..<file.count).filter { there.copies[$0] == nil }
                 if missing.isEmpty { return try await removeCopies(there) }
                 // The first ones show whether the server keeps their stamps.
-                try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, on: there.count, &chunk)
-                before = there.count
+                confirmed = there.count
+                try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, &chunk, &confirmed)
             } catch {
                 failed += 1
                 try await pause(after: failed, error)
@@ -44,19 +45,21 @@ struct MarkerImport: Sendable {
         }
     }
 
-    /// Markers that cannot be found again would be sent for ever.
-    private var unstamped: DeliveryError {
+    /// Markers that were taken, but are not listed: by a server that forgets their stamps, lists only some, or is late.
+    /// Listing again may show them; sending them again would double them.
+    private func hidden(_ count: Int, of confirmed: Int, isLast: Bool) -> DeliveryError {
         DeliveryError(
-            .giveUp, .badAnswer,
-            "\(job.shown): markers were sent to session \(session), but the server does not list them with the "
-                + "'custom_props.ingest_id' they were sent with; nothing more is sent, as none could be told from another"
-        )
+            isLast ? .giveUp : .retry(after: nil), .badAnswer,
+            "\(job.shown): session \(session) has taken \(confirmed) markers, but lists \(count) of them with the "
+                + "'custom_props.ingest_id' they were sent with; nothing more is sent, lest one is there twice")
     }
 
     // MARK: - Sending
 
-    /// - Parameter known: how many the server has already.
-    private func send(_ missing: [Int], on known: Int, _ chunk: inout Int) async throws(DeliveryError) {
+    /// - Parameter confirmed: goes up with each answer.
+    private func send(
+        _ missing: [Int], _ chunk: inout Int, _ confirmed: inout Int
+    ) async throws(DeliveryError) {
         var rest = missing[...]
         while !rest.isEmpty {
             try job.checkStopping()
@@ -69,7 +72,8 @@ struct MarkerImport: Sendable {
                 continue
             }
             rest = rest.dropFirst(count)
-            report(known + missing.count - rest.count)
+            confirmed += count
+            report(confirmed)
         }
     }
 

@@ -14,13 +14,14 @@ struct RoboscopeFields: Sendable, Equatable {
 
     static let types = ["inspection", "repair", "other"]
     static let statuses = ["draft", "active", "done", "archived"]
+    private static let roles = ["auto"] + RoboscopeRole.allCases.map(\.rawValue)
 
     static let specs = [
         FieldSpec("space", default: "{folder[1]}", "Key of the space that the file belongs to."),
         FieldSpec("name", "What a new space is called; its key when left out."),
-        FieldSpec("session_type", default: "inspection", "inspection, repair or other."),
-        FieldSpec("session_status", "How a session ends: draft, active, done or archived."),
-        FieldSpec("role", default: "auto", "auto, model, scan, preview, markers, session or file."),
+        FieldSpec("session_type", default: "inspection", choices: types, "inspection, repair or other."),
+        FieldSpec("session_status", choices: statuses, "How a session ends: draft, active, done or archived."),
+        FieldSpec("role", default: "auto", choices: roles, "auto, model, scan, preview, markers, session or file."),
     ]
 
     /// What is wrong with a field, for a person.
@@ -43,8 +44,7 @@ struct RoboscopeFields: Sendable, Equatable {
         let word = text("role") ?? "auto"
         role = RoboscopeRole(path)
         if word != "auto" {
-            let known = ["auto"] + RoboscopeRole.allCases.map(\.rawValue)
-            role = RoboscopeRole(rawValue: try Self.choice(word, "role", known)) ?? role
+            role = RoboscopeRole(rawValue: try Self.choice(word, "role", Self.roles)) ?? role
         }
         for (name, limit) in [("space", 200), ("name", 200)] {
             let length = text(name)?.unicodeScalars.count ?? 0

@@ -17,6 +17,8 @@ struct SessionWatch: Sendable {
     /// After that a lock is passed over: it is advisory, and whoever has it may never come back.
     static let longestWait = Duration.seconds(600)
     private static let lockedNote = "locked"
+    /// The lock's token: an agent that was killed has it still.
+    private static let tokenNote = "lock_token"
 
     private enum Entry: Sendable {
         /// With what extends and ends the lock; nil where there is none.
@@ -59,9 +61,13 @@ struct SessionWatch: Sendable {
 
     private func lock() async throws(DeliveryError) -> Entry {
         guard job.api.settings.locks, !job.memory.lacks(.locks) else { return .open(token: nil) }
+        if let token = await kept() { return .open(token: token) }
         for attempt in 1...Self.tries {
             switch await answer() {
-            case .acquired(let token): return .open(token: token.isEmpty ? nil : token)
+            case .acquired(let token):
+                guard !token.isEmpty else { return .open(token: nil) }
+                try await job.attempt.checkpoint.put([Self.tokenNote: Array(token.utf8)])
+                return .open(token: token)
             case .unavailable: return .open(token: nil)
             case .taken where attempt < Self.tries:
                 try job.checkStopping()
@@ -74,6 +80,15 @@ struct SessionWatch: Sendable {
             }
         }
         return try await hasWaitedLongEnough() ? .open(token: nil) : .busy
+    }
+
+    /// The token of an earlier attempt's lock, where that was never given back; nil when it is not ours any more.
+    private func kept() async -> String? {
+        guard let note = job.attempt.checkpoint.entries[Self.tokenNote],
+            let token = String(validating: note, as: UTF8.self),
+            (try? await job.api.extend(session, token: token, for: Self.lifetime)) == true
+        else { return nil }
+        return token
     }
 
     /// What goes wrong with a courtesy is no reason to fail: what comes next will say whether the server is there.

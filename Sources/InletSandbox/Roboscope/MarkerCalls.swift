@@ -11,7 +11,7 @@ struct MarkerCalls: Sendable {
     func list(session: String?) throws -> Response {
         let session = session?.lowercased()
         let found = store.markers().filter { marker in session.map { $0 == marker.sessionID } ?? true }
-        return try .json(found.map(voice.marker))
+        return try .json(found.prefix(store.rules.longestList).map(voice.marker))
     }
 
     func create(_ body: Data) throws -> Response {

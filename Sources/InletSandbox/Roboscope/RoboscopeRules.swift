@@ -14,11 +14,13 @@ package struct RoboscopeRules: Sendable {
     package var mergesObjects: Bool
     /// How long after its last sign of life somebody is present.
     package var presenceLifetime: Duration
+    /// Markers in one list; the others are there, and not shown.
+    package var longestList: Int
 
     package init(
         hasPresence: Bool = true, hasLocks: Bool = true, hasEvents: Bool = true, bodyLimit: Int = 2_097_152,
         tellsFractions: Bool = true, needsVersion: Bool = false, mergesObjects: Bool = false,
-        presenceLifetime: Duration = .seconds(30)
+        presenceLifetime: Duration = .seconds(30), longestList: Int = .max
     ) {
         self.hasPresence = hasPresence
         self.hasLocks = hasLocks
@@ -28,5 +30,6 @@ package struct RoboscopeRules: Sendable {
         self.needsVersion = needsVersion
         self.mergesObjects = mergesObjects
         self.presenceLifetime = presenceLifetime
+        self.longestList = longestList
     }
 }

@@ -115,10 +115,16 @@ struct FetchPlace {
         path = isThere && isFolder.boolValue ? given.appending(name ?? "") : given
     }
 
+    private var isFolderMissing: Bool {
+        (try? FileLook.look(at: path.removingLastComponent())) == .missing
+    }
+
     /// The path, if nothing is there; otherwise says so and exits.
     func free(replacing: Bool) throws -> FilePath {
         do {
             switch try FileLook.look(at: path) {
+            case .missing where isFolderMissing:
+                Console.printError("inlet: the folder \(path.removingLastComponent().display) is not there")
             case .missing: return path
             case .regular where replacing: return path
             case .regular:

@@ -32,7 +32,7 @@ extension Roboscope {
                     let markers = try await desk.list(.markers, query: query).map { Answer($0) }
                     AnswerTable(
                         .init("ID", "id"), .init("COLOR", "color"), .init("VERSION", "version"),
-                        .init("SESSION", "work_session_id"), .init("LABEL", "label"), none: "There are no markers."
+                        .init("SESSION", "work_session_id"), .init("LABEL", "label"), none: "There are no such markers."
                     ).print(markers, json: json)
                 }
             }

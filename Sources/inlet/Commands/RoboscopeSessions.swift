@@ -41,7 +41,7 @@ extension Roboscope {
                     AnswerTable(
                         .init("ID", "id"), .init("TYPE", "session_type"), .init("STATUS", "status"),
                         .init("VERSION", "version"), .init("STARTED", "started_at"), .init("COMPLETED", "completed_at"),
-                        .init("SPACE", "space_id"), none: "No work session is so."
+                        .init("SPACE", "space_id"), none: "There are no such work sessions."
                     ).print(sessions.map { Answer($0) }, json: json)
                 }
             }

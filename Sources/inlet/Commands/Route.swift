@@ -80,17 +80,25 @@ struct RouteExplanation {
                     ? Console.tint("  route \(trace.route) takes it", .good)
                     : "  route \(trace.route): \(trace.mismatch ?? "")")
         }
-        lines += Self.sets(table, arrival)
+        let mains = Self.mains(table, arrival)
+        lines += mains + Self.sets(table, arrival)
         let (more, isTaken) = try await Self.decision(table, arrival, path, needs)
-        self.isTaken = isTaken
-        text = (lines + more).joined(separator: "\n")
+        // A companion needs no route of its own.
+        let goesAlong = !mains.isEmpty && table.route(for: relative, size: arrival.identity.size) == nil
+        self.isTaken = isTaken || goesAlong
+        text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
     }
 
-    /// What the file belongs together with.
-    private static func sets(_ table: RouteTable, _ arrival: Arrival) -> [String] {
-        var lines = table.belongings(of: arrival.path).filter { belonging in
+    /// The files that it travels with.
+    private static func mains(_ table: RouteTable, _ arrival: Arrival) -> [String] {
+        table.belongings(of: arrival.path).filter { belonging in
             (try? FileLook.look(at: arrival.root.pushing(belonging.main)))?.identity != nil
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
+    }
+
+    /// What else belongs together with it.
+    private static func sets(_ table: RouteTable, _ arrival: Arrival) -> [String] {
+        var lines: [String] = []
         guard let route = table.route(for: arrival.path, size: arrival.identity.size) else { return lines }
         if let unit = route.unit(of: arrival.path) {
             let marker = unit.appending(Completion.folderMarker).display
