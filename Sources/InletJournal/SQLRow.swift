@@ -73,6 +73,8 @@ extension Database {
 
     private func step(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Void) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement
+        // GRDB, which shares the prepared statements, resets one only when it runs it the next time; until then it takes no values.
+        sqlite3_reset(statement)
         defer {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)

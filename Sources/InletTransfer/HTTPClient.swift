@@ -1,4 +1,3 @@
-internal import Foundation
 import InletCore
 import InletLinux
 
@@ -13,20 +12,17 @@ package final class HTTPClient: Sendable {
     /// Certificates are checked when the first connection is made, not here.
     ///
     /// - Parameters:
-    ///   - threads: at least one; requests go to the one that has the fewest. One can keep a processor busy, and two of them
-    ///     leave none to those who hash.
+    ///   - threads: at least one.
     ///   - connectionsPerHost: more requests than that wait, in their order.
     package init(
-        trust: Trust = .system, threads: Int = max(1, min(2, ProcessInfo.processInfo.activeProcessorCount / 2)),
-        connectionsPerHost: Int = 32, userAgent: String
+        trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String
     ) {
         let options = ClientOptions(trust: trust, userAgent: userAgent)
         let count = max(1, min(threads, connectionsPerHost))
-        let share = max(1, connectionsPerHost / count)
         var started: [(TransferMailbox, LoopThread)] = []
-        for index in 0..<count {
+        for (index, share) in Self.shares(of: connectionsPerHost, among: count).enumerated() {
             guard let multi = CurlMulti(idleConnections: share * 2) else { continue }
-            let mailbox = TransferMailbox(multi)
+            let mailbox = TransferMailbox(multi, share: share)
             let thread = try? LoopThread(name: "transfer-\(index)") {
                 TransferLoop(mailbox, options: options, connectionsPerHost: share).run()
             }
@@ -38,6 +34,25 @@ package final class HTTPClient: Sendable {
 
     deinit { shutdown() }
 
+    /// Many small requests are cheapest on one thread, which then wakes up for several at a time; a few large ones want all
+    /// threads. So the first has most of the connections, where there are enough.
+    static func shares(of connections: Int, among threads: Int) -> [Int] {
+        let few = max(1, connections / (connections < 8 ? threads : 8))
+        return [max(1, connections - few * (threads - 1))] + Array(repeating: few, count: threads - 1)
+    }
+
+    /// The thread for a request: for a small one the first that has a connection free, for a large one the least busy.
+    private func mailbox(for request: HTTPRequest) -> TransferMailbox? {
+        let loads = mailboxes.map { ($0, load: $0.load) }
+        let free = loads.filter { $0.load < $0.0.share }
+        if request.body.length <= Self.small, let first = free.first { return first.0 }
+        // Where all are busy, the request waits where the queue is shortest for its connections.
+        return free.isEmpty
+            ? loads.min { $0.load * $1.0.share < $1.load * $0.0.share }?.0 : free.min { $0.load < $1.load }?.0
+    }
+
+    private static let small: Int64 = 64 << 10
+
     /// Sends `request` and returns the whole answer, whatever its status; of one that `sink` has taken on, the head.
     ///
     /// - Parameter sink: offered the answer when its head is there; its calls have ended when this returns.
@@ -48,7 +63,7 @@ package final class HTTPClient: Sendable {
         _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any AnswerSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
         try request.validate()
-        guard let mailbox = mailboxes.min(by: { $0.load < $1.load }) else {
+        guard let mailbox = mailbox(for: request) else {
             throw TransferError(.internalFault, "\(request.label): no thread could be started", isOutage: false)
         }
         let ticket = Ticket()

@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("modell", "6:21: 'role' is one of auto, model, not 'modell'; did you mean 'model'?"), ("Model", ""),
+        ("modell", "7:19: 'role' is one of auto, model, not 'modell'; did you mean 'model'?"), ("Model", ""),
         ("\"{folder[1]}\"", ""),
     ])
     func `a field that can be few words only is checked where it is written`(role: String, complaint: String) {
@@ -61,7 +61,8 @@ import Testing
               spiral: { type: bucket }
             watch: [{ path: /srv }]
             routes:
-              - with: { role: \(role) }
+              - name: models
+                with: { role: \(role) }
                 to: spaces
             """
         #expect(self.complaint(storage: "spiral", others: others) == complaint)
@@ -72,7 +73,8 @@ import Testing
               x-y: { type: disk }
             watch: [{ path: /srv }]
             routes:
-              - match: { extensions: [glb] }
+              - name: models
+                match: { extensions: [glb] }
                 sidecars: { extensions: [png] }
                 to: spaces
             """

@@ -70,17 +70,9 @@ package struct VOPIResults: Sendable {
         var fruitless = 0
         while true {
             if isStopping() { throw .stopping }
-            let links = try await api.downloadURLs(id, life: .seconds(3600))
-            if let reason = links.refused.first {
-                throw DeliveryError(.giveUp, .forbiddenURL, "a link to results of job \(id) is refused: \(reason)")
-            }
-            metadata = links.productMetadata ?? metadata
             let before = manifest
-            manifest.add(links)
-            guard manifest.entries.count <= Self.most else {
-                throw DeliveryError(
-                    .giveUp, .answerTooLarge, "job \(id) speaks of more than \(Self.most) files; none more are fetched")
-            }
+            let links = try await links(of: id, into: &manifest)
+            metadata = links.productMetadata ?? metadata
             manifest.expected = job.result?.count ?? manifest.expected
             if manifest != before { try await noted(manifest) }
             let wanted = try await absent(manifest, in: folder)
@@ -100,6 +92,20 @@ package struct VOPIResults: Sendable {
         let product = VOPIProduct(
             job: job, source: source, manifest: manifest, missing: missing.map(\.entry.path), metadata: metadata)
         return try await write(product, folder)
+    }
+
+    /// Fresh links, and what they are of.
+    private func links(of id: String, into manifest: inout VOPIManifest) async throws(DeliveryError) -> VOPIDownloads {
+        let links = try await api.downloadURLs(id, life: .seconds(3600))
+        if let reason = links.refused.first {
+            throw DeliveryError(.giveUp, .forbiddenURL, "a link to results of job \(id) is refused: \(reason)")
+        }
+        manifest.add(links)
+        guard manifest.entries.count <= Self.most else {
+            throw DeliveryError(
+                .giveUp, .answerTooLarge, "job \(id) speaks of more than \(Self.most) files; none more are fetched")
+        }
+        return links
     }
 
     /// Removes what broken downloads have left in the folder; whole files stay.

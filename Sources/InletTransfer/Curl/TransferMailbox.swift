@@ -15,9 +15,14 @@ final class TransferMailbox: Sendable {
     }
 
     let multi: CurlMulti
+    /// Connections that the loop has for each host.
+    let share: Int
     private let state = Mutex(State())
 
-    init(_ multi: CurlMulti) { self.multi = multi }
+    init(_ multi: CurlMulti, share: Int) {
+        self.multi = multi
+        self.share = share
+    }
 
     var load: Int { state.withLock { $0.load } }
 
