@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -22,8 +23,9 @@ struct AgentParts: Sendable {
     private let inFlight = InFlight()
     private let heartbeat: Heartbeat
     private let isStopping = StopFlag()
-    /// Short blocking calls of the workers; long ones have their own threads.
-    private let io = BlockingPool(name: "worker", threads: 4)
+    /// Short blocking calls of the workers; long ones have their own threads. More of them than processors only wake each
+    /// other, but one must go on while another waits for a disk.
+    private let io = BlockingPool(name: "worker", threads: min(4, max(2, ProcessInfo.processInfo.activeProcessorCount)))
     /// The finisher's: an archive on another file system takes as long as the copy, and must not hold up the hashing.
     private let moving = BlockingPool(name: "finisher", threads: 2)
     /// What people ask for by `send`.
