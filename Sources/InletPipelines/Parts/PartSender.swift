@@ -12,11 +12,6 @@ struct PartSender: Sendable {
     let hashing: BlockingPool
     let proof: SliceProof
 
-    static let tries = 5
-    /// Waits between tries; a Retry-After beyond `longestWait` ends the attempt instead of holding a worker.
-    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
-    private static let longestWait = Duration.seconds(10)
-
     /// - Parameters:
     ///   - what: names the slice in errors, e.g. `part 3 of 12`.
     ///   - known: checksums of the slice that are known already; the MD5 is otherwise computed while sending.
@@ -44,7 +39,7 @@ struct PartSender: Sendable {
                 }
             } catch {
                 failed += 1
-                try await pause(after: failed, error)
+                try await tries.pause(after: failed, error)
             }
         }
     }
@@ -140,28 +135,8 @@ struct PartSender: Sendable {
         }
     }
 
-    /// Waits before the next try, or throws what ends the attempt.
-    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
-        let asked: Duration?
-        switch error.verdict {
-        case .retry(let after), .outage(let after): asked = after
-        case .sourceChanged:
-            // To the reader of an open file a removal looks like a change; the guard knows better.
-            try SourceGuard.check(source, order)
-            throw error
-        default: throw error
-        }
-        if attempt.isStopping() { throw .stopping }
-        guard failed < Self.tries, !Self.isFinal.contains(error.code), asked ?? .zero <= Self.longestWait else {
-            throw error
-        }
-        var random = SystemRandomNumberGenerator()
-        do {
-            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send again")
-        }
-        try SourceGuard.check(source, order)
+    private var tries: SendingTries {
+        SendingTries(source: source, order: order, attempt: attempt, final: Self.isFinal)
     }
 
     /// What the same request again cannot get over.

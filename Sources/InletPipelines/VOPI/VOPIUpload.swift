@@ -12,9 +12,9 @@ struct VOPIUpload: Sendable {
     let order: DeliveryOrder
     let attempt: Attempt
 
-    private static let tries = 5
-    private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
-    private static let longestWait = Duration.seconds(10)
+    private var tries: SendingTries {
+        SendingTries(source: source, order: order, attempt: attempt, final: [.urlExpired, .redirected, .notFound])
+    }
 
     /// - Throws: `.urlExpired` when another URL is needed; `.sourceChanged`, `.sourceGone`; `.corrupted`.
     func send(to upload: VOPIRecord.Upload) async throws(DeliveryError) -> VOPIRecord.Sent {
@@ -33,7 +33,7 @@ struct VOPIUpload: Sendable {
                 return sent
             } catch {
                 failed += 1
-                try await pause(after: failed, error)
+                try await tries.pause(after: failed, error)
             }
         }
     }
@@ -87,27 +87,5 @@ struct VOPIUpload: Sendable {
         return DeliveryError(
             .retry(after: nil), .urlExpired,
             "\(url.redacted) refused the upload (403 \(said))" + (skew ? "; check this machine's clock" : ""))
-    }
-
-    private func pause(after failed: Int, _ error: DeliveryError) async throws(DeliveryError) {
-        let asked: Duration?
-        switch error.verdict {
-        case .retry(let after), .outage(let after): asked = after
-        case .sourceChanged:
-            // To the reader of an open file a removal looks like a change; the guard knows better.
-            try SourceGuard.check(source, order)
-            throw error
-        default: throw error
-        }
-        if attempt.isStopping() { throw .stopping }
-        let isFinal = [.urlExpired, .redirected, .notFound].contains(error.code)
-        guard failed < Self.tries, !isFinal, asked ?? .zero <= Self.longestWait else { throw error }
-        var random = SystemRandomNumberGenerator()
-        do {
-            try await Task.sleep(for: Self.waits.delay(afterAttempt: failed, asked: asked, using: &random))
-        } catch {
-            throw DeliveryError(.cancelled, .cancelled, "cancelled while waiting to send again")
-        }
-        try SourceGuard.check(source, order)
     }
 }
