@@ -53,6 +53,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CExif", pkgConfig: "libexif", providers: [.apt(["libexif-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLinux"),
         library("InletCore", [system, heap]),
@@ -60,7 +61,7 @@ let package = Package(
         library("InletMedia", ["InletCore", "InletLinux", "CExif", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
         library("InletJournal", ["InletCore", grdb, sqlite, system]),
-        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", crypto, system]),
+        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", "CXXHash", crypto, system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", crypto, system]),
         library(
             "InletAgent",

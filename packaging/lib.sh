@@ -47,6 +47,7 @@ readonly BUILD_PACKAGES=(
     "libyaml-dev pkg-config:yaml-0.1"
     "libexif-dev pkg-config:libexif"
     "libisal-dev pkg-config:libisal"
+    "libxxhash-dev pkg-config:libxxhash"
     "libsqlite3-dev pkg-config:sqlite3"
 )
 
@@ -70,7 +71,7 @@ need_packages() {
     ((${#missing[@]} > 0)) || return 0
     if ! command -v apt-get >/dev/null; then
         die $EX_UNAVAILABLE "missing (by their Debian names): ${missing[*]}
-This is not Debian or Ubuntu: install their equivalents (pkg-config must find libcurl, yaml-0.1, libexif, libisal and sqlite3), then run this script again."
+This is not Debian or Ubuntu: install their equivalents (pkg-config must find libcurl, yaml-0.1, libexif, libisal, libxxhash and sqlite3), then run this script again."
     fi
     install_packages "${missing[@]}"
 }

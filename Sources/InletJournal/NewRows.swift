@@ -14,6 +14,8 @@ struct NewFile {
     var reason: String?
     var batch: Int64?
     var role: String?
+    var labels: [String: String] = [:]
+    var digests: [Digest] = []
 
     init(_ arrival: Arrival, route: String?, policy: FilePolicy) {
         self.arrival = arrival
@@ -28,6 +30,12 @@ struct NewFile {
                 onSuccess: admission.plan?.onSuccess ?? .keep,
                 onFailure: admission.plan?.onFailure ?? admission.rejection?.route.onFailure ?? .keep,
                 retry: admission.plan?.retry ?? RetryPolicy()))
+        if let plan = admission.plan {
+            (policy.receipts, policy.dedupe, policy.manifest) = (plan.receipts, plan.dedupe, plan.manifest)
+            (labels, digests) = (plan.labels, plan.digests)
+        } else if let route = admission.rejection?.route {
+            policy.receipts = route.receipts
+        }
         category = admission.plan?.category
         mediaType = admission.plan?.mediaType
         if admission.plan == nil { reject(admission.rejection?.reason, admission.rejection?.code ?? .rejected) }
@@ -69,15 +77,17 @@ extension Journal {
         try database.change(
             """
             INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category,
-                media_type, policy, code, reason, admitted_at, ended_at, batch_id, role)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                media_type, policy, code, reason, admitted_at, ended_at, batch_id, role, labels, digests)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             .bytes(file.arrival.root.bytes), .bytes(file.arrival.path.bytes), .integer(identity.size),
             .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
             .integer(Int64(bitPattern: identity.device)), .text(file.state.rawValue), SQLValue(file.route),
             SQLValue(file.category), SQLValue(file.mediaType), .bytes(try PolicyNotes.shared.note(file.policy)),
             SQLValue(file.code?.rawValue), SQLValue(file.reason), .integer(now.milliseconds),
-            file.state.isFinal ? .integer(now.milliseconds) : .null, SQLValue(file.batch), SQLValue(file.role))
+            file.state.isFinal ? .integer(now.milliseconds) : .null, SQLValue(file.batch), SQLValue(file.role),
+            file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
+            file.digests.isEmpty ? .null : .bytes(try JournalJSON.encode(file.digests)))
         return database.lastInsertedRowID
     }
 

@@ -8,11 +8,42 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var onSuccess: Route.OnSuccess
     package var onFailure: Route.OnFailure
     package var retry: RetryPolicy
+    package var receipts = ReceiptPlace.none
+    package var dedupe = DuplicateRule.off
+    package var manifest: ManifestRule?
 
     package init(onSuccess: Route.OnSuccess, onFailure: Route.OnFailure, retry: RetryPolicy) {
         self.onSuccess = onSuccess
         self.onFailure = onFailure
         self.retry = retry
+    }
+}
+
+/// Policies of earlier versions lack what came later; what is not asked for is not written.
+extension FilePolicy {
+    private enum CodingKeys: String, CodingKey {
+        case onSuccess, onFailure, retry, receipts, dedupe, manifest
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            onSuccess: try values.decode(Route.OnSuccess.self, forKey: .onSuccess),
+            onFailure: try values.decode(Route.OnFailure.self, forKey: .onFailure),
+            retry: try values.decode(RetryPolicy.self, forKey: .retry))
+        receipts = try values.decodeIfPresent(ReceiptPlace.self, forKey: .receipts) ?? .none
+        dedupe = try values.decodeIfPresent(DuplicateRule.self, forKey: .dedupe) ?? .off
+        manifest = try values.decodeIfPresent(ManifestRule.self, forKey: .manifest)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(onSuccess, forKey: .onSuccess)
+        try values.encode(onFailure, forKey: .onFailure)
+        try values.encode(retry, forKey: .retry)
+        if receipts != .none { try values.encode(receipts, forKey: .receipts) }
+        if dedupe != .off { try values.encode(dedupe, forKey: .dedupe) }
+        try values.encodeIfPresent(manifest, forKey: .manifest)
     }
 }
 
@@ -41,6 +72,10 @@ package struct FileRow: Sendable, Equatable {
     package var batchID: Int64?
     /// Why it is in the batch, when it is not for its own sake: `Companion.Kind`, or `unit_marker`.
     package var role: String?
+    /// The route's labels at admission.
+    package var labels: [String: String]
+    /// Checksums of the content as it was read at admission, where the route asked for any.
+    package var digests: [Digest]
 
     /// The file's whole path.
     package var fullPath: FilePath { root.pushing(path) }
@@ -97,7 +132,7 @@ extension FileRow {
     private static let names = [
         "id", "root", "path", "size", "modified", "changed", "inode", "device", "state", "route", "category",
         "media_type", "policy", "code", "reason", "content", "admitted_at", "ended_at", "finished_at", "disposition",
-        "intent", "batch_id", "role",
+        "intent", "batch_id", "role", "labels", "digests",
     ]
 
     /// - Parameter first: where `columns` begin in the row.
@@ -123,6 +158,8 @@ extension FileRow {
         intent = row.optionalBytes(first + 20)
         batchID = row.optionalInteger(first + 21)
         role = row.text(first + 22)
+        labels = try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
+        digests = try row.optionalBytes(first + 24).map { try JournalJSON.decode($0) } ?? []
     }
 }
 

@@ -17,6 +17,21 @@ package enum Fingerprint {
         }
     }
 
+    /// The checksums `algorithms` of the whole file, in one read on `pool`; `progress` as `sha256(of:)` calls it.
+    package static func digests(
+        _ algorithms: Set<Digest.Algorithm>, of source: SourceFile, on pool: BlockingPool,
+        progress: @escaping @Sendable () -> Void = {}
+    ) async throws(DeliveryError) -> [Digest] {
+        do {
+            let kinds = algorithms.reduce(into: SumKinds()) { $0.insert(SumKinds($1)) }
+            let sums = try await Checksum.sums(
+                kinds, of: source, offset: 0, length: source.opened.size, on: pool, progress: progress)
+            return algorithms.compactMap { sums.sum($0) }
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+
     /// Whether the file still has the content that was proved, computed in the way it was proved.
     package static func matches(
         _ content: ContentHash, _ source: SourceFile, on pool: BlockingPool,

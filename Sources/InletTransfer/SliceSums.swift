@@ -1,4 +1,5 @@
 internal import CISAL
+internal import CXXHash
 package import InletCore
 package import InletLinux
 
@@ -14,6 +15,8 @@ package struct SumKinds: OptionSet, Sendable {
     package static let md5 = SumKinds(rawValue: 1)
     package static let sha256 = SumKinds(rawValue: 2)
     package static let crc32c = SumKinds(rawValue: 4)
+    package static let sha1 = SumKinds(rawValue: 8)
+    package static let xxh64 = SumKinds(rawValue: 16)
 }
 
 /// Checksums of one slice of a file; nil where nobody asked.
@@ -22,11 +25,18 @@ package struct SliceSums: Sendable, Equatable {
     package var sha256: Digest?
     /// CRC-32C (Castagnoli), 4 bytes, most significant first, as S3 sends it.
     package var crc32c: Digest?
+    package var sha1: Digest?
+    /// XXH64 with seed 0, 8 bytes, most significant first, as media hash lists write it.
+    package var xxh64: Digest?
 
-    package init(md5: Digest? = nil, sha256: Digest? = nil, crc32c: Digest? = nil) {
+    package init(
+        md5: Digest? = nil, sha256: Digest? = nil, crc32c: Digest? = nil, sha1: Digest? = nil, xxh64: Digest? = nil
+    ) {
         self.md5 = md5
         self.sha256 = sha256
         self.crc32c = crc32c
+        self.sha1 = sha1
+        self.xxh64 = xxh64
     }
 }
 
@@ -35,16 +45,22 @@ package struct SliceHasher {
     private var md5: Insecure.MD5?
     private var sha256: SHA256?
     private var crc32c: UInt32?
+    private var sha1: Insecure.SHA1?
+    private var xxh64: inlet_xxh64?
 
     package init(_ kinds: SumKinds) {
         md5 = kinds.contains(.md5) ? Insecure.MD5() : nil
         sha256 = kinds.contains(.sha256) ? SHA256() : nil
         crc32c = kinds.contains(.crc32c) ? 0 : nil
+        sha1 = kinds.contains(.sha1) ? Insecure.SHA1() : nil
+        xxh64 = kinds.contains(.xxh64) ? inlet_xxh64_begin() : nil
     }
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         md5?.update(bufferPointer: bytes)
         sha256?.update(bufferPointer: bytes)
+        sha1?.update(bufferPointer: bytes)
+        if let start = bytes.baseAddress { xxh64?.update(start, bytes.count) }
         if let crc = crc32c, let start = bytes.baseAddress { crc32c = inlet_crc32c(crc, start, bytes.count) }
     }
 
@@ -58,18 +74,31 @@ package struct SliceHasher {
     package func finish() -> SliceSums {
         SliceSums(
             md5: md5.map { Digest(.md5, $0.finalize()) }, sha256: sha256.map { Digest(.sha256, $0.finalize()) },
-            crc32c: crc32c.map { sum in
-                Digest(.crc32c, [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> UInt32($0)) })
-            })
+            crc32c: crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1: sha1.map { Digest(.sha1, $0.finalize()) },
+            xxh64: xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) })
     }
 }
 
+extension inlet_xxh64 {
+    fileprivate mutating func update(_ start: UnsafeRawPointer, _ count: Int) {
+        inlet_xxh64_update(&self, start, count)
+    }
+
+    fileprivate var sum: UInt64 { withUnsafePointer(to: self) { inlet_xxh64_digest($0) } }
+}
+
+extension FixedWidthInteger {
+    fileprivate var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
+}
+
 extension SumKinds {
-    init(_ algorithm: Digest.Algorithm) {
+    package init(_ algorithm: Digest.Algorithm) {
         switch algorithm {
         case .md5: self = .md5
         case .sha256: self = .sha256
         case .crc32c: self = .crc32c
+        case .sha1: self = .sha1
+        case .xxh64: self = .xxh64
         }
     }
 }
@@ -81,6 +110,8 @@ extension SliceSums {
         case .md5: md5
         case .sha256: sha256
         case .crc32c: crc32c
+        case .sha1: sha1
+        case .xxh64: xxh64
         }
     }
 }

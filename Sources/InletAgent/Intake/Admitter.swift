@@ -89,15 +89,14 @@ struct Admitter: Sendable {
     private func learn(
         _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ hashing: Hashing
     ) async throws {
-        for fact in facts.missing(of: wanted) {
-            switch fact {
-            case .sequence: facts.sequence = try await journal.nextSequence()
-            case .sha256:
-                let source = try SourceFile(opening: path)
-                facts.sha256 = try await Fingerprint.sha256(of: source, on: hashing.pool, progress: hashing.progress)
-            case .captured: facts.captured = try await captured(path, hashing.pool)
-            }
-        }
+        let missing = facts.missing(of: wanted)
+        if missing.contains(.sequence) { facts.sequence = try await journal.nextSequence() }
+        if missing.contains(.captured) { facts.captured = try await captured(path, hashing.pool) }
+        let algorithms = Set(missing.compactMap(\.algorithm))
+        if algorithms.isEmpty { return }
+        let source = try SourceFile(opening: path)
+        facts.add(
+            try await Fingerprint.digests(algorithms, of: source, on: hashing.pool, progress: hashing.progress))
     }
 
     /// A file that cannot be read now is looked at again later: a key is made once, and must not hold the mtime because

@@ -36,6 +36,7 @@ extension SettingsReader {
         route.settle = section.duration("settle")
         route.sidecarFields = knownFields(of: route.to, destinations).map { Set($0.map(\.name)) }
         readSets(section, node, into: &route)
+        readEvidence(section, node, into: &route)
         return route
     }
 
@@ -105,7 +106,7 @@ extension SettingsReader {
         report(node.position, "unknown destination \(Quotation.of(written)); \(hint)")
     }
 
-    private mutating func template(_ key: String, _ section: ConfigSection, _ node: YAMLNode) -> KeyTemplate? {
+    mutating func template(_ key: String, _ section: ConfigSection, _ node: YAMLNode) -> KeyTemplate? {
         guard let text = section.string(key), let value = node[key] else { return nil }
         return parse(text, at: value) { text throws(PatternError) in try KeyTemplate(text) }
     }

@@ -87,7 +87,28 @@ package enum KeyTables {
         KeySpec(
             "completion", .choice(names(Completion.self)), default: "quiet",
             "What says that a file or unit is complete: its quiet time, or a marker (<name>.done, in a unit DONE)."),
+        KeySpec("type", .string, "What the file is to you, as a template: the label called type."),
+        KeySpec(
+            "labels", .map(.string), "Templates of texts that go with the file into lists, receipts and notifications."),
+        KeySpec(
+            "receipts", .choice(names(ReceiptPlace.self)), default: "none",
+            "Where receipts are written besides the journal: receipts of state_dir, or beside the file."),
+        KeySpec(
+            "dedupe", .choice(names(DuplicateRule.self)), default: "off",
+            "What happens to a content that the destination has: off sends it again, skip ends it as a duplicate, link as delivered where the first one is."
+        ),
+        KeySpec("manifest", .section(manifest), "The checksum list of each unit, for other tools to verify."),
     ]
+
+    package static let manifest: [KeySpec] = [
+        KeySpec(
+            "format", .choice(names(ManifestRule.Format.self)), default: "ascmhl",
+            "ASC MHL 2.0, or the classic MHL 1.1."),
+        KeySpec(
+            "hash", .choice(manifestHashes), default: "xxh64", "What is computed of every file as it is read."),
+    ]
+
+    package static let manifestHashes = ["xxh64", "md5", "sha1"]
 
     package static let sidecars: [KeySpec] = [
         KeySpec(

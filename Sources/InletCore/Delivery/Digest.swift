@@ -5,6 +5,9 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
         case sha256
         /// CRC-32C: tells damage, not intent.
         case crc32c
+        /// 64 bits, big-endian: tells damage, not intent. What camera offloads use.
+        case xxh64
+        case sha1
     }
 
     package var algorithm: Algorithm

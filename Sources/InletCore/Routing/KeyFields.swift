@@ -8,6 +8,17 @@ package enum Fact: Hashable, Sendable {
     case sequence
     /// The file's own date: a few reads of its head, of a video's index too.
     case captured
+    /// One read of the file, for the unit's manifest.
+    case digest(Digest.Algorithm)
+
+    /// The checksum that it is; nil for what is no checksum.
+    package var algorithm: Digest.Algorithm? {
+        switch self {
+        case .sha256: .sha256
+        case .digest(let algorithm): algorithm
+        case .sequence, .captured: nil
+        }
+    }
 }
 
 /// What is known of one file when its key is made.

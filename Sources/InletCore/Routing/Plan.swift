@@ -20,6 +20,8 @@ package struct Facts: Sendable, Hashable {
     package var sha256: Digest?
     package var sequence: Int64?
     package var captured: Captured?
+    /// Checksums for the unit's manifest, by their algorithm.
+    package var digests: [Digest.Algorithm: Digest] = [:]
     /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `Fact`.
     package var metadata: [String: String]
 
@@ -32,6 +34,13 @@ package struct Facts: Sendable, Hashable {
         self.metadata = metadata
     }
 
+    /// Takes checksums of the whole file in.
+    package mutating func add(_ found: [Digest]) {
+        for digest in found {
+            if digest.algorithm == .sha256 { sha256 = digest } else { digests[digest.algorithm] = digest }
+        }
+    }
+
     /// Those of `wanted` that are not known yet.
     package func missing(of wanted: Set<Fact>) -> Set<Fact> {
         wanted.filter { fact in
@@ -39,6 +48,7 @@ package struct Facts: Sendable, Hashable {
             case .sha256: sha256 == nil
             case .sequence: sequence == nil
             case .captured: captured == nil
+            case .digest(let algorithm): digests[algorithm] == nil
             }
         }
     }
@@ -58,6 +68,13 @@ package struct Plan: Sendable, Equatable {
     package var onSuccess: Route.OnSuccess
     package var onFailure: Route.OnFailure
     package var retry: RetryPolicy
+    package var receipts = ReceiptPlace.none
+    package var dedupe = DuplicateRule.off
+    package var manifest: ManifestRule?
+    /// The route's labels, rendered; empty ones are left out.
+    package var labels: [String: String] = [:]
+    /// The checksums that were read for the plan: SHA-256 where `dedupe` or a template asks for it, the manifest's own.
+    package var digests: [Digest] = []
     /// What a person should know of how the plan came about, a sentence each; said once, at admission.
     package var notes: [String]
 

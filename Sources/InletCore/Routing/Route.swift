@@ -31,6 +31,13 @@ package struct Route: Sendable {
     package var sidecars: SidecarRule
     package var unit: RouteUnit
     package var completion: Completion
+    /// Texts of the user's own that go with every file of the route into listings, receipts and notifications; `type:` is the
+    /// one called `type`.
+    package var labels: [String: KeyTemplate] = [:]
+    package var receipts = ReceiptPlace.none
+    package var dedupe = DuplicateRule.off
+    /// For `unit: folder` only.
+    package var manifest: ManifestRule?
 
     package init(
         name: String, match: RouteMatch = RouteMatch(), validate: Validation = Validation(), category: String? = nil,

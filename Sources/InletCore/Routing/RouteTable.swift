@@ -68,7 +68,12 @@ extension RouteMatch {
 
 extension Route {
     /// What the key and the destination's fields need to know.
-    package var facts: Set<Fact> { with.values.reduce(into: key.facts) { $0.formUnion($1.facts) } }
+    package var facts: Set<Fact> {
+        var facts = (Array(with.values) + Array(labels.values)).reduce(into: key.facts) { $0.formUnion($1.facts) }
+        if dedupe != .off { facts.insert(.sha256) }
+        if let manifest { facts.insert(manifest.algorithm == .sha256 ? .sha256 : .digest(manifest.algorithm)) }
+        return facts
+    }
 
     /// Why the file is not accepted (`validate:`), or nil.
     func objection(to path: FilePath, size: Int64) -> String? {
@@ -91,10 +96,16 @@ extension Route {
             path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
             sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone)
         let sidecar = SidecarMerge(facts.metadata, known: sidecarFields)
-        return Plan(
+        var plan = Plan(
             route: name, category: category, key: key.key(fields), mediaType: MediaType.byExtension(ext),
             with: sidecar.over(with.mapValues { $0.text(fields) }), destinations: to, onSuccess: onSuccess,
             onFailure: onFailure, retry: retry, notes: captureNotes(fields) + sidecar.notes)
+        (plan.receipts, plan.dedupe, plan.manifest) = (receipts, dedupe, manifest)
+        plan.labels = labels.mapValues { $0.text(fields) }.filter { !$0.value.isEmpty }
+        plan.digests = ([facts.sha256].compactMap(\.self) + facts.digests.values).sorted {
+            $0.description < $1.description
+        }
+        return plan
     }
 
     /// Says when `{captured}` is not what it is called.

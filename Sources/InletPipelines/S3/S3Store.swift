@@ -148,6 +148,8 @@ enum ChecksumField {
         case .crc32c: "CRC32C"
         case .sha256: "SHA256"
         case .md5: "MD5"
+        case .sha1: "SHA1"
+        case .xxh64: "XXHASH64"
         }
     }
 

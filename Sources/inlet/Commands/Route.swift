@@ -143,11 +143,13 @@ struct RouteExplanation {
     private static let pool = BlockingPool(name: "route", threads: 1)
 
     private static func unreadable(_ wanted: Set<Fact>) -> String {
-        wanted.contains(.sha256) ? "its key needs the file's SHA-256" : "its key needs the date inside of the file"
+        wanted.contains { $0.algorithm != nil }
+            ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
     }
 
     private static func learn(_ wanted: Set<Fact>, from source: SourceFile, _ facts: inout Facts) async throws {
-        if wanted.contains(.sha256) { facts.sha256 = try await Fingerprint.sha256(of: source, on: pool) }
+        let algorithms = Set(wanted.compactMap(\.algorithm))
+        if !algorithms.isEmpty { facts.add(try await Fingerprint.digests(algorithms, of: source, on: pool)) }
         if wanted.contains(.captured) {
             facts.captured = try await pool.run { () throws(SystemError) in
                 Captured(try CaptureDate.read(from: source))
