@@ -186,9 +186,7 @@ extension Journal {
                     """, arguments: [destination, uptime])
             for row in expired {
                 try Self.endDelivery(
-                    row["id"], .expired, code: .expired,
-                    reason: "not delivered within its time (retry.expire); 'inlet queue retry' sends it again", now,
-                    database)
+                    row["id"], .expired, code: .expired, reason: Settlement.tooLate, now, database)
             }
             return expired.map { $0["file_id"] }
         }

@@ -56,16 +56,13 @@ extension Journal {
         case .delivered(let proof):
             return try markDelivered(row, proof, now, database)
         case .again(let time, let counts, let code, let reason):
-            try database.cachedStatement(
-                sql: """
-                    UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - ?, code = ?, reason = ?
-                    WHERE id = ?
-                    """
-            ).execute(
-                arguments: [
-                    time.milliseconds, counts ? 0 : 1, code?.rawValue ?? row.code?.rawValue, reason ?? row.reason,
-                    row.id,
-                ])
+            try database.change(
+                """
+                UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - ?, code = ?, reason = ?
+                WHERE id = ?
+                """,
+                .integer(time.milliseconds), .integer(counts ? 0 : 1), SQLValue((code ?? row.code)?.rawValue),
+                SQLValue(reason ?? row.reason), .integer(row.id))
         case .waiting(let time, let saying):
             return try wait(row, until: time, saying: saying, database)
         case .ended(let state, let code, let reason):
@@ -116,11 +113,10 @@ extension Journal {
         _ database: Database
     ) throws -> Bool {
         let row = try delivery(id, database)
-        try database.run(
-            sql: "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
-            arguments: [
-                state.rawValue, code.rawValue, reason + (try remainder(of: row, database)), now.milliseconds, id,
-            ])
+        try database.change(
+            "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?", .text(state.rawValue),
+            .text(code.rawValue), .text(reason + (try remainder(of: row, database))), .integer(now.milliseconds),
+            .integer(id))
         try database.run(
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)
