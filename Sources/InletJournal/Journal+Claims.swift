@@ -39,9 +39,9 @@ package enum Settlement: Sendable {
     case waiting(until: WallTime, saying: String?)
     /// The end of this delivery without proof. A superseded one gives its key back once nothing of it is left.
     case ended(DeliveryState, code: ErrorCode, reason: String)
+    /// The end of a delivery that was never begun: it waited for longer than it may.
+    case expired
 
-    /// The end of a delivery that waited for longer than it may.
-    package static let expired = ended(.expired, code: .expired, reason: tooLate)
     static let tooLate = "not delivered within its time (retry.expire); 'inlet queue retry' sends it again"
 }
 

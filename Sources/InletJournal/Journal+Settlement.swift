@@ -21,6 +21,8 @@ extension Journal {
         } else if case .delivered(let proof) = ended.settlement, row.state != .delivered {
             try reopen(row.fileID, database)
             hasReleased = try markDelivered(row, proof, now, database)
+        } else if case .again(_, countsAttempt: false, _, _) = ended.settlement {
+            try uncount(row.id, database)
         }
         try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", .integer(row.id))
         let file = try file(row.fileID, database)
@@ -68,8 +70,17 @@ extension Journal {
         case .ended(let state, let code, let reason):
             return try endDelivery(
                 row.id, state, code: code, reason: reason, freesKey: state == .superseded, now, database)
+        case .expired:
+            try uncount(row.id, database)
+            return try endDelivery(
+                row.id, .expired, code: .expired, reason: Settlement.tooLate, now, database)
         }
         return false
+    }
+
+    /// Takes back the attempt that was written with a claim. One that was cancelled and sent again has none.
+    private static func uncount(_ delivery: Int64, _ database: Database) throws {
+        try database.change("UPDATE delivery SET attempts = max(attempts - 1, 0) WHERE id = ?", .integer(delivery))
     }
 
     /// Lets a file be finished anew, and its batch: what was concluded of them is no longer so. What the finisher has begun

@@ -88,6 +88,9 @@ struct QueueModel {
                 delivery.attempts += 1
                 delivery.state = state
                 delivery.hasLeftover = delivery.hasCheckpoint
+            case .expired:
+                delivery.state = .expired
+                delivery.hasLeftover = delivery.hasCheckpoint
             }
         }
     }
