@@ -26,8 +26,7 @@ final class SmallLane: Sendable {
     /// With as many ended, the next exchange comes at once.
     private static let batch = 16
     /// How many claims a destination may have, those that wait here among them: where many run, each has successors at hand,
-    /// enough for the time that an exchange takes. Where few run, the next ones wait in the journal, where they can expire and
-    /// are seen to wait.
+    /// enough for the time that an exchange takes. Where few run, the next ones wait in the journal.
     private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 4 * connections }
     private static let journalPause = Duration.seconds(2)
 
