@@ -15,6 +15,7 @@ package struct AgentCommands: Sendable {
     struct Live: Sendable {
         var board: DestinationBoard
         var inFlight: InFlight
+        var smallWork: SmallWork
         var bells: WorkBells
         var finisherBell: Doorbell
         var sweeperBell: Doorbell
@@ -61,7 +62,10 @@ package struct AgentCommands: Sendable {
     }
 
     private func ended(_ running: [Int64]) {
-        for delivery in running { live?.inFlight.cancel(delivery) }
+        for delivery in running {
+            guard let live, !live.smallWork.letGo(of: delivery) else { continue }
+            live.inFlight.cancel(delivery)
+        }
         live?.sweeperBell.ring()
         live?.finisherBell.ring()
         // What was cancelled may have been the last that others waited for.

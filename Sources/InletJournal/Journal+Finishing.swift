@@ -28,9 +28,9 @@ extension Journal {
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await commit { database in
-            try database.run(
-                sql: "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'",
-                arguments: [time.milliseconds, note, file])
+            _ = try database.change(
+                "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'",
+                .integer(time.milliseconds), .text(note), .integer(file))
         }
     }
 

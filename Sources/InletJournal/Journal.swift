@@ -70,10 +70,14 @@ package final class Journal: Sendable {
         var configuration = Configuration()
         configuration.readonly = true
         configuration.busyMode = .timeout(5)
-        let database = try DatabaseQueue(path: path.string, configuration: configuration)
-        let isNewer = try database.read { try Schema.migrator.hasBeenSuperseded($0) }
-        try database.close()
-        return isNewer
+        do {
+            let database = try DatabaseQueue(path: path.string, configuration: configuration)
+            defer { try? database.close() }
+            return try database.read { try Schema.migrator.hasBeenSuperseded($0) }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+            // A process died while it made the database: only who writes can take its last transaction back.
+            return false
+        }
     }
 
     /// Every commit is on the disk when it returns. Asked for last and read back: GRDB's WAL mode sets NORMAL by itself.

@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 /// The built command is killed while it writes to a Roboscope server; after restarts each thing is there once.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct RoboscopeKillTests {
+@Suite(.serialized, .timeLimit(.minutes(8))) struct RoboscopeKillTests {
     /// A machine with a Roboscope sandbox as destination `spaces`, whose files go to a Spiral sandbox.
     private func withRoboscope(
         _ body: @Sendable @escaping (Place, RoboscopeSandbox) async throws -> Void

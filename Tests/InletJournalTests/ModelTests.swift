@@ -90,7 +90,10 @@ private struct Run {
             return (settlement, claim.delivery.id)
         }?.1
         #expect(claimed == model.next(destination, at: now))
-        if let claimed { model.settle(claimed, settlement, leavingCheckpoint: leaves) }
+        if let claimed {
+            model.claim(claimed)
+            model.settle(claimed, settlement, leavingCheckpoint: leaves)
+        }
         return "claim \(String(describing: claimed)) \(settlement)"
     }
 
@@ -139,7 +142,7 @@ private struct Run {
         journal = try Journal(path: journal.path, now: now)
         let configured = Self.destinations.filter { _ in Int.random(in: 0..<4, using: &random) > 0 }
         let recovery = try await journal.recover(destinations: configured, at: now)
-        #expect([recovery.freedClaims, recovery.parked, recovery.unparked] == model.recover(configured))
+        #expect([recovery.freedClaims, recovery.parked, recovery.unparked] == model.recover(configured, at: now))
         return "restart with \(configured)"
     }
 

@@ -12,6 +12,10 @@ struct QueueModel {
         var expiresAt: Int64?
         var hasLeftover = false
         var hasCheckpoint = false
+        /// Somebody works on it, or did when it was cancelled.
+        var isHeld = false
+        /// How many processes died while it was held.
+        var interrupted = 0
     }
 
     struct File: Equatable {
@@ -68,27 +72,53 @@ struct QueueModel {
     /// The delivery that a claim must find.
     func next(_ destination: String, at now: WallTime) -> Int64? {
         files.flatMap(\.deliveries)
-            .filter { $0.destination == destination && $0.state == .ready && $0.nextAt <= now }
+            .filter { $0.destination == destination && $0.state == .ready && $0.nextAt <= now && !$0.isHeld }
             .min { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }?.id
     }
 
-    mutating func settle(_ id: Int64, _ settlement: Settlement, leavingCheckpoint: Bool) {
+    mutating func claim(_ id: Int64) {
+        change(id) { delivery in
+            delivery.state = .claimed
+            delivery.attempts += 1
+            delivery.isHeld = true
+        }
+    }
+
+    /// The end of a claim. One that was cancelled meanwhile changes nothing any more, unless it is a proof.
+    mutating func settle(_ id: Int64, _ settlement: Settlement, leavingCheckpoint: Bool = false) {
+        var isProof = false
         change(id) { delivery in
             if leavingCheckpoint { delivery.hasCheckpoint = true }
+            delivery.isHeld = false
+            let isClaimed = delivery.state == .claimed
             switch settlement {
             case .delivered:
+                isProof = !isClaimed
                 delivery.state = .delivered
-                delivery.attempts += 1
                 delivery.hasCheckpoint = false
             case .again(let time, let counts, _, _):
-                delivery.nextAt = time
-                delivery.attempts += counts ? 1 : 0
-            case .waiting(let time, _): delivery.nextAt = time
+                if !counts { delivery.attempts = max(0, delivery.attempts - 1) }
+                if isClaimed { (delivery.state, delivery.nextAt) = (.ready, time) }
+            case .waiting(let time, _):
+                if isClaimed {
+                    (delivery.state, delivery.nextAt, delivery.attempts) = (.ready, time, delivery.attempts - 1)
+                }
             case .ended(let state, _, _):
-                delivery.attempts += 1
-                delivery.state = state
-                delivery.hasLeftover = delivery.hasCheckpoint
+                if isClaimed { end(&delivery, state) }
+            case .expired:
+                if isClaimed {
+                    delivery.attempts -= 1
+                    end(&delivery, .expired)
+                }
             }
+        }
+        if isProof { reopen(id) }
+    }
+
+    /// A proof that came after the end: the file is finished anew.
+    private mutating func reopen(_ delivery: Int64) {
+        for index in files.indices where files[index].deliveries.contains(where: { $0.id == delivery }) {
+            files[index].isFinished = false
         }
     }
 
@@ -128,7 +158,7 @@ struct QueueModel {
 
     mutating func forget(_ id: Int64) -> Bool {
         guard let index = files.firstIndex(where: { $0.id == id }), files[index].isFinished,
-            !files[index].deliveries.contains(where: \.hasLeftover)
+            !files[index].deliveries.contains(where: { $0.hasLeftover || $0.isHeld })
         else { return false }
         files.remove(at: index)
         return true
@@ -167,8 +197,21 @@ struct QueueModel {
         return expired
     }
 
-    mutating func recover(_ destinations: [String]) -> [Int] {
+    /// What a process that starts puts right. - Returns: how many it freed, parked and put back.
+    mutating func recover(_ destinations: [String], at now: WallTime) -> [Int] {
         var counts = [0, 0, 0]
+        for held in files.flatMap(\.deliveries) where held.isHeld || held.state == .claimed {
+            change(held.id) { delivery in
+                if delivery.state == .claimed {
+                    let wait = delivery.interrupted < 3 ? 0 : Int64(min(delivery.interrupted, 15))
+                    (delivery.state, delivery.nextAt) = (.ready, now + .seconds(wait))
+                    delivery.attempts -= 1
+                    counts[0] += 1
+                }
+                delivery.isHeld = false
+                delivery.interrupted += 1
+            }
+        }
         for delivery in files.flatMap(\.deliveries) {
             let isConfigured = destinations.contains(delivery.destination)
             if delivery.state == .ready, !isConfigured {

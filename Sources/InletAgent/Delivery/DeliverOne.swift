@@ -17,16 +17,18 @@ final class DeliverOne: Sendable {
     private let journal: Journal
     private let board: DestinationBoard
     private let orders: OrderDesk
+    private let notices: AdmissionNotices
     let inFlight: InFlight
     let log: EventLog
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
 
     init(
-        journal: Journal, board: DestinationBoard, orders: OrderDesk, inFlight: InFlight, log: EventLog,
-        heartbeat: Heartbeat, isStopping: StopFlag
+        journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
+        log: EventLog, heartbeat: Heartbeat, isStopping: StopFlag
     ) {
         self.journal = journal
+        self.notices = notices
         self.board = board
         self.orders = orders
         self.inFlight = inFlight
@@ -40,6 +42,7 @@ final class DeliverOne: Sendable {
     func deliver(_ claim: Claim) async -> (Settlement, Report) {
         let file = claim.file
         let delivery = claim.delivery
+        await notices.told(of: file.admittedAt)
         let ref = AgentEvent.JobRef(
             job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: delivery.destination)

@@ -52,11 +52,11 @@ package struct LocalControl: ControlAPI {
 
     package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
         let filter = FileFilter(states: states, destination: destination, limit: limit)
-        return try await view.journal.jobs(filter).map { JobReport($0) }
+        return try await view.jobs(filter).map { JobReport($0) }
     }
 
     package func job(_ id: Int64) async throws -> JobReport? {
-        guard let job = try await view.journal.job(id) else { return nil }
+        guard let job = try await view.job(id) else { return nil }
         return JobReport(job, batch: try await view.journal.batch(of: id))
     }
 

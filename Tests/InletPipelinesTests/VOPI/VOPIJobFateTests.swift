@@ -8,7 +8,7 @@ import InletTransfer
 import Testing
 
 /// What becomes of jobs that do not simply complete.
-@Suite(.timeLimit(.minutes(2))) struct VOPIJobFateTests {
+@Suite(.timeLimit(.minutes(8))) struct VOPIJobFateTests {
     @Test func `a job that failed twice and then completes is delivered`() async throws {
         try await withVOPI(VOPIRules(outcome: .fails(times: 2, error: "Gemini timed out"))) { place in
             let (path, order) = try place.file()
