@@ -32,6 +32,10 @@ package protocol Pipeline: Sendable {
     /// Removes what attempts at `order` left at the destination. Idempotent: nothing left is success.
     func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError)
 
+    /// Of a checkpoint whose rest `abandon` has removed, the notes that are still good: a retry goes on with them. Nothing of
+    /// them may need removing.
+    func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
+
     /// Whether the destination answers and takes our credentials; leaves nothing behind.
     /// - Returns: what it said, in a few words.
     func probe() async throws(DeliveryError) -> String
@@ -41,6 +45,8 @@ extension Pipeline {
     package func conclude(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome? { nil }
+
+    package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] { [:] }
 }
 
 /// How an attempt ended without an error.

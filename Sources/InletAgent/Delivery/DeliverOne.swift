@@ -81,7 +81,9 @@ final class DeliverOne: Sendable {
         _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
     ) -> (Settlement, Report) {
         let judge = judge(ref, file, delivery)
-        if let event = judge.breakerEvent(error) { board.report(ref.destination, event, reason: error.reason) }
+        if let event = judge.breakerEvent(error) {
+            board.report(ref.destination, event, reason: error.reason, code: error.code)
+        }
         let result = judge.failed(error)
         if case .ended = result.0 { inFlight.forgetStep(of: ref.delivery) }
         return result
