@@ -152,10 +152,12 @@ package struct Destination: Sendable {
     /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
     package var closesBatches = false
     /// Gives a token for requests to the destination; the command line asks the running agent for it, so that nobody else
-    /// refreshes what the agent uses.
-    package var accessToken: (@Sendable () async throws(DeliveryError) -> Secret)?
+    /// refreshes what the agent uses. Given a token that the server has refused, another one.
+    package var accessToken: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)?
     /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
+    /// When such credentials were last renewed, and what a person can do where that fails; nil before the first time.
+    package var renewal: (@Sendable () async -> (at: WallTime, remedy: String)?)?
 }
 
 /// What a destination that only registers files needs of another one.

@@ -79,7 +79,9 @@ package struct VOPIPipeline: Pipeline {
     /// and takes the video away when it completes. Then only a new upload is safe.
     package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
         var record = VOPIRecord(checkpoint)
-        guard record.sent != nil, record.job == nil, record.creating == nil else { return [:] }
+        guard record.sent != nil, record.job == nil, record.creating == nil, checkpoint["surplus"] == nil else {
+            return [:]
+        }
         (record.asked, record.restarts) = (0, 0)
         return record.entries
     }
