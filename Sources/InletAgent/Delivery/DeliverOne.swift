@@ -99,6 +99,7 @@ final class DeliverOne: Sendable {
         let notes = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
+                Failpoint.noting.reached()
                 do {
                     try await journal.checkpoint(delivery, entries)
                 } catch {
@@ -107,6 +108,7 @@ final class DeliverOne: Sendable {
                 Self.tell(entries, ref, log)
             },
             replace: { entries throws(DeliveryError) in
+                Failpoint.noting.reached()
                 do {
                     try await journal.replaceCheckpoint(delivery, entries)
                 } catch {
