@@ -1,6 +1,7 @@
 import Foundation
 import InletSandbox
 import InletTestSupport
+import SystemPackage
 import Testing
 
 /// `inlet queue` on videos whose jobs run at a VOPI server, or have run there.

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletLinux
 import InletPipelines
 import InletTestSupport
 import Logging

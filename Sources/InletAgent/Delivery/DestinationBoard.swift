@@ -50,7 +50,8 @@ package final class DestinationBoard: Sendable {
             if let reason { lastError = reason }
             let action = breaker.event(event, at: .now)
             switch event {
-            case .outage, .credentials, .probeFailed: lacksCredits = !breaker.isUp && code == .outOfCredits
+            case .outage, .credentials, .probeFailed:
+                if case .down = breaker.state { lacksCredits = code == .outOfCredits } else { lacksCredits = false }
             case .probeSucceeded, .secretsChanged, .delivered, .serverFault: if breaker.isUp { lacksCredits = false }
             }
             updateClock(at: .now)
