@@ -32,6 +32,10 @@ package protocol Pipeline: Sendable {
     /// Removes what attempts at `order` left at the destination. Idempotent: nothing left is success.
     func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError)
 
+    /// Of a checkpoint whose rest `abandon` has removed, the notes that are still good: a retry goes on with them. Nothing of
+    /// them may need removing.
+    func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
+
     /// Whether the destination answers and takes our credentials; leaves nothing behind.
     /// - Returns: what it said, in a few words.
     func probe() async throws(DeliveryError) -> String
@@ -41,6 +45,8 @@ extension Pipeline {
     package func conclude(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome? { nil }
+
+    package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] { [:] }
 }
 
 /// How an attempt ended without an error.
@@ -146,10 +152,12 @@ package struct Destination: Sendable {
     /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
     package var closesBatches = false
     /// Gives a token for requests to the destination; the command line asks the running agent for it, so that nobody else
-    /// refreshes what the agent uses.
-    package var accessToken: (@Sendable () async throws(DeliveryError) -> Secret)?
+    /// refreshes what the agent uses. Given a token that the server has refused, another one.
+    package var accessToken: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)?
     /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
+    /// When such credentials were last renewed, and what a person can do where that fails; nil before the first time.
+    package var renewal: (@Sendable () async -> (at: WallTime, remedy: String)?)?
 }
 
 /// What a destination that only registers files needs of another one.

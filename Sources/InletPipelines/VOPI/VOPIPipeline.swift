@@ -74,6 +74,18 @@ package struct VOPIPipeline: Pipeline {
         }
     }
 
+    /// A video that arrived stays good for another job where none was made of it, or only such as came to nothing: the
+    /// server keeps it until a job completes. Of a job that was cancelled nobody can say that: it may have been running,
+    /// and takes the video away when it completes. Then only a new upload is safe.
+    package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        var record = VOPIRecord(checkpoint)
+        guard record.sent != nil, record.job == nil, record.creating == nil, checkpoint["surplus"] == nil else {
+            return [:]
+        }
+        (record.asked, record.restarts) = (0, 0)
+        return record.entries
+    }
+
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
     private func cancel(_ id: String) async throws(DeliveryError) {
