@@ -13,7 +13,8 @@ package import SystemPackage
 /// * Before anything becomes visible the source must still be what `order.source` says; otherwise `.sourceChanged` or
 ///   `.sourceGone` is thrown, and then nothing is visible under the key.
 /// * What the next attempt needs is put in the checkpoint *before* the step that it remembers is relied upon.
-/// * Cancelling the task ends the attempt within 200 ms. Its checkpoint stays; `abandon` removes what it left.
+/// * Cancelling the task ends the attempt within 200 ms; within a second where a lock has to be given back. Its checkpoint
+///   stays; `abandon` removes what it left.
 /// * When `attempt.isStopping` turns true, no new step begins; running ones may end; then `.cancelled` is thrown.
 /// * A different file that is under the key already is never overwritten where the destination can tell.
 /// * Errors carry their verdict; an error without one is a defect.

@@ -18,6 +18,7 @@ struct RoboscopeJob: Sendable {
     let fields: RoboscopeFields
     let pool: BlockingPool
     let readYAML: YAMLReading?
+    let rhythm: SessionRhythm
 
     var shown: String { path.display }
 

@@ -1,0 +1,51 @@
+/// The markers of a file that the server is known to have taken: it has answered that it made them, or has listed them.
+///
+/// Kept in the journal, so that no later attempt sends one of them again, whatever the server lists by then.
+struct MarkerTally: Sendable, Equatable {
+    /// Of the checkpoint. The value is the session's id, and after it the numbers of the markers: `ID 0-99 200-299`.
+    static let note = "markers_taken"
+
+    /// The only session that the numbers are about.
+    let session: String
+    private(set) var taken = RangeSet<Int>()
+
+    init(session: String) { self.session = session }
+
+    /// What the notes say of a session; nothing for another one, and for a note that cannot be read.
+    ///
+    /// - Parameter count: markers in the file; higher numbers are none of its.
+    init(_ entries: [String: [UInt8]], session: String, count: Int) {
+        self.init(session: session)
+        let words = String(decoding: entries[Self.note] ?? [], as: UTF8.self).split(separator: " ")
+        guard let noted = words.first, RoboscopeID.areEqual(String(noted), session) else { return }
+        for word in words.dropFirst() {
+            let ends = word.split(separator: "-").compactMap { Int($0) }
+            guard ends.count == 2, 0 <= ends[0], ends[0] <= ends[1], ends[1] < count else { continue }
+            taken.insert(contentsOf: ends[0]..<ends[1] + 1)
+        }
+    }
+
+    var bytes: [UInt8] {
+        let ranges = taken.ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
+        return Array(([session] + ranges).joined(separator: " ").utf8)
+    }
+
+    var count: Int { Self.count(taken) }
+
+    /// - Returns: whether there is one among them that was not known to be taken.
+    mutating func add(_ numbers: RangeSet<Int>) -> Bool {
+        let before = taken
+        taken.formUnion(numbers)
+        return taken != before
+    }
+
+    /// Quickest for numbers that go up.
+    static func set(_ numbers: some Sequence<Int>) -> RangeSet<Int> {
+        numbers.reduce(into: RangeSet()) { $0.insert(contentsOf: $1..<$1 + 1) }
+    }
+
+    /// How many of the markers that were taken are not among those that are listed.
+    func missing(from listed: RangeSet<Int>) -> Int { Self.count(taken.subtracting(listed)) }
+
+    private static func count(_ set: RangeSet<Int>) -> Int { set.ranges.reduce(0) { $0 + $1.count } }
+}
