@@ -144,6 +144,8 @@ package struct Destination: Sendable {
     package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
     /// Where files must be before they can be registered here; nil for destinations that take the bytes themselves.
     package var storage: StorageNeed?
+    /// What it takes the fields of the file at this path below its root to mean; nil for destinations that add nothing.
+    package var reading: (@Sendable (_ path: FilePath, _ fields: [String: String]) -> FieldReading)?
     /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
     package var closesBatches = false
     /// Gives a token for requests to the destination; the command line asks the running agent for it, so that nobody else
@@ -151,6 +153,14 @@ package struct Destination: Sendable {
     package var accessToken: (@Sendable () async throws(DeliveryError) -> Secret)?
     /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
+}
+
+/// What a destination makes of a file's fields before anything is sent, for people who ask beforehand.
+package struct FieldReading: Sendable, Equatable {
+    /// What was decided where a field leaves it open, by the field's name.
+    package var decided: [String: String] = [:]
+    /// Why the file would be refused, and what to do about it.
+    package var objection: String?
 }
 
 /// What a destination that only registers files needs of another one.

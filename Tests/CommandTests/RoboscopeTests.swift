@@ -61,6 +61,30 @@ import Testing
         }
     }
 
+    @Test func `route says what a file is to the server, and when its space is not known`() async throws {
+        try await withRoboscope { place, sandbox, _ in
+            func route(_ name: String) async throws -> String {
+                let result = try await place.inlet("route", place.drop.string + "/" + name)
+                #expect(result.ending == .code(0), "\(result.errors)")
+                return result.output
+            }
+            let remedy = "no space is named; put the file into a folder named as its space, or set it with:"
+            let model = try await route("atrium/ship.glb")
+            #expect(model.contains("role: auto (model)") && model.contains("space: atrium"), "\(model)")
+            #expect(!model.contains(remedy), "\(model)")
+            let lone = try await route("ship.glb")
+            #expect(lone.contains("role: auto (model)") && lone.contains("warning  \(remedy)"), "\(lone)")
+            let markers = try await route("markers.json")
+            #expect(markers.contains("role: auto (markers)"), "\(markers)")
+            #expect(markers.contains("may name it themselves"), "\(markers)")
+            let scan = try await route("atrium/scans/hall.obj")
+            #expect(scan.contains("role: auto (scan)"), "\(scan)")
+            let other = try await route("notes.txt")
+            #expect(other.contains("role: auto (file)") && !other.contains("warning"), "\(other)")
+            #expect(sandbox.counts().values.allSatisfy { $0 == 0 })
+        }
+    }
+
     @Test func `spaces are made, shown, changed and deleted`() async throws {
         try await withRoboscope { place, sandbox, _ in
             let made = try await object(
