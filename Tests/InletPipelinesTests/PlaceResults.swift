@@ -31,7 +31,7 @@ extension Place {
             let file = target.appending(job.id).appending("product.json").string
             guard let json = FileManager.default.contents(atPath: file) else { continue }
             let product = try JSONSerialization.jsonObject(with: json) as? [String: Any]
-            let source = product?["source"] as? [String: Any]
+            let source = product?["video"] as? [String: Any]
             let video = sandbox.videos().first { $0.publicURL == job.videoURL }
             let key = source?["key"] as? String ?? "no key in \(file)"
             // Two jobs for one key are not one object.

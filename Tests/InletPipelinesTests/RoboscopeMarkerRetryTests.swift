@@ -24,6 +24,7 @@ import Testing
     ) async throws {
         let attempt = notes.attempt(isStopping: { place.count(operation) >= count })
         #expect(try await place.failure(order, attempt)?.verdict == .cancelled)
+        notes.fail()
     }
 
     @Test func `markers that the server hides are not sent again by a retry`() async throws {
@@ -37,6 +38,7 @@ import Testing
             #expect(error?.verdict == .giveUp && error?.code == .badAnswer)
             #expect(error?.reason.contains("has taken 200 markers, but lists 0") == true)
             #expect(place.count(.bulkMarkers) == 2)
+            notes.fail()
             // Listed again, the rest follows.
             place.sandbox.faults.clear()
             _ = try await place.deliver(order, notes)
@@ -67,6 +69,7 @@ import Testing
             let attempt = notes.attempt(isStopping: { place.count(.listMarkers) >= 2 })
             #expect(try await place.failure(order, attempt)?.verdict == .cancelled)
             #expect(Self.numbers(place) == Array(0..<100) && place.count(.bulkMarkers) == 1)
+            notes.fail()
             place.sandbox.faults.add(RoboscopeFault(.reply(Self.empty), at: .listMarkers, times: nil))
             #expect(try await place.failure(order, notes.attempt())?.verdict == .giveUp)
             #expect(place.count(.bulkMarkers) == 1)

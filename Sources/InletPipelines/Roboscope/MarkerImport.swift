@@ -18,12 +18,13 @@ struct MarkerImport: Sendable {
     private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
     private static let longestWait = Duration.seconds(10)
 
+    /// - Parameter known: what earlier attempts have noted.
     /// - Returns: when the server has them all.
-    func run() async throws(DeliveryError) {
+    func run(_ known: MarkerTally) async throws(DeliveryError) {
         var chunk = job.api.settings.chunk
         var failed = 0
         var most = -1
-        var tally = MarkerTally(job.attempt.checkpoint.entries, session: session, count: file.count)
+        var tally = known
         while true {
             try job.checkStopping()
             do throws(DeliveryError) {

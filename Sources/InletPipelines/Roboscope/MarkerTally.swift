@@ -1,9 +1,12 @@
+internal import InletCore
+
 /// The markers of a file that the server is known to have taken: it has answered that it made them, or has listed them.
 ///
 /// Kept in the journal, so that no later attempt sends one of them again, whatever the server lists by then.
 struct MarkerTally: Sendable, Equatable {
-    /// Of the checkpoint. The value is the session's id, and after it the numbers of the markers: `ID 0-99 200-299`.
-    static let note = "markers_taken"
+    /// The one note that the journal keeps when a delivery has failed, for `queue retry`. Its value is the session's id, and
+    /// after it the numbers of the markers: `ID 0-99 200-299`.
+    static let note = CheckpointNote.mayBeVisible
 
     /// The only session that the numbers are about.
     let session: String
@@ -16,13 +19,20 @@ struct MarkerTally: Sendable, Equatable {
     /// - Parameter count: markers in the file; higher numbers are none of its.
     init(_ entries: [String: [UInt8]], session: String, count: Int) {
         self.init(session: session)
-        let words = String(decoding: entries[Self.note] ?? [], as: UTF8.self).split(separator: " ")
-        guard let noted = words.first, RoboscopeID.areEqual(String(noted), session) else { return }
+        let words = Self.words(entries)
+        guard let noted = words.first, RoboscopeID.areEqual(noted, session) else { return }
         for word in words.dropFirst() {
             let ends = word.split(separator: "-").compactMap { Int($0) }
             guard ends.count == 2, 0 <= ends[0], ends[0] <= ends[1], ends[1] < count else { continue }
             taken.insert(contentsOf: ends[0]..<ends[1] + 1)
         }
+    }
+
+    /// The session that an earlier attempt has sent to, or was about to.
+    static func session(_ entries: [String: [UInt8]]) -> String? { words(entries).first }
+
+    private static func words(_ entries: [String: [UInt8]]) -> [String] {
+        String(decoding: entries[note] ?? [], as: UTF8.self).split(separator: " ").map { String($0) }
     }
 
     var bytes: [UInt8] {
