@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletPipelines
 import InletSandbox
 import InletTestSupport
