@@ -2,6 +2,7 @@ import Foundation
 import InletCore
 import InletSandbox
 import InletTestSupport
+import SystemPackage
 
 /// Runs `body` on a machine with a Roboscope sandbox as destination `spaces`, whose files go to a Spiral sandbox.
 ///
