@@ -13,7 +13,8 @@ package import SystemPackage
 /// * Before anything becomes visible the source must still be what `order.source` says; otherwise `.sourceChanged` or
 ///   `.sourceGone` is thrown, and then nothing is visible under the key.
 /// * What the next attempt needs is put in the checkpoint *before* the step that it remembers is relied upon.
-/// * Cancelling the task ends the attempt within 200 ms. Its checkpoint stays; `abandon` removes what it left.
+/// * Cancelling the task ends the attempt within 200 ms; within a second where a lock has to be given back. Its checkpoint
+///   stays; `abandon` removes what it left.
 /// * When `attempt.isStopping` turns true, no new step begins; running ones may end; then `.cancelled` is thrown.
 /// * A different file that is under the key already is never overwritten where the destination can tell.
 /// * Errors carry their verdict; an error without one is a defect.
@@ -149,6 +150,8 @@ package struct Destination: Sendable {
     package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
     /// Where files must be before they can be registered here; nil for destinations that take the bytes themselves.
     package var storage: StorageNeed?
+    /// What it takes the fields of the file at this path below its root to mean; nil for destinations that add nothing.
+    package var reading: (@Sendable (_ path: FilePath, _ fields: [String: String]) -> FieldReading)?
     /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
     package var closesBatches = false
     /// Gives a token for requests to the destination; the command line asks the running agent for it, so that nobody else
@@ -158,6 +161,14 @@ package struct Destination: Sendable {
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
     /// When such credentials were last renewed, and what a person can do where that fails; nil before the first time.
     package var renewal: (@Sendable () async -> (at: WallTime, remedy: String)?)?
+}
+
+/// What a destination makes of a file's fields before anything is sent, for people who ask beforehand.
+package struct FieldReading: Sendable, Equatable {
+    /// What was decided where a field leaves it open, by the field's name.
+    package var decided: [String: String] = [:]
+    /// Why the file would be refused, and what to do about it.
+    package var objection: String?
 }
 
 /// What a destination that only registers files needs of another one.
