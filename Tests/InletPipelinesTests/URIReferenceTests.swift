@@ -42,7 +42,8 @@ import Testing
                 if request.line.contains(" /shop/latest ") {
                     try connection.answer("302 Found", headers: "Location: v2/model.glb?id=7\r\n", "")
                 } else if request.line.contains(" /shop/v2/model.glb?id=7 ") {
-                    try connection.answer("200 OK", headers: "ETag: \"v\"\r\n", request.line.hasPrefix("HEAD") ? "" : "abc")
+                    let body = request.line.hasPrefix("HEAD") ? "" : "abc"
+                    try connection.answer("200 OK", headers: "ETag: \"v\"\r\n", body)
                 } else {
                     try connection.answer("404 Not Found", "no")
                 }

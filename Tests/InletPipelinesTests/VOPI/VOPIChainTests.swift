@@ -78,6 +78,7 @@ struct VOPIChainTests {
         step.record.results = VOPIManifest(
             entries: [VOPIManifest.Entry(path: "frames/a.png", object: "https://x/a", frame: "a")], expected: 1)
         (step.record.dead, step.record.restarts, step.record.asked) = (["k"], 1, 2)
+        (step.record.surplus, step.record.job?.seen) = (["s"], 5)
         step.record.mayBeVisible = true
         #expect(VOPIRecord(step.record.entries) == step.record)
         #expect(VOPIRecord([:]) == VOPIRecord())
