@@ -68,8 +68,7 @@ import Testing
         }
     }
 
-    @Test func `a server that cannot say whether it is ready has its stuck jobs cancelled all the same`() async throws
-    {
+    @Test func `a server that cannot say whether it is ready has its stuck jobs cancelled all the same`() async throws {
         try await withVOPI(VOPIRules(outcome: .neverRuns)) { place in
             place.misbehave(.reply(Self.unknownRoute), at: .ready, times: nil)
             let (path, order) = try place.file(1000)
