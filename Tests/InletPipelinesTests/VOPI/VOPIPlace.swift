@@ -65,12 +65,7 @@ final class VOPIPlace: Sendable {
     func attempt(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws -> Result<DeliveryOutcome, DeliveryError> {
-        let source = try SourceFile(opening: path)
-        do throws(DeliveryError) {
-            return .success(try await pipeline.deliver(source, order, attempt))
-        } catch {
-            return .failure(error)
-        }
+        try await pipeline.attempt(path, order, attempt)
     }
 
     /// Attempts until it ends, the clock moved to where each wait ends.
