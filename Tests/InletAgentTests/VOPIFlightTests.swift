@@ -1,5 +1,6 @@
 import InletAgent
 import InletCore
+import InletJournal
 import InletLinux
 import InletPipelines
 import InletSandbox
