@@ -114,6 +114,20 @@ extension SpiralOperation {
     }
 }
 
+extension Pipeline {
+    /// One attempt at the file that is at `path` now.
+    func attempt(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws -> Result<DeliveryOutcome, DeliveryError> {
+        let source = try SourceFile(opening: path)
+        do throws(DeliveryError) {
+            return .success(try await deliver(source, order, attempt))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
 extension PipelineFactory {
     func place(_ type: String, _ values: [String: ConfigValue]) throws -> any Pipeline {
         let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))

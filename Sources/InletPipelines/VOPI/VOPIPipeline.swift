@@ -52,6 +52,7 @@ package struct VOPIPipeline: Pipeline {
     /// Cancels the job; an upload without one is nothing that could be removed, and costs nothing.
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let record = VOPIRecord(checkpoint)
+        for id in record.surplus { try await cancel(id) }
         if let job = record.job {
             guard job.isFetching else { return try await cancel(job.id) }
             // Paid for: its note stays in the journal, so that a retry, however late, makes no other job.
@@ -64,8 +65,8 @@ package struct VOPIPipeline: Pipeline {
                 record.results ?? VOPIManifest(), in: folder)
         }
         guard let creating = record.creating, let upload = record.upload else { return }
-        let ours = try await api.jobs(limit: 100).jobs.filter {
-            $0.videoURL == upload.publicURL && !record.dead.contains($0.id)
+        let ours = try await api.jobs(of: upload.publicURL, since: creating.sentAt).filter {
+            !record.dead.contains($0.id)
         }
         for job in ours { try await cancel(job.id) }
         // The request was cut off, and may still make one.
