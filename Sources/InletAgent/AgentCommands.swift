@@ -74,15 +74,19 @@ package struct AgentCommands: Sendable {
 
     /// A token for requests to a destination, as its pipeline uses it.
     ///
-    /// - Parameter by: who asks, for the log.
-    package func accessToken(_ name: String, by: String) async throws(DeliveryError) -> Secret {
+    /// - Parameters:
+    ///   - refused: one that the server no longer takes, so that another is given.
+    ///   - by: who asks, for the log.
+    package func accessToken(
+        _ name: String, after refused: Secret? = nil, by: String
+    ) async throws(DeliveryError) -> Secret {
         guard let destination = destination(name) else {
             throw DeliveryError(.giveUp, .notConfigured, "no destination is called '\(name)'")
         }
         guard let give = destination.accessToken else {
             throw DeliveryError(.giveUp, .badRequest, "destination '\(name)' has no tokens to give")
         }
-        let token = try await give()
+        let token = try await give(refused)
         live?.log.emit(.tokenGiven(destination: name, to: by))
         return token
     }

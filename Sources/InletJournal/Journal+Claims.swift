@@ -7,10 +7,18 @@ package struct ClaimRoom: Sendable {
     package var destination: String
     /// Deliveries that may run at once, by lane.
     package var limits: [Lane: Int]
+    /// Only for deliveries that the destination works on: nothing that begins anew there.
+    package var isForBegunOnly: Bool
 
-    package init(destination: String, limits: [Lane: Int]) {
+    package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false) {
         self.destination = destination
         self.limits = limits
+        self.isForBegunOnly = isForBegunOnly
+    }
+
+    /// What a delivery must meet besides being due, as SQL; the same as `DeliveryRow.hasBegun`.
+    var condition: String {
+        isForBegunOnly ? "AND waits > 0 AND delivery.code IS NOT '\(ErrorCode.outOfCredits.rawValue)'" : ""
     }
 }
 
@@ -137,6 +145,7 @@ extension Journal {
                 """
                 SELECT min(next_at) FROM delivery
                 WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
+                    \(room.condition)
                 """,
                 .text(room.destination), .integer(Int64(lane.rawValue)), .integer(never)
             ) { $0.optionalInteger(0) } ?? nil

@@ -92,7 +92,7 @@ extension Journal {
         for room in wish.rooms {
             let free = try places(room, wish.lane, database)
             guard free > 0 else { continue }
-            let found = try Self.due(room.destination, wish.lane, min(free, wish.most), now, database)
+            let found = try Self.due(room, wish.lane, min(free, wish.most), now, database)
             due += found.claims
             damaged += found.damaged
         }
@@ -132,7 +132,7 @@ extension Journal {
     /// The due deliveries with the earliest times. One that was cancelled and put back while its holder still runs has an
     /// owner until that one has let go.
     private static func due(
-        _ destination: String, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
+        _ room: ClaimRoom, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
     ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
         var damaged: [DamagedDelivery] = []
         let found = try database.rows(
@@ -141,9 +141,10 @@ extension Journal {
                 EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)
             FROM delivery INDEXED BY delivery_ready CROSS JOIN file ON file.id = delivery.file_id
             WHERE destination = ? AND lane = ? AND delivery.state = 'ready' AND next_at <= ? AND owner IS NULL
+                \(room.condition)
             ORDER BY next_at, delivery.id LIMIT ?
             """,
-            .text(destination), .integer(Int64(lane.rawValue)), .integer(now.milliseconds), .integer(Int64(most))
+            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(now.milliseconds), .integer(Int64(most))
         ) { row -> (DeliveryRow, FileRow, hasNotes: Bool)? in
             do {
                 let delivery = try DeliveryRow(row)

@@ -106,6 +106,10 @@ package struct DeliveryRow: Sendable, Equatable {
     /// Whether the last that was heard is that the destination works on it.
     package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
 
+    /// Whether the destination has taken it up, so that going on with it begins nothing there. Not after it found no credits
+    /// for what comes next.
+    package var hasBegun: Bool { waits > 0 && code != .outOfCredits }
+
     /// Whether it waits for another delivery or for its unit, not for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
 }

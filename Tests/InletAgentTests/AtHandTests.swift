@@ -142,13 +142,13 @@ import Testing
 
     @Test func `nothing is said to start before it is said to be there`() async {
         let notices = AdmissionNotices()
-        let said = Mutex<[String]>([])
+        let said = SaidLines()
         let (times, time) = AsyncStream<WallTime>.makeStream()
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await time in times {
                     await notices.told(of: time)
-                    said.withLock { $0.append("started") }
+                    said.add("started")
                 }
             }
             group.addTask {
@@ -156,11 +156,11 @@ import Testing
                     time.yield(now)
                     time.finish()
                     for _ in 0..<200 { await Task.yield() }
-                    said.withLock { $0.append("admitted") }
+                    said.add("admitted")
                 }
             }
         }
-        #expect(said.withLock(\.self) == ["admitted", "started"])
+        #expect(said.all == ["admitted", "started"])
         await notices.told(of: .now)
     }
 
@@ -180,4 +180,12 @@ import Testing
         let attempt = Attempt(checkpoint: notes, isStopping: { false })
         return inFlight.add(ref, size: 1, since: .now, attempt: attempt).mayBeCancelled
     }
+}
+
+private final class SaidLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+
+    var all: [String] { lines.withLock { $0 } }
 }

@@ -60,11 +60,11 @@ struct QueueModel {
 
     private mutating func endOpen(_ index: Int, _ state: DeliveryState) {
         for place in files[index].deliveries.indices where !files[index].deliveries[place].state.isFinal {
-            end(&files[index].deliveries[place], state)
+            Self.end(&files[index].deliveries[place], state)
         }
     }
 
-    private func end(_ delivery: inout Delivery, _ state: DeliveryState) {
+    private static func end(_ delivery: inout Delivery, _ state: DeliveryState) {
         delivery.state = state
         delivery.hasLeftover = delivery.hasCheckpoint
     }
@@ -104,11 +104,11 @@ struct QueueModel {
                     (delivery.state, delivery.nextAt, delivery.attempts) = (.ready, time, delivery.attempts - 1)
                 }
             case .ended(let state, _, _):
-                if isClaimed { end(&delivery, state) }
+                if isClaimed { Self.end(&delivery, state) }
             case .expired:
                 if isClaimed {
                     delivery.attempts -= 1
-                    end(&delivery, .expired)
+                    Self.end(&delivery, .expired)
                 }
             }
         }

@@ -84,7 +84,9 @@ final class DeliverOne: Sendable {
         _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
     ) -> (Settlement, Report) {
         let judge = judge(ref, file, delivery)
-        if let event = judge.breakerEvent(error) { board.report(ref.destination, event, reason: error.reason) }
+        if let event = judge.breakerEvent(error) {
+            board.report(ref.destination, event, reason: error.reason, code: error.code)
+        }
         let result = judge.failed(error)
         if case .ended = result.0 { inFlight.forgetStep(of: ref.delivery) }
         return result
@@ -100,6 +102,7 @@ final class DeliverOne: Sendable {
         let notes = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
+                Failpoint.noting.reached()
                 do {
                     try await journal.checkpoint(delivery, entries)
                 } catch {
@@ -108,6 +111,7 @@ final class DeliverOne: Sendable {
                 Self.tell(entries, ref, log)
             },
             replace: { entries throws(DeliveryError) in
+                Failpoint.noting.reached()
                 do {
                     try await journal.replaceCheckpoint(delivery, entries)
                 } catch {

@@ -81,7 +81,7 @@ final class SmallLane: Sendable {
 
     /// Delivers, unless that may no longer be begun: while the claim waited, its destination may have gone down.
     private func end(_ claim: Claim) async -> Ended {
-        if isStopping.isSet || Task.isCancelled || !board.isOpen(claim.delivery.destination) { return .back(claim) }
+        if isStopping.isSet || Task.isCancelled || !board.takes(claim.delivery) { return .back(claim) }
         Failpoint.claimed.reached()
         let (settlement, report) = await deliverOne.deliver(claim)
         return Ended(claim: claim, settlement: settlement, report: report)
@@ -151,7 +151,9 @@ final class SmallLane: Sendable {
     private func exchange(_ ended: [Ended], _ rooms: [ClaimRoom], _ places: Int) async -> Exchange? {
         if ended.isEmpty, places == 0 { return Exchange(settled: [], claims: [], nextDue: nil) }
         let rooms = rooms.map { room in
-            ClaimRoom(destination: room.destination, limits: room.limits.mapValues(Self.most))
+            var room = room
+            room.limits = room.limits.mapValues(Self.most)
+            return room
         }
         let wish = ClaimWish(lane: .small, rooms: rooms, most: places, owner: "\(Lane.small)")
         let error: JournalError
