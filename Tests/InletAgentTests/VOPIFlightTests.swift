@@ -9,7 +9,7 @@ import SystemPackage
 import Testing
 
 /// Many videos at a server that takes its time.
-@Suite(.timeLimit(.minutes(5))) struct VOPIFlightTests {
+@Suite(.timeLimit(.minutes(8))) struct VOPIFlightTests {
     private static func section(_ values: [String: ConfigValue]) -> ConfigSection {
         ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
     }

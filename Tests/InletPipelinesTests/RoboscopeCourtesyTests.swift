@@ -7,7 +7,7 @@ import Testing
 
 /// What other people at a session are told while it is written to: presence and the lock, for as long as it takes, and not
 /// longer.
-@Suite(.timeLimit(.minutes(2))) struct RoboscopeCourtesyTests {
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeCourtesyTests {
     /// Cancels an attempt whose markers are never answered, once `body` has looked.
     private static func whileStalled(
         _ place: RoboscopePlace, _ body: (_ session: String) async throws -> Void

@@ -7,7 +7,7 @@ import Testing
 
 /// Attempts that go on from the notes of another one, as after `queue retry`: what the server has confirmed is never sent
 /// again, whatever it lists by then.
-@Suite(.timeLimit(.minutes(3))) struct RoboscopeMarkerRetryTests {
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeMarkerRetryTests {
     private static let empty = FaultReply(200, type: "application/json", body: "[]")
 
     /// Numbers of the markers that are there, sorted.

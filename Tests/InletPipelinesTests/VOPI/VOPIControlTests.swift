@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// What a person sees of a delivery, and what it takes to end one.
-@Suite(.timeLimit(.minutes(2))) struct VOPIControlTests {
+@Suite(.timeLimit(.minutes(8))) struct VOPIControlTests {
     @Test(arguments: [VOPIOperation.upload, .job, .download])
     func `cancelling ends any step at once, and its job is cancelled after it`(_ operation: VOPIOperation) async throws
     {
