@@ -45,7 +45,7 @@ package struct LinePlan: Sendable {
     package static var none: LinePlan { LinePlan(seed: 0, share: 0, span: 1, most: 0) }
 
     /// What the next connection meets; nil = nothing.
-    mutating func next() -> LineFault? {
+    package mutating func next() -> LineFault? {
         guard left > 0, Double.random(in: 0..<1, using: &random) < share else { return nil }
         left -= 1
         let after = Int.random(in: 0..<span, using: &random)
@@ -53,7 +53,7 @@ package struct LinePlan: Sendable {
         switch Int.random(in: 0..<8, using: &random) {
         case 0: return .refuse
         case 1: return .noise
-        case 2: return .slow(piece: 1 + after % 8192)
+        case 2: return .slow(piece: 4096 + after % 28_672)
         case 3, 4: return .cut(way, after: after)
         default: return .reset(way, after: after)
         }
