@@ -172,8 +172,7 @@ private func withChaos(_ seed: UInt64, _ body: @Sendable @escaping (ChaosStage) 
         faults: trouble(SpiralOperation.self, seed))
     let bucket = try S3Sandbox(
         directory: folder.appending("bucket"),
-        account: S3Sandbox.Account(
-            accessKey: "AKIDEXAMPLE", secretKey: Secret(ConfigText.apiKey), region: "us-east-1"),
+        account: .init(accessKey: "AKIDEXAMPLE", secretKey: Secret(ConfigText.apiKey), region: "us-east-1"),
         faults: trouble(S3Operation.self, seed &+ 1))
     let films = try GigHiveSandbox(
         directory: folder.appending("films"),
@@ -191,12 +190,11 @@ private func withChaos(_ seed: UInt64, _ body: @Sendable @escaping (ChaosStage) 
             try await group.waitForAll()
         }
     }) {
-        let ports = [
-            try await spiral.port(), try await bucket.port(), try await films.port(), try await spaces.port(),
-        ]
-        let lines = try ports.enumerated().map { index, port in
-            let plan = LinePlan(seed: seed &+ UInt64(index), share: 0.5, span: 60_000, most: 4)
-            return try ChaosProxy(to: port, plan: plan)
+        var lines: [ChaosProxy] = []
+        for port in [try await spiral.port(), try await bucket.port(), try await films.port(), try await spaces.port()]
+        {
+            let plan = LinePlan(seed: seed &+ UInt64(lines.count), share: 0.5, span: 60_000, most: 4)
+            lines.append(try ChaosProxy(to: port, plan: plan))
         }
         let stage = ChaosStage(
             seed: seed, place: place, spiral: spiral, bucket: bucket, films: films, spaces: spaces, lines: lines)

@@ -27,10 +27,7 @@ extension MatrixGround {
                         "transport": .string(isForm ? "multipart" : "tus"),
                     ])
             } check: { isThere in
-                let assets = sandbox.assets()
-                #expect(assets.map(\.entries.count) == (isThere ? [1] : []))
-                guard isThere, let asset = assets.first else { return }
-                #expect(try Data(contentsOf: URL(fileURLWithPath: asset.path.string)) == content)
+                try Self.check(sandbox.assets(), isThere, content)
             }
             place.faults = { sandbox.faults.injected }
             place.misbehave = { action, step, times in
@@ -48,6 +45,12 @@ extension MatrixGround {
         }
     }
 
+    private static func check(_ assets: [GigHiveAsset], _ isThere: Bool, _ content: Data) throws {
+        #expect(assets.map(\.entries.count) == (isThere ? [1] : []))
+        guard isThere, let asset = assets.first else { return }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: asset.path.string)) == content)
+    }
+
     func withVOPI(_ body: @escaping Body) async throws {
         let clock = HandClock()
         let content = content(size)
@@ -56,23 +59,12 @@ extension MatrixGround {
             rules: VOPIRules(generation: contender == .vopiKey ? .apiKey : .bearer, pace: .polls(steps: 8)),
             clock: { clock.now })
         let seed = try directory.write(sandbox.signIn().refreshToken.reveal().utf8, to: "seed")
-        let login: [String: ConfigValue] =
-            contender == .vopiKey
-            ? ["api_key": .secret(Secret(VOPIPlace.apiKey))] : ["refresh_token_file": .string(seed.string)]
         let results = directory.path.appending("results")
         let client = HTTPClient(userAgent: "inlet-tests/1")
         defer { client.shutdown() }
         try await whileServing({ try await sandbox.run() }) {
             var place = try place(try order("clip.mp4", content), port: try await sandbox.port()) { origin in
-                let settings = try VOPISettings(
-                    section([
-                        "url": .string(origin), "auth": .section(section(login)), "results": .string(results.string),
-                    ]))
-                let pool = BlockingPool(name: "vopi", threads: 4)
-                // Two destinations keep two logins.
-                let tokens = directory.path.appending(origin.hasPrefix("https") ? "tokens-tls" : "tokens")
-                let api = VOPIAPI(settings, name: "products", client: client, pool: pool, tokens: tokens)
-                return VOPIPipeline(api: api, client: client, pool: pool, now: { clock.now })
+                try vopi(origin, client, clock, seed: seed, results: results)
             } check: { isThere in
                 try Self.check(sandbox, isThere, content, results)
             }
@@ -94,6 +86,23 @@ extension MatrixGround {
             // First, so that no connection of ours outlives its server.
             client.shutdown()
         }
+    }
+
+    private func vopi(
+        _ origin: String, _ client: HTTPClient, _ clock: HandClock, seed: FilePath, results: FilePath
+    ) throws -> any Pipeline {
+        let login: [String: ConfigValue] =
+            contender == .vopiKey
+            ? ["api_key": .secret(Secret(VOPIPlace.apiKey))] : ["refresh_token_file": .string(seed.string)]
+        let settings = try VOPISettings(
+            section([
+                "url": .string(origin), "auth": .section(section(login)), "results": .string(results.string),
+            ]))
+        let pool = BlockingPool(name: "vopi", threads: 4)
+        // Two destinations keep two logins.
+        let tokens = directory.path.appending(origin.hasPrefix("https") ? "tokens-tls" : "tokens")
+        let api = VOPIAPI(settings, name: "products", client: client, pool: pool, tokens: tokens)
+        return VOPIPipeline(api: api, client: client, pool: pool, now: { clock.now })
     }
 
     private static func check(_ sandbox: VOPISandbox, _ isThere: Bool, _ content: Data, _ results: FilePath) throws {
@@ -141,7 +150,7 @@ extension MatrixGround {
             place.misbehave = { action, step, times in
                 let operation: RoboscopeOperation =
                     switch step {
-                    case .open: .spaces
+                    case .open: .listSpaces
                     case .send, .commit: isModel ? .updateSpace : .bulkMarkers
                     }
                 sandbox.faults.add(RoboscopeFault(action, at: operation, times: times))
