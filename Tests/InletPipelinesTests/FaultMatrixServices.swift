@@ -107,7 +107,7 @@ extension MatrixGround {
 
     private static func check(_ sandbox: VOPISandbox, _ isThere: Bool, _ content: Data, _ results: FilePath) throws {
         let tally = sandbox.tally
-        #expect((tally.jobs, tally.charges) == (isThere ? (1, 1) : (0, 0)))
+        #expect(tally.jobs == (isThere ? 1 : 0) && tally.charges <= tally.jobs)
         guard isThere, let job = sandbox.jobs().first else { return }
         let video = try #require(sandbox.videos().first { $0.publicURL == job.videoURL })
         #expect(video.size == content.count && video.sha256 == Checksum.sha256(content))
