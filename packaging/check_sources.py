@@ -41,6 +41,7 @@ DOORS = {
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
+    "CXXHash": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},
     "GRDB": {"InletJournal"},

@@ -59,6 +59,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [(10, Int32(18)), (-3, Int32(0))])
+    func `a wrong length is told, and the connection ends`(_ difference: Int, _ status: Int32) async throws {
+        try await withSandbox(faults: Fault(.wrongLength(by: difference), at: .create, times: 2)) {
+            sandbox, client async throws in
+            let folder = try TemporaryDirectory()
+            let (head, body) = (folder.path.appending("head").string, folder.path.appending("body").string)
+            let url = client.origin + "/r2/multipart/create"
+            let message = #"{"key":"a","parts":1}"#
+            #expect(
+                try await SandboxClient.curl("-m", "20", "-D", head, "-o", body, "-d", message, url) == status)
+            let lines = try String(contentsOfFile: head, encoding: .utf8).lowercased().split(separator: "\r\n")
+            let told = lines.compactMap { $0.split(separator: ":").first == "content-length" ? $0 : nil }
+                .compactMap { Int($0.dropFirst("content-length:".count).filter { $0 != " " }) }
+            let came = try Data(contentsOf: URL(fileURLWithPath: body)).count
+            #expect(told.count == 1 && told.first == (difference > 0 ? came + difference : came))
+            #expect(sandbox.openUploads().count == 1 && sandbox.faults.injected == 1)
+        }
+    }
+
     @Test func `a stall never answers, and clear ends it`() async throws {
         try await withSandbox(faults: Fault(.stall, at: .create, times: nil)) { sandbox, client async throws in
             let body = #"{"key":"a","parts":1}"#

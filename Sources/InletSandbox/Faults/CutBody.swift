@@ -11,6 +11,15 @@ extension Response {
         }
         return Response(status: status, headers: headers, body: cut)
     }
+
+    /// The same answer, whose Content-Length is off by `difference`, and whose connection ends after it.
+    func claiming(_ difference: Int) -> Response {
+        let body = body
+        var headers = headers
+        headers[.contentLength] = String(max(0, (body.contentLength ?? 0) + difference))
+        let last = ResponseBody { writer in try await body.write(LastWriter(writer: writer)) }
+        return Response(status: status, headers: headers, body: last)
+    }
 }
 
 /// Passes on so many bytes, and ends the connection then.
@@ -27,4 +36,13 @@ private struct CutWriter: ResponseBodyWriter {
     }
 
     consuming func finish(_ trailingHeaders: HTTPFields?) async throws { try await writer.finish(trailingHeaders) }
+}
+
+/// Ends the connection where the answer ends.
+private struct LastWriter: ResponseBodyWriter {
+    var writer: any ResponseBodyWriter
+
+    mutating func write(_ buffer: ByteBuffer) async throws { try await writer.write(buffer) }
+
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws { throw ConnectionDropped() }
 }

@@ -97,6 +97,8 @@ package enum FaultAction: Sendable, Hashable {
     case withholdAnswer
     /// The work is done, then the socket is closed after so many bytes of the answer's body; its head is whole.
     case truncateAnswer(afterBytes: Int)
+    /// The work is done, then the answer's Content-Length is wrong by so many bytes, and the connection ends after it.
+    case wrongLength(by: Int)
     /// Somebody else changes the object just before: a call with a version gets 409, and the object a newer version.
     case conflict
     /// The request body is read at this many bytes a second.

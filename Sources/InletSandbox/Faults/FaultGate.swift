@@ -43,6 +43,7 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
             throw ConnectionDropped()
         case .replyAfterWork(let reply): return Response(reply)
         case .truncateAnswer(let count): return response.cut(afterBytes: count)
+        case .wrongLength(let difference): return response.claiming(difference)
         default: return response
         }
     }

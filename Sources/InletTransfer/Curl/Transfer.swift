@@ -123,6 +123,12 @@ final class Transfer {
         let status = easy.status
         let isWhole = counted >= request.body.length
         switch code {
+        // libcurl takes an answer that ends in its head for a whole one (7.88).
+        case CURLE_OK where !answer.hasFields:
+            return .failure(
+                CurlError.error(
+                    CURLE_PARTIAL_FILE, request.label, detail: "the answer ended in its head",
+                    answered: answer.hasBegun))
         case CURLE_OK where status >= 300 || isWhole:
             var response = answer.response(status: status)
             if request.readsCertificate { response.certificate = easy.certificate }
