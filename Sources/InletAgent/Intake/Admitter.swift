@@ -30,6 +30,7 @@ struct Admitter: Sendable {
     let log: EventLog
     let bells: WorkBells
     let finisherBell: Doorbell
+    let batchBell: Doorbell
     let health: JournalHealth
 
     /// What became of a file, and which of its companions are in the journal now.
