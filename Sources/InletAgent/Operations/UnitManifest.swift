@@ -54,7 +54,8 @@ struct UnitManifest: Sendable {
             let path = FilePath(bytes: Array(names.dropFirst(shared.count).joined(separator: [slash])))
             if let entry = entry(file, path) { content.entries.append(entry) } else { content.unlisted.append(path) }
         }
-        return Delivered(folder: String(decoding: shared.joined(separator: [slash]), as: UTF8.self), content: content)
+        return Delivered(
+            folder: String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content: content)
     }
 
     /// What the lists for a folder are called after: its last name, or the unit's.

@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 package import InletJournal
 internal import InletLinux
 internal import SystemPackage
