@@ -83,7 +83,8 @@ struct ManifestInteropTests {
     }
 
     @Test(arguments: [Digest.Algorithm.xxh64, .md5, .sha1])
-    func `a history verifies, and what is damaged, missing or new is found`(_ algorithm: Digest.Algorithm) async throws {
+    func `a history verifies, and what is damaged, missing or new is found`(_ algorithm: Digest.Algorithm) async throws
+    {
         let (directory, root, content) = try await Self.offload(algorithm)
         defer { withExtendedLifetime(directory) {} }
         let folder = ManifestFolder(root)
