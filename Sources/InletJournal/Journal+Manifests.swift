@@ -4,7 +4,6 @@ package import InletCore
 
 /// A checksum list that is owed since its unit ended.
 package struct ManifestOrder: Sendable, Equatable {
-    package var id: Int64
     package var batch: Int64
     /// Which of the batch's ends it is about.
     package var generation: Int
@@ -14,28 +13,16 @@ package struct ManifestOrder: Sendable, Equatable {
     package var reason: String?
 }
 
-/// Checksum lists of units: rows of `outbox` for the sink `manifest`, written in the transaction that ends the unit, and removed
-/// when the list is where it belongs.
+/// Checksum lists of units: a row of `manifest` each, written in the transaction that ends the unit, and removed when the
+/// list is where it belongs.
 extension Journal {
-    private static let sink = "manifest"
-
-    private struct Payload: Codable {
-        var generation: Int
-        var rule: ManifestRule
-    }
-
-    /// Part of the end of a batch: a unit whose route asks for a list is owed one. What earlier ends are owed, this one covers.
+    /// Part of the end of a batch: a unit whose route asks for a list is owed one. What earlier ends are owed, this covers.
     static func owe(manifestOf batch: Batch, _ now: WallTime, _ database: Database) throws {
         guard batch.unit != nil, let rule = try manifestRule(of: batch.id, database) else { return }
         try database.change(
-            "DELETE FROM outbox WHERE sink = ? AND subject = ?", .text(sink), .integer(batch.id))
-        let payload = try JournalJSON.encode(Payload(generation: batch.generation, rule: rule))
-        try database.change(
-            """
-            INSERT INTO outbox (sink, event, subject, created_at, payload, next_at)
-            VALUES (?, 'batch.ended', ?, ?, ?, ?)
-            """,
-            .text(sink), .integer(batch.id), .integer(now.milliseconds), .bytes(payload), .integer(now.milliseconds))
+            "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)",
+            .integer(batch.id), .integer(Int64(batch.generation)), .bytes(try JournalJSON.encode(rule)),
+            .integer(now.milliseconds))
     }
 
     private static func manifestRule(of batch: Int64, _ database: Database) throws -> ManifestRule? {
@@ -46,18 +33,17 @@ extension Journal {
         return try policy.flatMap { try PolicyNotes.shared.policy($0).manifest }
     }
 
-    /// The oldest list that is owed and due; nil when there is none.
+    /// The list that has been due longest; nil when none is.
     package func nextManifest(at now: WallTime) async throws(JournalError) -> ManifestOrder? {
         try await read { database in
             try database.row(
                 """
-                SELECT id, subject, payload, attempts, reason FROM outbox
-                WHERE sink = ? AND state = 'ready' AND next_at <= ? ORDER BY next_at, id LIMIT 1
-                """, .text(Self.sink), .integer(now.milliseconds)
+                SELECT batch_id, generation, rule, attempts, reason FROM manifest
+                WHERE next_at <= ? ORDER BY next_at, batch_id LIMIT 1
+                """, .integer(now.milliseconds)
             ) { row in
-                let payload: Payload = try JournalJSON.decode(row.bytes(2))
-                return ManifestOrder(
-                    id: row.integer(0), batch: row.integer(1), generation: payload.generation, rule: payload.rule,
+                ManifestOrder(
+                    batch: row.integer(0), generation: Int(row.integer(1)), rule: try JournalJSON.decode(row.bytes(2)),
                     attempts: Int(row.integer(3)), reason: row.text(4))
             }
         }
@@ -66,16 +52,17 @@ extension Journal {
     /// When the next list is due; nil when none is owed.
     package func manifestDue() async throws(JournalError) -> WallTime? {
         try await read { database in
-            let time = try database.row(
-                "SELECT min(next_at) FROM outbox WHERE sink = ? AND state = 'ready'", .text(Self.sink)
-            ) { $0.optionalInteger(0) }
-            return (time ?? nil).map { WallTime(milliseconds: $0) }
+            try Int64.fetchOne(database, sql: "SELECT min(next_at) FROM manifest").map { WallTime(milliseconds: $0) }
         }
     }
 
-    /// The list is written, or nobody needs it any more.
+    /// The list is written, or nobody needs it any more; one of a later end is still owed.
     package func manifestDone(_ order: ManifestOrder) async throws(JournalError) {
-        try await commit { try $0.run(sql: "DELETE FROM outbox WHERE id = ?", arguments: [order.id]) }
+        try await commit { database in
+            try database.run(
+                sql: "DELETE FROM manifest WHERE batch_id = ? AND generation = ?",
+                arguments: [order.batch, order.generation])
+        }
     }
 
     /// The list could not be written; it is tried again at `time`.
@@ -84,8 +71,11 @@ extension Journal {
     ) async throws(JournalError) {
         try await commit { database in
             try database.run(
-                sql: "UPDATE outbox SET attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
-                arguments: [time.milliseconds, reason, order.id])
+                sql: """
+                    UPDATE manifest SET attempts = attempts + 1, next_at = ?, reason = ?
+                    WHERE batch_id = ? AND generation = ?
+                    """,
+                arguments: [time.milliseconds, reason, order.batch, order.generation])
         }
     }
 

@@ -41,7 +41,8 @@ import Testing
 
     private func written(_ stage: Stage, _ count: Int) async throws {
         try await eventually("\(count) lists are there, and none is owed") {
-            try await stage.events.count("manifest.written") == count && stage.isOwedNothing()
+            let isOwedNothing = try await stage.isOwedNothing()
+            return isOwedNothing && stage.events.count("manifest.written") == count
         }
     }
 
@@ -91,6 +92,40 @@ import Testing
             let list = try #require(try names(in: target).first { $0.hasSuffix(".mhl") })
             #expect(list.hasPrefix("A001_") && list.hasSuffix("Z.mhl"))
             #expect(try await verified(target.appending(list), in: target, .xxh64) == 2)
+        }
+    }
+
+    @Test func `at a destination's top there is a list of the names that files have there`() async throws {
+        var scene = try scene(.ascmhl)
+        scene.route.key = try KeyTemplate("{epoch_ms}_{name}")
+        try await scene.run { stage in
+            try offload(scene)
+            try await written(stage, 2)
+            let library = scene.directory.path.appending("library")
+            let there = try names(in: library)
+            let list = try #require(there.first { $0.hasPrefix("A001_") && $0.hasSuffix(".mhl") })
+            #expect(there.count == 3)
+            #expect(try await verified(library.appending(list), in: library, .xxh64) == 2)
+        }
+    }
+
+    @Test func `a unit that ends again adds a generation to its history`() async throws {
+        let scene = try scene(.ascmhl)
+        let blocked = try scene.directory.write("other".utf8, to: "library/cards/A001/b.mov")
+        try await scene.run { stage in
+            try offload(scene, "A001", ["a.mov", "b.mov", "c.mov"])
+            try await written(stage, 2)
+            let failed = try await stage.finished("A001/b.mov", .failed)
+            try DurableFile.remove(blocked)
+            #expect(try await stage.agent.commands.retry(failed.file.id))
+            try await written(stage, 4)
+            let target = scene.directory.path.pushing("library/cards/A001")
+            let generations = try names(in: target.appending("ascmhl")).filter { $0.hasSuffix(".mhl") }
+            #expect(generations.map { $0.prefix(5) } == ["0001_", "0002_"])
+            let second = target.appending("ascmhl").appending(generations[1])
+            #expect(try await verified(second, in: target, .xxh64) == 3)
+            #expect(
+                try text(second).matches(of: /action="(\w+)"/).map { $0.1 } == ["verified", "original", "verified"])
         }
     }
 

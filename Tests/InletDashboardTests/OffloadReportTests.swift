@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -26,15 +27,18 @@ import Testing
         _ = try await journal.closeUnit("A001", root: "/in", routes: ["cards"], marker: nil, uptimes: [:], at: .now)
         let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
         let room = ClaimRoom(destination: "lib", limits: [.big: 9])
-        while try await journal.withClaim(
-            .big, rooms: [room], owner: "test", clock: { .now }, ending: ending,
-            { claim in
+        for _ in 0..<3 {
+            _ = try await journal.withClaim(
+                .big, rooms: [room], owner: "test", clock: { .now }, ending: ending
+            ) { claim in
                 let key = claim.delivery.key ?? ""
-                return key.hasSuffix("[31m")
-                    ? (.ended(.failed, code: .badRequest, reason: "the test <refuses>"), ())
-                    : (.delivered(Proof(key: key, size: 1000, method: .readBack, url: "/lib/\(key)")), ())
-            }) != nil
-        {}
+                let end: Settlement =
+                    key.hasSuffix("[31m")
+                    ? .ended(.failed, code: .badRequest, reason: "the test <refuses>")
+                    : .delivered(Proof(key: key, size: 1000, method: .readBack, url: "/lib/\(key)"))
+                return (end, ())
+            }
+        }
         let batch = try #require(try await journal.batch(nil))
         try body(OffloadReport(batch, try await journal.jobs(ofBatch: batch.id), at: .now))
     }
