@@ -47,6 +47,12 @@ import Testing
         #expect(try read("X.mhl") == Array("mine".utf8))
     }
 
+    @Test func `what a killed try left is gone with the next`() throws {
+        for name in [".X.mhl.tmp", "..X.mhl.tmp.inlet-0123abcd.tmp"] { try directory.write([1], to: FilePath(name)) }
+        #expect(try folder.writeList(content(["a"]), .ascmhl, stem: "X")?.isNew == true)
+        #expect(try names() == ["X.mhl"])
+    }
+
     @Test func `a history begins with a list and its chain, and nothing changes the second time`() throws {
         let written = try #require(try generation(content(["a"])))
         #expect(written.path.lastComponent == "0001_R_2026-11-22_120000Z.mhl" && written.isNew)

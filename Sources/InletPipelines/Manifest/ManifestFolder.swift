@@ -82,10 +82,13 @@ package struct ManifestFolder: Sendable {
     /// Under its own name only when it is whole. `isTaken` when something else has the name.
     private func publish(_ document: [UInt8], at path: FilePath) throws(SystemError) -> Written {
         if case .missing = try FileLook.look(at: path) {
-            let draft = path.removingLastComponent().appending(".\(path.lastComponent?.string ?? "").tmp")
+            let folder = path.removingLastComponent()
+            let draft = folder.appending(".\(path.lastComponent?.string ?? "").tmp")
+            // Of a try that was killed: verifiers would take it for a new file.
+            if let name = draft.lastComponent { FileCopy.removeLeftovers(of: name, in: folder) }
             try DurableFile.write(document, to: draft, mode: 0o644)
             try DurableFile.rename(draft, to: path)
-            try DurableFile.syncDirectory(path.removingLastComponent())
+            try DurableFile.syncDirectory(folder)
             return Written(path: path, isNew: true)
         }
         guard (try? DurableFile.read(path, limit: document.count)) == document else {
