@@ -17,7 +17,7 @@ fi
 # In groups: those that start servers, agents and processes would starve each other's time bounds on two cores. Whatever
 # no group names runs with the last one, so that no test can be left out by its name.
 groups=('Inlet(Core|Config|Linux|Media|Journal|Transfer)Tests' 'Inlet(Sandbox|Pipelines)Tests' InletAgentTests InteropTests)
-# Servers that no one here wrote. Without them their tests say that they are skipped, and why.
+# Servers and tools that no one here wrote. Without them their tests say that they are skipped, and why.
 if place="$(packaging/interop/install.sh)"; then export INLET_INTEROP="$place"; fi
 failed=0
 for group in "${groups[@]}"; do

@@ -42,8 +42,8 @@ package final class Agent: Sendable {
         let parts = try AgentParts(
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch)
         services =
-            [parts.sweeper, parts.probes(renew), parts.keepAlive, parts.finisher, parts.workers, parts.housekeeper]
-            + parts.intakes + [parts.watchdog]
+            [parts.sweeper, parts.probes(renew), parts.keepAlive, parts.manifests(label.version), parts.finisher]
+            + [parts.workers, parts.housekeeper] + parts.intakes + [parts.watchdog]
         commands = AgentCommands(journal: journal, live: parts.live)
         view = AgentView(journal: journal, live: parts.liveView(label.version))
     }

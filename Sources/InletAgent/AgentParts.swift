@@ -20,6 +20,7 @@ struct AgentParts: Sendable {
     private let finisherBell: Doorbell
     private let sweeperBell = Doorbell()
     private let probeBell = Doorbell()
+    private let batchBell: Doorbell
     private let inFlight = InFlight()
     private let smallWork = SmallWork()
     private let heartbeat: Heartbeat
@@ -46,16 +47,18 @@ struct AgentParts: Sendable {
         let connections = board.connections
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
-        let (finisherBell, heartbeat) = (Doorbell(), Heartbeat(roots: settings.watch.map(\.path)))
+        let (finisherBell, batchBell) = (Doorbell(), Doorbell())
+        let heartbeat = Heartbeat(roots: settings.watch.map(\.path))
         let admitter = Admitter(
             journal: journal, routes: RouteTable(settings.routes), board: board, log: log, bells: bells,
-            finisherBell: finisherBell, health: JournalHealth(log: log))
+            finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log))
         intakes = try settings.watch.map { root in
             try RootIntake(
                 root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat)
         }
         self.bells = bells
         self.finisherBell = finisherBell
+        self.batchBell = batchBell
         self.heartbeat = heartbeat
         self.admitter = admitter
     }
@@ -78,7 +81,8 @@ struct AgentParts: Sendable {
 
     var finisher: Finisher {
         Finisher(
-            journal: journal, roots: settings.watch, log: log, pool: moving, bell: finisherBell, lookAgain: lookAgain)
+            journal: journal, roots: settings.watch, log: log, pool: moving, bell: finisherBell,
+            batchBell: batchBell, lookAgain: lookAgain)
     }
 
     var workers: WorkerPool {
@@ -87,7 +91,7 @@ struct AgentParts: Sendable {
             heartbeat: heartbeat, isStopping: isStopping)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
-            lookAgain: lookAgain)
+            batchBell: batchBell, lookAgain: lookAgain)
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
             pool: io, grace: settings.shutdownGrace, health: admitter.health, heartbeat: heartbeat,
@@ -98,6 +102,12 @@ struct AgentParts: Sendable {
         Housekeeper(
             journal: journal, board: board, smallWork: smallWork, log: log, bells: bells, finisherBell: finisherBell,
             sweeperBell: sweeperBell, queueWarning: settings.queueWarning)
+    }
+
+    func manifests(_ version: String) -> ManifestWriter {
+        ManifestWriter(
+            journal: journal, board: board, admitter: admitter, log: log, bell: batchBell, pool: moving,
+            home: settings.stateDirectory.appending("manifests"), roots: settings.watch.map(\.path), version: version)
     }
 
     var watchdog: Watchdog {

@@ -18,6 +18,8 @@ package struct Batch: Sendable, Equatable {
     /// nil while files are still collected; then nothing of it is sent.
     package var closedAt: WallTime?
     package var endedAt: WallTime?
+    /// How often it has ended: `queue retry` takes an end back.
+    package var generation: Int
     /// Files by state; a unit's own marker is not counted.
     package var counts: [FileState: Int]
 
@@ -33,6 +35,7 @@ package struct Batch: Sendable, Equatable {
         createdAt = WallTime(milliseconds: row["created_at"])
         closedAt = (row["closed_at"] as Int64?).map { WallTime(milliseconds: $0) }
         endedAt = (row["ended_at"] as Int64?).map { WallTime(milliseconds: $0) }
+        generation = row["generation"]
         self.counts = counts
     }
 }
@@ -221,12 +224,14 @@ extension Journal {
             sql: "SELECT 1 FROM file INDEXED BY file_open_in_batch WHERE batch_id = ? AND finished_at IS NULL LIMIT 1")
         guard try Int.fetchOne(unfinished, arguments: [id]) == nil else { return nil }
         try database.run(
-            sql: "UPDATE batch SET state = ?, ended_at = ? WHERE id = ?",
+            sql: "UPDATE batch SET state = ?, ended_at = ?, generation = generation + 1 WHERE id = ?",
             arguments: [state.rawValue, now.milliseconds, id])
-        return try batch(id, database)
+        let ended = try batch(id, database)
+        try owe(manifestOf: ended, now, database)
+        return ended
     }
 
-    private static func batch(_ id: Int64, _ database: Database) throws -> Batch {
+    static func batch(_ id: Int64, _ database: Database) throws -> Batch {
         let found = try Row.fetchOne(database.cachedStatement(sql: "SELECT * FROM batch WHERE id = ?"), arguments: [id])
         guard let row = found else { throw RowNotFound() }
         let counts = try Row.fetchAll(

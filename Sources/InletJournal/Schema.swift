@@ -92,6 +92,7 @@ enum Schema {
         CREATE UNIQUE INDEX delivery_closing ON delivery(closes, destination) WHERE closes IS NOT NULL;
         """
 
+    /// `manifest` holds the checksum lists that ended units are owed, until they are written.
     /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts the ends
     /// of a batch, which `queue retry` can take back. `content` says which delivery brought a content (its SHA-256) to a destination first. `outbox` keeps a notification until
     /// its receiver has taken it; `subject` is the file's or batch's id. `sink` says which receivers the configuration has for
@@ -103,6 +104,9 @@ enum Schema {
         ALTER TABLE delivery ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE batch ADD COLUMN labels BLOB;
         ALTER TABLE batch ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE manifest (
+            batch_id INTEGER PRIMARY KEY REFERENCES batch(id) ON DELETE CASCADE, generation INTEGER NOT NULL,
+            rule BLOB NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL, reason TEXT);
         CREATE TABLE content (
             destination TEXT NOT NULL, digest BLOB NOT NULL,
             delivery_id INTEGER NOT NULL REFERENCES delivery(id) ON DELETE CASCADE,

@@ -138,6 +138,8 @@ package struct Destination: Sendable {
     package var connections: Int
     /// Big transfers to this destination at once; nil = as many as there are workers.
     package var maxInFlight: Int?
+    /// The folder that its keys are paths below; nil for destinations that are none.
+    package var folder: FilePath?
     /// Whether companions of a file can be stored beside it; the type's.
     package var takesSidecars = true
     /// Templates for the destination's own fields, for files that no route gave them to.

@@ -62,10 +62,12 @@ package final class PipelineFactory: Sendable {
                 maxInFlight: settings.maxInFlight)
         case FolderSettings.type.name:
             let settings = FolderSettings(destination.values)
-            return Destination(
+            var made = Destination(
                 name: destination.name, type: destination.type,
                 pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
                 maxInFlight: nil)
+            made.folder = settings.path
+            return made
         case GigHiveSettings.type.name: return try gigHive(destination)
         case VOPISettings.type.name: return try vopi(destination)
         case RoboscopeSettings.type.name: return try roboscope(destination)

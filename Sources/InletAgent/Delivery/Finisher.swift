@@ -15,6 +15,8 @@ struct Finisher: Service {
     let log: EventLog
     let pool: BlockingPool
     let bell: Doorbell
+    /// Rings when a batch has ended.
+    let batchBell: Doorbell
     /// Told of a file that must be looked at anew.
     let lookAgain: @Sendable (FileRow) -> Void
 
@@ -88,6 +90,8 @@ struct Finisher: Service {
         guard let finish else { return }
         log.emit(
             .jobFinished(job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition))
-        if let batch = finish.endedBatch { log.emit(.batchEnded(batch)) }
+        guard let batch = finish.endedBatch else { return }
+        log.emit(.batchEnded(batch))
+        batchBell.ring()
     }
 }

@@ -115,6 +115,7 @@ struct DeliveryEnds: Sendable {
     let finisherBell: Doorbell
     let sweeperBell: Doorbell
     let probeBell: Doorbell
+    let batchBell: Doorbell
     let lookAgain: @Sendable (FileRow) -> Void
 
     /// Says and passes on what has ended.
@@ -155,6 +156,7 @@ struct DeliveryEnds: Sendable {
     func pass(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
+        if settled.finish?.endedBatch != nil { batchBell.ring() }
         switch report?.event {
         case .jobDelivered, .jobWaiting: break
         case nil where !settled.isFinal: break

@@ -89,7 +89,9 @@ extension Admitter {
                     .batchClosed(
                         batch: batch.id, path: root.pushing(unit), route: batch.route,
                         files: batch.counts.values.reduce(0, +)))
-                if batch.endedAt != nil { log.emit(.batchEnded(batch)) }
+                guard batch.endedAt != nil else { continue }
+                log.emit(.batchEnded(batch))
+                batchBell.ring()
             }
             if batches.isEmpty { return true }
             bells.ringAll()

@@ -30,6 +30,7 @@ struct Admitter: Sendable {
     let log: EventLog
     let bells: WorkBells
     let finisherBell: Doorbell
+    let batchBell: Doorbell
     let health: JournalHealth
     var notices = AdmissionNotices()
 

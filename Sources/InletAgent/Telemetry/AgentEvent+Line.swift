@@ -78,6 +78,14 @@ extension AgentEvent {
                     "counts",
                     .list(batch.counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key): \($0.value)" })
                 ))
+        case .manifestWritten(let batch, let file, let destination):
+            Self.line(
+                "manifest.written", .info, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
+                ("route", .text(batch.route)), ("destination", .text(destination ?? "")), ("file", .path(file)))
+        case .manifestFailed(let batch, let reason):
+            Self.line(
+                "manifest.failed", .warning, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
+                ("route", .text(batch.route)), ("reason", .safe(reason)))
         default: nil
         }
     }

@@ -38,6 +38,9 @@ package enum AgentEvent: Sendable {
     /// A unit is complete: all its files are sent now.
     case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
     case batchEnded(Batch)
+    /// A unit's checksum list is on the disk: in the state directory, or beside what `destination` has of the unit.
+    case manifestWritten(Batch, file: FilePath, destination: String?)
+    case manifestFailed(Batch, reason: String)
     case dispositionFailed(job: Int64, path: FilePath, reason: String)
     case uploadAborted(JobRef)
     case queueWarning(waiting: Int, limit: Int)

@@ -1,6 +1,7 @@
 package import InletAgent
 package import InletCore
 internal import InletJournal
+internal import InletLinux
 package import SystemPackage
 
 /// Everything that can be asked of an agent, the same whether it runs (over its socket) or not (on its journal).
@@ -8,6 +9,10 @@ package protocol ControlAPI: Sendable {
     func status() async throws -> StatusReport
     func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport]
     func job(_ id: Int64) async throws -> JobReport?
+    /// Newest first.
+    func batches(limit: Int) async throws -> [JobReport.Batch]
+    /// nil = the batch that ended last.
+    func offload(_ batch: Int64?) async throws -> OffloadReport?
     /// `retry`, `cancel`, `forget`.
     func act(_ action: JobAction, on job: Int64) async throws -> CommandReport
     /// Deletes at its destination what was delivered to one of `type`.
@@ -58,6 +63,15 @@ package struct LocalControl: ControlAPI {
     package func job(_ id: Int64) async throws -> JobReport? {
         guard let job = try await view.job(id) else { return nil }
         return JobReport(job, batch: try await view.journal.batch(of: id))
+    }
+
+    package func batches(limit: Int) async throws -> [JobReport.Batch] {
+        try await view.journal.batches(limit: limit).map { JobReport.Batch($0) }
+    }
+
+    package func offload(_ batch: Int64?) async throws -> OffloadReport? {
+        guard let found = try await view.journal.batch(batch) else { return nil }
+        return OffloadReport(found, try await view.journal.jobs(ofBatch: found.id), at: .now)
     }
 
     package func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {

@@ -181,6 +181,7 @@ package struct JobReport: Codable, Sendable {
     package struct Batch: Codable, Sendable {
         package var batch: Int64
         package var name: String
+        package var route: String
         /// `open` while files are still collected, `pending` until it ends, then the worst of its files' states.
         package var state: String
         package var created_at: String
@@ -192,6 +193,7 @@ package struct JobReport: Codable, Sendable {
         init(_ batch: InletJournal.Batch) {
             self.batch = batch.id
             name = DisplayText.escape(batch.name)
+            route = batch.route
             state = batch.isOpen ? "open" : batch.state.rawValue
             created_at = batch.createdAt.rfc3339
             closed_at = batch.closedAt?.rfc3339

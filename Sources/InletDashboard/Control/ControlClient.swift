@@ -34,6 +34,15 @@ package struct ControlClient: ControlAPI {
         return response.status == 404 ? nil : try Self.decode(response)
     }
 
+    package func batches(limit: Int) async throws -> [JobReport.Batch] {
+        try await call("GET", "batches", query: [("limit", String(limit))])
+    }
+
+    package func offload(_ batch: Int64?) async throws -> OffloadReport? {
+        let response = try await send("GET", "batches/\(batch.map { "\($0)" } ?? "last")/offload")
+        return response.status == 404 ? nil : try Self.decode(response)
+    }
+
     package func act(_ action: JobAction, on job: Int64) async throws -> CommandReport {
         try await call("POST", "jobs/\(job)/\(action.rawValue)")
     }

@@ -80,6 +80,7 @@ struct ControlRoutes: Sendable {
             try await JSONAnswer(control.receipts(limit: Self.limit(request)))
         }
         addJobs(api)
+        addBatches(api)
         addUndo(api)
         addTokens(api)
         addCommands(api)
@@ -109,6 +110,18 @@ struct ControlRoutes: Sendable {
                 throw HTTPError(.notFound)
             }
             return try await JSONAnswer(control.act(action, on: id))
+        }
+    }
+
+    private func addBatches(_ api: RouterGroup<ControlContext>) {
+        api.get("batches") { request, _ in
+            try await JSONAnswer(control.batches(limit: Self.limit(request)))
+        }
+        api.get("batches/:id/offload") { _, context in
+            let isLast = try context.parameters.require("id") == "last"
+            let id = isLast ? nil : try context.parameters.require("id", as: Int64.self)
+            guard let report = try await control.offload(id) else { throw HTTPError(.notFound) }
+            return JSONAnswer(report)
         }
     }
 

@@ -35,11 +35,16 @@ struct XMLReader {
     private var position = 0
     private var elements = 0
 
-    private init(_ bytes: [UInt8]) { self.bytes = bytes }
+    private let most: Int
 
-    /// The root element of `bytes`.
-    static func read(_ bytes: [UInt8]) throws(Fault) -> XMLAnswer {
-        var reader = XMLReader(bytes)
+    private init(_ bytes: [UInt8], _ most: Int) {
+        self.bytes = bytes
+        self.most = most
+    }
+
+    /// The root element of `bytes`, which has at most `most` elements below it.
+    static func read(_ bytes: [UInt8], most: Int = elementLimit) throws(Fault) -> XMLAnswer {
+        var reader = XMLReader(bytes, most)
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         if bytes.starts(with: mark) { reader.position = mark.count }
         return try reader.document()
@@ -121,7 +126,7 @@ struct XMLReader {
     /// A start tag: its name without prefix, and whether it ends itself. Attributes are skipped.
     private mutating func start(depth: Int) throws(Fault) -> (name: String, isEmpty: Bool) {
         elements += 1
-        guard elements <= Self.elementLimit else { throw .tooMany }
+        guard elements <= most else { throw .tooMany }
         guard depth < Self.depthLimit else { throw .tooDeep }
         position += 1
         let name = try self.name()

@@ -139,7 +139,7 @@ struct Queue: AsyncParsableCommand {
 
 /// Jobs for people and for programs.
 enum JobText {
-    static func json(_ job: JobReport) throws -> String {
+    static func json(_ job: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return String(decoding: try encoder.encode(job), as: UTF8.self)

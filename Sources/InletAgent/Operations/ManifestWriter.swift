@@ -1,0 +1,158 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import ServiceLifecycle
+internal import SystemPackage
+
+/// Writes the checksum lists that ended units are owed: into the state directory, into folders that were delivered to, and
+/// as an object beside the others where a destination takes any file. Never into a watched folder.
+///
+/// Each step can be done again, and the journal owes a list until all of them are done: a crash costs nothing.
+struct ManifestWriter: Service {
+    let journal: Journal
+    let board: DestinationBoard
+    let admitter: Admitter
+    let log: EventLog
+    let bell: Doorbell
+    let pool: BlockingPool
+    /// `manifests` of the state directory.
+    let home: FilePath
+    let roots: [FilePath]
+    let version: String
+
+    private static let firstPause = Duration.seconds(30)
+    private static let longestPause = Duration.seconds(3600)
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                do {
+                    if let order = try await journal.nextManifest(at: .now) {
+                        try await write(order)
+                    } else {
+                        let due = try await journal.manifestDue()
+                        await bell.wait(until: due.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
+                    }
+                } catch {
+                    // The journal cannot be used now; who admits says so.
+                    await bell.wait(until: .now.advanced(by: Self.firstPause))
+                }
+            }
+        }
+    }
+
+    private func write(_ order: ManifestOrder) async throws(JournalError) {
+        guard let batch = try await journal.batch(order.batch), batch.endedAt != nil,
+            batch.generation == order.generation
+        else {
+            // Files of it go on: the next end brings the next list.
+            return try await journal.manifestDone(order)
+        }
+        let manifest = UnitManifest(
+            batch, order.rule, try await journal.jobs(ofBatch: batch.id), host: ProcessSetup.hostName,
+            version: version)
+        var troubles: [String] = []
+        await note(&troubles) { try await writeHome(manifest) }
+        for destination in manifest.destinations.compactMap({ board[$0] }) {
+            await note(&troubles) { try await write(manifest, to: destination) }
+        }
+        if troubles.isEmpty { return try await journal.manifestDone(order) }
+        if Task.isCancelled { return }
+        let reason = troubles.joined(separator: "; ")
+        // Said once, not at every try.
+        if reason != order.reason { log.emit(.manifestFailed(batch, reason: reason)) }
+        let pause = Self.firstPause * (1 << min(order.attempts, 10))
+        try await journal.manifestFailed(order, reason: reason, until: .now + min(pause, Self.longestPause))
+    }
+
+    private func note(_ troubles: inout [String], _ step: () async throws -> Void) async {
+        do { try await step() } catch { troubles.append("\(error)") }
+    }
+
+    private func folder(_ manifest: UnitManifest) -> FilePath {
+        home.appending("\(manifest.batch.id)-\(manifest.name())")
+    }
+
+    private func writeHome(_ manifest: UnitManifest) async throws {
+        let (folder, content, format) = (folder(manifest), manifest.source, manifest.rule.format)
+        let stem = manifest.stem()
+        let written = try await pool.run { () throws(SystemError) in
+            try DurableFile.makeDirectories(folder, mode: 0o750)
+            return try ManifestFolder(folder).writeList(content, format, stem: stem)
+        }
+        say(written, manifest, nil)
+    }
+
+    private func write(_ manifest: UnitManifest, to destination: Destination) async throws {
+        guard let delivered = manifest.delivered(to: destination.name) else { return }
+        if let folder = destination.folder {
+            try await write(manifest, delivered, into: folder, destination.name)
+        } else if destination.takesSidecars, destination.storage == nil {
+            try await send(manifest, delivered, to: destination.name)
+        }
+    }
+
+    // MARK: - Folders
+
+    private func write(
+        _ manifest: UnitManifest, _ delivered: UnitManifest.Delivered, into folder: FilePath, _ destination: String
+    ) async throws {
+        let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
+        if roots.contains(where: { target.starts(with: $0) }) { return }
+        // A history speaks for its whole folder: that must be this unit's own.
+        var isAlone = manifest.rule.format == .ascmhl && !delivered.folder.isEmpty
+        if isAlone {
+            isAlone = try await !journal.hasOthers(
+                besides: manifest.batch.id, below: delivered.folder, at: destination)
+        }
+        let hasHistory = isAlone
+        let (content, format, mayAppend) = (delivered.content, manifest.rule.format, manifest.batch.generation > 1)
+        let (name, stem) = (manifest.name(for: delivered.folder), manifest.stem(for: delivered.folder))
+        let written = try await pool.run { () throws(SystemError) -> ManifestFolder.Written? in
+            // The dot follows a link. A folder that is gone is an unmounted disk, and not made.
+            _ = try DirectoryStream(target.appending("."))
+            let place = ManifestFolder(target)
+            if hasHistory, let written = try place.writeGeneration(content, name: name, mayAppend: mayAppend) {
+                return written
+            }
+            return try place.writeList(content, format, stem: stem)
+        }
+        say(written, manifest, destination)
+    }
+
+    private func say(_ written: ManifestFolder.Written?, _ manifest: UnitManifest, _ destination: String?) {
+        guard let written, written.isNew else { return }
+        log.emit(.manifestWritten(manifest.batch, file: written.path, destination: destination))
+    }
+
+    // MARK: - Objects
+
+    /// Puts the list in the queue as a file of its own, as `inlet send` does: it is delivered with all that this promises.
+    private func send(_ manifest: UnitManifest, _ delivered: UnitManifest.Delivered, to destination: String)
+        async throws
+    {
+        let folder = folder(manifest).appending(UnitManifest.plain(destination))
+        let (content, format) = (delivered.content, manifest.rule.format)
+        let stem = manifest.stem(for: delivered.folder)
+        let written = try await pool.run { () throws(SystemError) in
+            try DurableFile.makeDirectories(folder, mode: 0o750)
+            return try ManifestFolder(folder).writeList(content, format, stem: stem)
+        }
+        guard let list = written?.path, let identity = try FileLook.look(at: list).identity else { return }
+        let last = try await journal.lastSent(list, to: [destination])
+        if let last, identity.isKnown(as: last.file.identity) { return }
+        let prefix = delivered.folder.isEmpty ? "" : delivered.folder + "/"
+        let plan = Plan(
+            route: manifest.batch.route, category: "documents", key: "\(prefix)\(stem).mhl",
+            mediaType: "application/xml", destinations: [destination],
+            retry: manifest.jobs.first?.file.policy.retry ?? RetryPolicy())
+        var admission = admitter.admission(Arrival(root: "", path: list, identity: identity), plan, path: list)
+        admission.newerThan = last?.file.id ?? 0
+        guard await admitter.commit(admission) != nil else { throw NotQueued() }
+    }
+
+    private struct NotQueued: Error, CustomStringConvertible {
+        var description: String { "the journal cannot be written now" }
+    }
+}

@@ -1,0 +1,132 @@
+internal import InletCore
+internal import InletJournal
+internal import InletPipelines
+internal import SystemPackage
+
+/// What the checksum lists of an ended unit say: one for the folder that it came from, one for each destination.
+struct UnitManifest: Sendable {
+    let batch: Batch
+    let rule: ManifestRule
+    let jobs: [Job]
+    let host: String
+    let version: String
+
+    /// What a destination has of the unit.
+    struct Delivered: Sendable, Equatable {
+        /// The folder that all its keys share; empty for the destination's top.
+        var folder: String
+        var content: ManifestContent
+    }
+
+    /// The files that were delivered, by their paths below the unit's folder.
+    var source: ManifestContent {
+        var content = content()
+        for job in jobs where job.file.state != .superseded {
+            let file = job.file
+            let path = below(file.path)
+            if file.isUnitMarker || file.isOffloaded && digest(file) == nil {
+                content.unlisted.append(path)
+            } else if file.isOffloaded, let entry = entry(file, path) {
+                content.entries.append(entry)
+            }
+        }
+        return content
+    }
+
+    /// The names of the destinations that have files of the unit.
+    var destinations: [String] {
+        Set(jobs.flatMap { $0.deliveries.filter(\.isOfContent).map(\.destination) }).sorted()
+    }
+
+    /// The files that `destination` has, by their names there; nil when none of them has a checksum.
+    func delivered(to destination: String) -> Delivered? {
+        let found = jobs.flatMap { job in
+            job.deliveries.filter { $0.isOfContent && $0.destination == destination }
+                .compactMap(\.proof).map { (file: job.file, names: Array($0.key.utf8).split(separator: slash)) }
+        }
+        let listed = found.filter { digest($0.file) != nil }
+        guard let first = listed.first else { return nil }
+        let shared = listed.dropFirst().reduce(first.names.dropLast()) { shared, next in
+            shared.prefix(zip(shared, next.names.dropLast()).prefix { $0 == $1 }.count)
+        }
+        var content = content()
+        for (file, names) in found where names.starts(with: shared) {
+            let path = FilePath(bytes: Array(names.dropFirst(shared.count).joined(separator: [slash])))
+            if let entry = entry(file, path) { content.entries.append(entry) } else { content.unlisted.append(path) }
+        }
+        return Delivered(
+            folder: String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content: content)
+    }
+
+    /// What the lists for a folder are called after: its last name, or the unit's.
+    func name(for folder: String = "") -> String {
+        let last = FilePath(folder).lastComponent ?? batch.unit?.lastComponent ?? batch.root.lastComponent
+        return Self.plain(last.map { FilePath(root: nil, [$0]).display } ?? batch.name)
+    }
+
+    /// The name of a list that stands alone, without its ending.
+    func stem(for folder: String = "") -> String {
+        let end = content().stamp
+        return "\(name(for: folder))_\(end)" + (batch.generation > 1 ? "_gen\(batch.generation)" : "")
+    }
+
+    /// A text that is a name on every file system.
+    static func plain(_ text: String) -> String {
+        var name = String(
+            text.map { $0.isLetter || $0.isNumber || "-.".contains($0) ? $0 : "_" }.prefix(60))
+        while name.utf8.count > 120 { name.removeLast() }
+        return name.isEmpty || name.hasPrefix(".") ? "_" + name.dropFirst() : name
+    }
+
+    private let slash = UInt8(ascii: "/")
+
+    init(_ batch: Batch, _ rule: ManifestRule, _ jobs: [Job], host: String, version: String) {
+        self.batch = batch
+        self.rule = rule
+        self.jobs = jobs
+        self.host = host
+        self.version = version
+    }
+
+    private func content() -> ManifestContent {
+        var content = ManifestContent(
+            startedAt: batch.createdAt, endedAt: batch.endedAt ?? batch.createdAt, host: host, version: version,
+            entries: [])
+        let missing = jobs.map(\.file).filter { !$0.isUnitMarker && !$0.isOffloaded && $0.state != .superseded }
+        if !missing.isEmpty {
+            let named = missing.prefix(20).map { "\(below($0.path).display) (\($0.state.rawValue))" }
+            content.notes = [
+                "not delivered everywhere: " + named.joined(separator: ", ")
+                    + (missing.count > 20 ? " and \(missing.count - 20) more" : "")
+            ]
+        }
+        return content
+    }
+
+    private func below(_ path: FilePath) -> FilePath {
+        var path = path
+        if let unit = batch.unit { _ = path.removePrefix(unit) }
+        return path
+    }
+
+    private func digest(_ file: FileRow) -> Digest? { file.digests.first { $0.algorithm == rule.algorithm } }
+
+    private func entry(_ file: FileRow, _ path: FilePath) -> ManifestContent.Entry? {
+        digest(file).map {
+            ManifestContent.Entry(
+                path: path, size: file.identity.size, modified: file.identity.modified, digest: $0,
+                hashedAt: file.admittedAt)
+        }
+    }
+}
+
+extension FileRow {
+    fileprivate var isOffloaded: Bool { state == .delivered || state == .duplicate }
+}
+
+extension DeliveryRow {
+    /// Whether it brought the file's bytes to a place of their own.
+    fileprivate var isOfContent: Bool {
+        state == .delivered && closes == nil && key != nil && proof.map { $0.method != .carried } ?? false
+    }
+}

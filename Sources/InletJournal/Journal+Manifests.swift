@@ -1,0 +1,148 @@
+internal import Foundation
+internal import GRDB
+package import InletCore
+
+/// A checksum list that is owed since its unit ended.
+package struct ManifestOrder: Sendable, Equatable {
+    package var batch: Int64
+    /// Which of the batch's ends it is about.
+    package var generation: Int
+    package var rule: ManifestRule
+    package var attempts: Int
+    /// Why it could not be written the last time.
+    package var reason: String?
+}
+
+/// Checksum lists of units: a row of `manifest` each, written in the transaction that ends the unit, and removed when the
+/// list is where it belongs.
+extension Journal {
+    /// Part of the end of a batch: a unit whose route asks for a list is owed one. What earlier ends are owed, this covers.
+    static func owe(manifestOf batch: Batch, _ now: WallTime, _ database: Database) throws {
+        guard batch.unit != nil, let rule = try manifestRule(of: batch.id, database) else { return }
+        try database.change(
+            "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)",
+            .integer(batch.id), .integer(Int64(batch.generation)), .bytes(try JournalJSON.encode(rule)),
+            .integer(now.milliseconds))
+    }
+
+    private static func manifestRule(of batch: Int64, _ database: Database) throws -> ManifestRule? {
+        let policy = try database.row(
+            "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 1",
+            .integer(batch)
+        ) { $0.bytes(0) }
+        return try policy.flatMap { try PolicyNotes.shared.policy($0).manifest }
+    }
+
+    /// The list that has been due longest; nil when none is.
+    package func nextManifest(at now: WallTime) async throws(JournalError) -> ManifestOrder? {
+        try await read { database in
+            try database.row(
+                """
+                SELECT batch_id, generation, rule, attempts, reason FROM manifest
+                WHERE next_at <= ? ORDER BY next_at, batch_id LIMIT 1
+                """, .integer(now.milliseconds)
+            ) { row in
+                ManifestOrder(
+                    batch: row.integer(0), generation: Int(row.integer(1)), rule: try JournalJSON.decode(row.bytes(2)),
+                    attempts: Int(row.integer(3)), reason: row.text(4))
+            }
+        }
+    }
+
+    /// When the next list is due; nil when none is owed.
+    package func manifestDue() async throws(JournalError) -> WallTime? {
+        try await read { database in
+            try Int64.fetchOne(database, sql: "SELECT min(next_at) FROM manifest").map { WallTime(milliseconds: $0) }
+        }
+    }
+
+    /// The list is written, or nobody needs it any more; one of a later end is still owed.
+    package func manifestDone(_ order: ManifestOrder) async throws(JournalError) {
+        try await commit { database in
+            try database.run(
+                sql: "DELETE FROM manifest WHERE batch_id = ? AND generation = ?",
+                arguments: [order.batch, order.generation])
+        }
+    }
+
+    /// The list could not be written; it is tried again at `time`.
+    package func manifestFailed(
+        _ order: ManifestOrder, reason: String, until time: WallTime
+    ) async throws(JournalError) {
+        try await commit { database in
+            try database.run(
+                sql: """
+                    UPDATE manifest SET attempts = attempts + 1, next_at = ?, reason = ?
+                    WHERE batch_id = ? AND generation = ?
+                    """,
+                arguments: [time.milliseconds, reason, order.batch, order.generation])
+        }
+    }
+
+    /// Whether a file that is not of `batch` has or had a key below `folder` at a destination.
+    package func hasOthers(
+        besides batch: Int64, below folder: String, at destination: String
+    ) async throws(JournalError) -> Bool {
+        // All keys that begin with "folder/": '0' is the character behind '/'.
+        let range: [SQLValue] = [.text(destination), .text(folder + "/"), .text(folder + "0")]
+        return try await read { database in
+            let others = try database.rows(
+                """
+                SELECT 1 FROM delivery CROSS JOIN file ON file.id = file_id
+                WHERE destination = ? AND key > ? AND key < ? AND batch_id IS NOT ? LIMIT 1
+                """, range + [.integer(batch)]
+            ) { _ in true }
+            let spent = try database.rows(
+                "SELECT 1 FROM spent_key WHERE destination = ? AND key > ? AND key < ? LIMIT 1", range
+            ) { _ in true }
+            return !others.isEmpty || !spent.isEmpty
+        }
+    }
+
+    // MARK: - Batches for people
+
+    /// The newest batches, newest first.
+    package func batches(limit: Int) async throws(JournalError) -> [Batch] {
+        try await read { database in
+            try Int64.fetchAll(database, sql: "SELECT id FROM batch ORDER BY id DESC LIMIT ?", arguments: [limit])
+                .map { try Self.batch($0, database) }
+        }
+    }
+
+    /// A batch, or without a number the one that ended last; nil when there is none.
+    package func batch(_ id: Int64?) async throws(JournalError) -> Batch? {
+        try await read { database in
+            let found = try Int64.fetchOne(
+                database,
+                sql: id == nil
+                    ? "SELECT id FROM batch WHERE ended_at IS NOT NULL AND ? IS NULL ORDER BY ended_at DESC, id DESC LIMIT 1"
+                    : "SELECT id FROM batch WHERE id = ?",
+                arguments: [id])
+            return try found.map { try Self.batch($0, database) }
+        }
+    }
+
+    private static let page = 500
+
+    /// The files of a batch in the order of their admission, its marker included. Read in pages, so that a large unit holds
+    /// up nobody else.
+    package func jobs(ofBatch batch: Int64) async throws(JournalError) -> [Job] {
+        var jobs: [Job] = []
+        while true {
+            let last = jobs.last?.file.id ?? 0
+            let page = try await read { database in
+                try FileRow.all(
+                    database, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(Self.page)",
+                    [.integer(batch), .integer(last)]
+                ).map { try Self.job($0, database) }
+            }
+            jobs += page
+            if page.count < Self.page { return jobs }
+        }
+    }
+}
+
+extension FileRow {
+    /// Whether it only said that its unit was complete.
+    package var isUnitMarker: Bool { role == unitMarkerRole }
+}

@@ -1,0 +1,113 @@
+internal import InletCore
+internal import SystemPackage
+
+/// ASC MHL 2.0: a list of checksums, of a history (`ascmhl/0001_….mhl` with its chain) or standing alone (a packing list).
+///
+/// Source: the ASC's specification and schema ASCMHL.xsd, and how its reference tool `ascmhl` reads them.
+package enum MediaHashList {
+    package enum Kind: Sendable, Equatable {
+        /// A generation of a history; `known` are the paths that earlier generations have, as UTF-8: names that look alike are
+        /// different files.
+        case generation(known: Set<[UInt8]>)
+        /// A list by itself, under the name that it has beside its files: readers are told to ignore that.
+        case list(name: String)
+    }
+
+    /// The document; nil when there is nothing to list, because the schema has no empty list.
+    package static func document(_ content: ManifestContent, _ kind: Kind) -> [UInt8]? {
+        let (entries, notes) = content.listed(.ascmhl)
+        if entries.isEmpty { return nil }
+        var known: Set<[UInt8]> = []
+        if case .generation(let paths) = kind { known = paths }
+        var text = declaration + XMLText.opening(0, "hashlist", [("version", "2.0"), ("xmlns", "urn:ASC:MHL:v2.0")])
+        text += "\n" + creator(content, notes) + process(content, kind) + "  <hashes>\n"
+        for (path, entry) in entries {
+            text += "    <hash>\n"
+            text += XMLText.element(
+                3, "path",
+                [
+                    ("size", "\(entry.size)"),
+                    ("lastmodificationdate", WallTime(nanoseconds: entry.modified).rfc3339Seconds),
+                ], path)
+            text += XMLText.element(
+                3, entry.digest.algorithm.rawValue,
+                [
+                    ("action", known.contains(Array(path.utf8)) ? "verified" : "original"),
+                    ("hashdate", entry.hashedAt.rfc3339),
+                ], entry.digest.hex)
+            text += "    </hash>\n"
+        }
+        return Array((text + "  </hashes>\n</hashlist>\n").utf8)
+    }
+
+    private static let declaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+
+    private static func creator(_ content: ManifestContent, _ notes: [String]) -> String {
+        var text = "  <creatorinfo>\n"
+        text += XMLText.element(2, "creationdate", content.endedAt.rfc3339Seconds)
+        text += XMLText.element(2, "hostname", content.host)
+        text += XMLText.element(2, "tool", [("version", content.version)], "Inlet")
+        if !notes.isEmpty { text += XMLText.element(2, "comment", notes.joined(separator: "; ")) }
+        return text + "  </creatorinfo>\n"
+    }
+
+    private static func process(_ content: ManifestContent, _ kind: Kind) -> String {
+        var patterns = content.unlisted.compactMap { XMLText.writable($0.bytes) }.map(pattern)
+        var name = "transfer"
+        if case .list(let own) = kind {
+            name = "flatten"
+            patterns.append(pattern(own))
+        }
+        var text = "  <processinfo>\n" + XMLText.element(2, "process", name)
+        if !patterns.isEmpty {
+            // A list of its own takes the place of the format's defaults, so they are repeated.
+            text += "    <ignore>\n"
+            for pattern in [".DS_Store", "ascmhl", "ascmhl/"] + patterns.sorted() {
+                text += XMLText.element(3, "pattern", pattern)
+            }
+            text += "    </ignore>\n"
+        }
+        return text + "  </processinfo>\n"
+    }
+
+    /// A file's path as a pattern of gitignore's rules. Not anchored: the reference tool compares whole paths from `/`.
+    private static func pattern(_ path: String) -> String {
+        var escaped = "**/"
+        for character in path.unicodeScalars {
+            if "\\*?[] ".unicodeScalars.contains(character) { escaped += "\\" }
+            escaped.unicodeScalars.append(character)
+        }
+        return escaped
+    }
+
+    // MARK: - The chain
+
+    /// One generation as the chain file names it.
+    package struct Link: Sendable, Equatable {
+        package var number: Int
+        /// The list's name in `ascmhl/`.
+        package var name: String
+        package var c4: String
+
+        package init(number: Int, name: String, c4: String) {
+            self.number = number
+            self.name = name
+            self.c4 = c4
+        }
+    }
+
+    /// `ascmhl_chain.xml`: every generation with the C4 id of its list's bytes, oldest first.
+    package static func chain(_ links: [Link]) -> [UInt8] {
+        var text = declaration
+        text += XMLText.opening(0, "ascmhldirectory", [("xmlns", "urn:ASC:MHL:DIRECTORY:v2.0")]) + "\n"
+        for link in links.sorted(by: { $0.number < $1.number }) {
+            text += XMLText.opening(1, "hashlist", [("sequencenr", "\(link.number)")]) + "\n"
+            text += XMLText.element(2, "path", link.name) + XMLText.element(2, "c4", link.c4) + "  </hashlist>\n"
+        }
+        return Array((text + "</ascmhldirectory>\n").utf8)
+    }
+}
+
+extension XMLText {
+    static func element(_ depth: Int, _ name: String, _ text: String) -> String { element(depth, name, [], text) }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import InletCore
+import InletDashboard
+import InletLinux
+import SystemPackage
+
+struct Report: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract:
+            "Prints the offload report of a batch: every file with its checksum, where it is, and how that was verified.",
+        discussion: """
+            A batch is a folder that is delivered as one (unit: folder), or a file with its companions. What was not
+            delivered comes first. The HTML page needs nothing else and is made for paper.
+
+            Examples:
+              inlet report
+              inlet report 12 --format html --output offload.html
+            """)
+
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case text
+        case html
+        case json
+    }
+
+    @OptionGroup var options: ConfigOption
+    @Argument(help: "The batch's number ('inlet batch list'); without it, the one that ended last.") var batch: Int64?
+    @Flag(help: "The batch that ended last, which is what no number means too.") var last = false
+    @Option(help: "text, html or json.") var format = Format.text
+    @Option(help: "Write to this file instead of the terminal.", completion: .file()) var output: String?
+
+    func validate() throws {
+        if last, batch != nil { throw ValidationError("name a batch, or --last, not both") }
+    }
+
+    func run() async throws {
+        let found = try await ControlAccess.use(try options.load()) { try await $0.offload(batch) }
+        guard let report = found else {
+            Console.printError("inlet: " + (batch.map { "there is no batch \($0)" } ?? "no batch has ended yet"))
+            throw ExitStatus.failed
+        }
+        let text =
+            switch format {
+            case .text: report.text
+            case .html: report.page
+            case .json: try JobText.json(report)
+            }
+        guard let output else { return Console.print(text) }
+        do {
+            try DurableFile.write(Array((text + "\n").utf8), to: FilePath(output), mode: 0o644)
+        } catch {
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.failed
+        }
+    }
+}

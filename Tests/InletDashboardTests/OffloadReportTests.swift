@@ -1,0 +1,74 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletDashboard
+
+/// The offload report: what failed comes first, and nothing that a file's name says becomes markup.
+@Suite struct OffloadReportTests {
+    private func report(_ body: (OffloadReport) throws -> Void) async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        for name in ["a", "<script>&'\"", "z\u{1B}[31m"] {
+            var plan = Plan(
+                route: "cards", category: "videos", key: "cards/\(name)", mediaType: "video/mp4", destinations: ["lib"])
+            plan.digests = Digest(.xxh64, hex: "22c8b2fe096816df").map { [$0] } ?? []
+            let identity = FileIdentity(size: 1000, modified: 1, changed: 1, inode: 1, device: 1)
+            var admission = Admission(
+                Arrival(root: "/in", path: FilePath("A001/\(name)"), identity: identity), plan: plan,
+                lanes: ["lib": .big], uptimes: [:])
+            admission.unit = "A001"
+            _ = try await journal.admit(admission, at: .now)
+        }
+        _ = try await journal.closeUnit("A001", root: "/in", routes: ["cards"], marker: nil, uptimes: [:], at: .now)
+        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
+        let room = ClaimRoom(destination: "lib", limits: [.big: 9])
+        for _ in 0..<3 {
+            _ = try await journal.withClaim(
+                .big, rooms: [room], owner: "test", clock: { .now }, ending: ending
+            ) { claim in
+                let key = claim.delivery.key ?? ""
+                let end: Settlement =
+                    key.hasSuffix("[31m")
+                    ? .ended(.failed, code: .badRequest, reason: "the test <refuses>")
+                    : .delivered(Proof(key: key, size: 1000, method: .readBack, url: "/lib/\(key)"))
+                return (end, ())
+            }
+        }
+        let batch = try #require(try await journal.batch(nil))
+        try body(OffloadReport(batch, try await journal.jobs(ofBatch: batch.id), at: .now))
+    }
+
+    @Test func `what was not delivered comes first, and the sums are right`() async throws {
+        try await report { report in
+            #expect(report.files.map(\.path) == ["z\\x1B[31m", "<script>&'\"", "a"])
+            #expect(report.source == "/in/A001" && report.batch.state == "failed")
+            let totals = report.totals
+            #expect(totals.files == 3 && totals.bytes == 3000)
+            #expect(totals.deliveredFiles == 2 && totals.deliveredBytes == 2000)
+            let text = report.text
+            let parts = [
+                "NOT DELIVERED", "the test <refuses>", "DELIVERED\n<script>", "/lib/cards/a", "TOTAL  2 of 3 files",
+            ]
+            let places = parts.compactMap { text.firstRange(of: $0)?.lowerBound }
+            #expect(places.count == parts.count && places == places.sorted())
+            #expect(!text.contains("\u{1B}"))
+        }
+    }
+
+    @Test func `the page stands alone, and escapes every text`() async throws {
+        try await report { report in
+            let page = report.page
+            #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
+            #expect(page.contains("&lt;script&gt;&amp;&#39;&quot;") && page.contains("the test &lt;refuses&gt;"))
+            for mark in ["<script", "http://", "https://", "src=", "\u{1B}"] {
+                #expect(!page.contains(mark), "\(mark)")
+            }
+            #expect(page.contains("verified by read_back") && page.contains("xxh64:22c8b2fe096816df"))
+        }
+    }
+}

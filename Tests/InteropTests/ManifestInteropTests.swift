@@ -1,0 +1,170 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// Checksum lists against the reference tool of ASC MHL and a verifier of classic MHL, which others wrote.
+@Suite(
+    .serialized, .timeLimit(.minutes(5)),
+    .enabled(if: Interop.readsManifests, Comment(rawValue: Interop.manifestReason)))
+struct ManifestInteropTests {
+    /// Exit codes of `ascmhl-debug verify` and `simple-mhl verify`.
+    private enum Code {
+        static let fine: Int32 = 0
+        static let missing: Int32 = 10
+        static let mismatch: Int32 = 11
+        static let unknownFiles: Int32 = 21
+        static let changedList: Int32 = 31
+        static let classicMissing: Int32 = 30
+        static let classicMismatch: Int32 = 40
+    }
+
+    private static let names = ["a.txt", "empty", "day 1/c & <d>.mov", "day 1/caf\u{E9} 日本.wav", "x]]>y'\".bin"]
+
+    /// A folder `R` with files, and the list's content for them.
+    private static func offload(
+        _ algorithm: Digest.Algorithm, _ names: [String] = names
+    ) async throws -> (TemporaryDirectory, FilePath, ManifestContent) {
+        let directory = try TemporaryDirectory()
+        let pool = BlockingPool(name: "interop", threads: 1)
+        var entries: [ManifestContent.Entry] = []
+        for (index, name) in names.enumerated() {
+            let content = name == "empty" ? Data() : Bucket.content(1000 * index + 1, seed: UInt64(index))
+            let path = try directory.write(content, to: FilePath("R").pushing(FilePath(name)))
+            let source = try SourceFile(opening: path)
+            let digests = try await Fingerprint.digests([algorithm], of: source, on: pool)
+            entries.append(
+                ManifestContent.Entry(
+                    path: FilePath(name), size: source.opened.size, modified: source.opened.modified,
+                    digest: try #require(digests.first), hashedAt: .now))
+        }
+        let content = ManifestContent(
+            startedAt: .now + .seconds(-60), endedAt: .now, host: "box", version: "1.0", entries: entries)
+        return (directory, directory.path.appending("R"), content)
+    }
+
+    /// Runs a tool to its end. It looks for newer versions of itself over the network, unless there is none.
+    private static func run(_ tool: String, _ arguments: String...) throws -> (code: Int32, said: String) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "\(Interop.folder ?? "")/bin/\(tool)")
+        process.arguments = arguments
+        process.environment = [
+            "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONUTF8": "1", "https_proxy": "http://127.0.0.1:9",
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return (process.terminationStatus, said)
+    }
+
+    private static func verify(_ root: FilePath, list: FilePath? = nil) throws -> (code: Int32, said: String) {
+        guard let list else { return try run("ascmhl-debug", "verify", root.string) }
+        return try run("ascmhl-debug", "verify", "-pl", list.string, root.string)
+    }
+
+    private static func flip(_ path: FilePath) throws {
+        var content = try DurableFile.read(path, limit: 1 << 20)
+        content[0] ^= 1
+        try Data(content).write(to: URL(fileURLWithPath: path.string))
+    }
+
+    private static func remove(_ path: FilePath) throws { try DurableFile.remove(path) }
+
+    private static func expect(_ code: Int32, _ result: (code: Int32, said: String)) {
+        #expect(result.code == code, "\(result.said)")
+    }
+
+    @Test(arguments: [Digest.Algorithm.xxh64, .md5, .sha1])
+    func `a history verifies, and what is damaged, missing or new is found`(_ algorithm: Digest.Algorithm) async throws
+    {
+        let (directory, root, content) = try await Self.offload(algorithm)
+        defer { withExtendedLifetime(directory) {} }
+        let folder = ManifestFolder(root)
+        let written = try #require(try folder.writeGeneration(content, name: "R", mayAppend: false))
+        Self.expect(Code.fine, try Self.verify(root))
+        Self.expect(Code.fine, try Self.run("mhlver", "-s", root.string))
+        try directory.write([1], to: "R/new")
+        Self.expect(Code.unknownFiles, try Self.verify(root))
+        try Self.remove(root.appending("new"))
+        try Self.flip(root.appending("a.txt"))
+        Self.expect(Code.mismatch, try Self.verify(root))
+        try Self.flip(root.appending("a.txt"))
+        Self.expect(Code.fine, try Self.verify(root))
+        try Self.remove(root.appending("a.txt"))
+        Self.expect(Code.missing, try Self.verify(root))
+        try Self.flip(written.path)
+        Self.expect(Code.changedList, try Self.verify(root))
+    }
+
+    @Test func `later generations, ours and the tool's own, go on in one history`() async throws {
+        let (directory, root, all) = try await Self.offload(.xxh64)
+        defer { withExtendedLifetime(directory) {} }
+        let folder = ManifestFolder(root)
+        var first = all
+        first.entries.removeLast()
+        _ = try #require(try folder.writeGeneration(first, name: "R", mayAppend: false))
+        Self.expect(Code.unknownFiles, try Self.verify(root))
+        var second = all
+        second.endedAt = all.endedAt + .seconds(1)
+        _ = try #require(try folder.writeGeneration(second, name: "R", mayAppend: true))
+        Self.expect(Code.fine, try Self.verify(root))
+        Self.expect(Code.fine, try Self.run("ascmhl", "create", "-h", "xxh64", root.string))
+        var third = all
+        third.endedAt = all.endedAt + .seconds(2)
+        let written = try #require(try folder.writeGeneration(third, name: "R", mayAppend: true))
+        #expect(written.path.lastComponent?.string.hasPrefix("0004_") == true)
+        Self.expect(Code.fine, try Self.verify(root))
+        try Self.flip(root.appending("a.txt"))
+        Self.expect(Code.mismatch, try Self.verify(root))
+    }
+
+    @Test func `a list that stands alone verifies beside its files and from elsewhere`() async throws {
+        var (directory, root, content) = try await Self.offload(.xxh64)
+        defer { withExtendedLifetime(directory) {} }
+        let unlisted = ["DONE", "day 1/we[i]rd !#*?.xml", "#x", "!y", " z "]
+        for name in unlisted { try directory.write([1], to: FilePath("R").pushing(FilePath(name))) }
+        content.unlisted = unlisted.map { FilePath($0) }
+        let elsewhere = try directory.makeDirectory("state")
+        for folder in [root, elsewhere] {
+            let list = try #require(try ManifestFolder(folder).writeList(content, .ascmhl, stem: "R [1]"))
+            Self.expect(Code.fine, try Self.verify(root, list: list.path))
+            try Self.flip(root.appending("a.txt"))
+            Self.expect(Code.mismatch, try Self.verify(root, list: list.path))
+            try Self.flip(root.appending("a.txt"))
+        }
+    }
+
+    @Test(arguments: [Digest.Algorithm.xxh64, .md5, .sha1])
+    func `a classic list verifies, and damage is found`(_ algorithm: Digest.Algorithm) async throws {
+        let (directory, root, content) = try await Self.offload(algorithm)
+        defer { withExtendedLifetime(directory) {} }
+        let list = try #require(try ManifestFolder(root).writeList(content, .mhl, stem: "R_2026-11-22_120000Z"))
+        Self.expect(Code.fine, try Self.run("simple-mhl", "verify", list.path.string))
+        Self.expect(Code.fine, try Self.run("simple-mhl", "xsd-schema-check", list.path.string))
+        try Self.flip(root.appending("a.txt"))
+        Self.expect(Code.classicMismatch, try Self.run("simple-mhl", "verify", list.path.string))
+        try Self.remove(root.appending("a.txt"))
+        Self.expect(Code.classicMissing, try Self.run("simple-mhl", "verify", list.path.string))
+    }
+}
+
+extension Interop {
+    static let manifestReason: String =
+        "needs mhl-suite: INLET_INTEROP must name a virtual environment that has it "
+        + "(packaging/test.sh makes one where PyPI can be reached and Python is 3.11 or newer)"
+
+    static var readsManifests: Bool {
+        guard let folder else { return false }
+        return ["ascmhl", "ascmhl-debug", "simple-mhl", "mhlver"].allSatisfy {
+            FileManager.default.isExecutableFile(atPath: "\(folder)/bin/\($0)")
+        }
+    }
+}
