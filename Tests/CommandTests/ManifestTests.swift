@@ -69,7 +69,7 @@ import Testing
         }
         let home = try Self.lists(place.state.appending("manifests"))
         #expect(home.count == 1)
-        #expect(try Self.lists(place.state.pushing("manifests/\(home.first ?? "")")).count == 1)
+        #expect(try Self.lists(place.state.pushing(FilePath("manifests/\(home.first ?? "")"))).count == 1)
         #expect(try Self.lists(place.drop.appending("A001")) == ["DONE", "a.mov", "raw"])
     }
 }

@@ -207,9 +207,9 @@ import Testing
             try await eventually("the list is delivered") { scene.here.record.stored.count == 3 }
             let keys = scene.here.record.stored.keys.sorted()
             #expect(keys[0].hasPrefix("cards/A001/A001_") && keys[0].hasSuffix("Z.mhl"))
-            #expect(Array(keys.dropFirst()) == ["cards/A001/a.mov", "cards/A001/raw/b & c.mov"])
+            #expect(Array(keys.dropFirst()) == ["cards/A001/a.mov", "cards/A001/raw/b_&_c.mov"])
             let content = String(decoding: try #require(scene.here.record.stored[keys[0]]), as: UTF8.self)
-            #expect(content.contains("<file>raw/b &amp; c.mov</file>"))
+            #expect(content.contains("<file>raw/b_&amp;_c.mov</file>"))
             try await eventually("nothing is owed") { try await stage.isOwedNothing() }
         }
         // It has been sent for good.

@@ -17,8 +17,8 @@ extension IntakeLoop {
     var canCloseUnits: Bool { isAnnounced && scan.isIdle && held == nil && !mustRescan }
 
     /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
-    mutating func closeUnits() async {
-        guard canCloseUnits else { return }
+    mutating func closeUnits() async throws(SystemError) {
+        guard canCloseUnits, try inotify.isDrained else { return }
         let due = units.due(at: .now)
         if due.isEmpty { return }
         let settling = settler.tracked(below: Set(due.map(\.folder)))
@@ -29,6 +29,7 @@ extension IntakeLoop {
                 units.putOff(unit, for: pause, at: .now)
                 continue
             }
+            if completion == .marker, !mayClose(marked: unit) { continue }
             // One marker speaks for the files of all routes that wait for it.
             let routes = completion == .marker ? units.markedRoutes(of: unit.folder) : [unit.route]
             switch await admission.close(unit.folder, routes, completion) {
@@ -37,6 +38,19 @@ extension IntakeLoop {
             case .later: units.putOff(unit, for: max(pause, Self.retryPause), at: .now)
             }
         }
+    }
+
+    /// Whether a marker that is there was there already when the events were read last: those of the files that were written
+    /// before it have come by then. One that is found only now is looked at again once they have.
+    private mutating func mayClose(marked unit: UnitClock.Unit) -> Bool {
+        guard admission.hasMarker(unit.folder) else {
+            markersFound.remove(unit.folder)
+            return false
+        }
+        if markersFound.remove(unit.folder) != nil { return true }
+        markersFound.insert(unit.folder)
+        units.putOff(unit, for: .zero, at: .now)
+        return false
     }
 
     /// Open units, for the status.

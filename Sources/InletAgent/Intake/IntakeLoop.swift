@@ -18,6 +18,8 @@ struct IntakeLoop: ~Copyable {
     var scan: TreeScan
     var settler: Settler
     var units = UnitClock()
+    /// Units whose marker was there at the last look.
+    var markersFound: Set<FilePath> = []
     var nextRescan: ContinuousClock.Instant?
     var isLost = false
     var isLimited = false
@@ -63,7 +65,7 @@ struct IntakeLoop: ~Copyable {
             await admitDue()
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
-            await closeUnits()
+            try await closeUnits()
             if let due = nextRescan, due <= .now { requestScan() }
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline

@@ -22,6 +22,8 @@ extension SettledFiles {
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
     }
 
+    func hasMarker(_ unit: FilePath) -> Bool { look(unit.appending(Completion.folderMarker)) != nil }
+
     enum UnitEnd: Sendable {
         case closed
         /// It needs a marker, and there is none, or only one of files that went before.

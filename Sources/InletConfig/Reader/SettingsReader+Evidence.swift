@@ -6,7 +6,7 @@ extension SettingsReader {
         readLabels(section, node, into: &route)
         if let choice = section.string("receipts").flatMap(ReceiptPlace.init) { route.receipts = choice }
         if let choice = section.string("dedupe").flatMap(DuplicateRule.init) { route.dedupe = choice }
-        guard let manifest = section.section("manifest") else { return }
+        guard node["manifest"] != nil, let manifest = section.section("manifest") else { return }
         let format = manifest.string("format").flatMap(ManifestRule.Format.init) ?? .ascmhl
         let algorithm = manifest.string("hash").flatMap(Digest.Algorithm.init) ?? .xxh64
         route.manifest = ManifestRule(format: format, algorithm: algorithm)

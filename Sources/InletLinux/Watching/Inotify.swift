@@ -37,6 +37,11 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
+    /// Whether all records have been read that the kernel has queued until now.
+    package var isDrained: Bool {
+        get throws(SystemError) { try !Poll.wait(descriptor.number, descriptor.number, until: .now).first }
+    }
+
     /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). A wake-up is taken: the
     /// next wait blocks again.
     package func wait(until deadline: ContinuousClock.Instant?, waker: Waker) throws(SystemError) -> WaitOutcome {
