@@ -43,7 +43,7 @@ package final class Agent: Sendable {
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch)
         services =
             [parts.sweeper, parts.probes(renew), parts.keepAlive, parts.finisher, parts.workers, parts.housekeeper]
-            + parts.intakes + [parts.watchdog]
+            + [parts.backups].compactMap(\.self) + parts.intakes + [parts.watchdog]
         commands = AgentCommands(journal: journal, live: parts.live)
         view = AgentView(journal: journal, live: parts.liveView(label.version))
     }

@@ -98,6 +98,11 @@ struct AgentParts: Sendable {
             sweeperBell: sweeperBell, queueWarning: settings.queueWarning)
     }
 
+    /// nil where the configuration asks for none.
+    var backups: BackupKeeper? {
+        settings.journalBackup.map { BackupKeeper(backups: JournalBackups(journal), rule: $0, log: log) }
+    }
+
     var watchdog: Watchdog {
         Watchdog(
             notify: ServiceNotify(), heartbeat: heartbeat, journal: journal, log: log,
