@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import ServiceLifecycle
 
 /// Backs the journal up every so often, as `journal_backup` says. Reads and writes nothing while nothing changes.
