@@ -7,7 +7,11 @@ struct QueueModel {
         var id: Int64
         var destination: String
         var state = DeliveryState.ready
+        var lane = Lane.big
         var attempts = 0
+        var interrupted = 0
+        /// A holder has it, or had it when a person cancelled it.
+        var isOwned = false
         var nextAt: WallTime
         var expiresAt: Int64?
         var hasLeftover = false
@@ -27,6 +31,7 @@ struct QueueModel {
     static let life: Int64 = 1000
     private(set) var files: [File] = []
     private(set) var uptimes: [String: Int64] = [:]
+    private(set) var paused: Set<String> = []
     private var lastFile: Int64 = 0
     private var lastDelivery: Int64 = 0
 
@@ -65,27 +70,53 @@ struct QueueModel {
         delivery.hasLeftover = delivery.hasCheckpoint
     }
 
-    /// The delivery that a claim must find.
-    func next(_ destination: String, at now: WallTime) -> Int64? {
-        files.flatMap(\.deliveries)
-            .filter { $0.destination == destination && $0.state == .ready && $0.nextAt <= now }
-            .min { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }?.id
+    /// Files whose deliveries have all ended and which are not finished.
+    var unfinished: Set<Int64> { Set(files.filter { $0.state != .pending && !$0.isFinished }.map(\.id)) }
+
+    mutating func pause(_ destination: String, _ isPaused: Bool) {
+        if isPaused { paused.insert(destination) } else { paused.remove(destination) }
     }
 
-    mutating func settle(_ id: Int64, _ settlement: Settlement, leavingCheckpoint: Bool) {
+    /// Claims those that a claim must find, and counts their attempts.
+    mutating func claim(_ destination: String, _ lane: Lane, _ most: Int, at now: WallTime) -> [Int64] {
+        let due = files.flatMap(\.deliveries)
+            .filter { $0.destination == destination && $0.lane == lane && $0.state == .ready && $0.nextAt <= now }
+            .sorted { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }.prefix(most).map(\.id)
+        for id in due {
+            change(id) { delivery in
+                delivery.state = .claimed
+                delivery.attempts += 1
+                delivery.isOwned = true
+            }
+        }
+        return due
+    }
+
+    /// Progress: what is left behind is remembered, and the attempt counts as one that came somewhere.
+    mutating func checkpoint(_ id: Int64) {
         change(id) { delivery in
-            if leavingCheckpoint { delivery.hasCheckpoint = true }
+            delivery.hasCheckpoint = true
+            delivery.interrupted = 0
+        }
+    }
+
+    mutating func settle(_ id: Int64, _ settlement: Settlement) {
+        change(id) { delivery in
+            delivery.isOwned = false
             switch settlement {
             case .delivered:
                 delivery.state = .delivered
-                delivery.attempts += 1
                 delivery.hasCheckpoint = false
             case .again(let time, let counts, _, _):
+                delivery.state = .ready
                 delivery.nextAt = time
-                delivery.attempts += counts ? 1 : 0
-            case .waiting(let time, _): delivery.nextAt = time
+                delivery.attempts -= counts ? 0 : 1
+            case .waiting(let time, _):
+                delivery.state = .ready
+                delivery.nextAt = time
+                delivery.attempts -= 1
+                delivery.lane = .small
             case .ended(let state, _, _):
-                delivery.attempts += 1
                 delivery.state = state
                 delivery.hasLeftover = delivery.hasCheckpoint
             }
@@ -167,8 +198,22 @@ struct QueueModel {
         return expired
     }
 
-    mutating func recover(_ destinations: [String]) -> [Int] {
+    mutating func recover(_ destinations: [String], at now: WallTime) -> [Int] {
         var counts = [0, 0, 0]
+        for owned in files.flatMap(\.deliveries) where owned.isOwned {
+            let isClaimed = owned.state == .claimed
+            counts[0] += isClaimed ? 1 : 0
+            change(owned.id) { delivery in
+                delivery.isOwned = false
+                let before = delivery.interrupted
+                delivery.interrupted += 1
+                guard isClaimed else { return }
+                delivery.state = .ready
+                delivery.attempts -= 1
+                let wait = before < 3 ? 0 : Int64(min(before, 15)) * 1000
+                delivery.nextAt = now + .milliseconds(wait)
+            }
+        }
         for delivery in files.flatMap(\.deliveries) {
             let isConfigured = destinations.contains(delivery.destination)
             if delivery.state == .ready, !isConfigured {

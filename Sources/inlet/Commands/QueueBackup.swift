@@ -1,6 +1,8 @@
 import ArgumentParser
 import InletAgent
+import InletConfig
 import InletCore
+import InletDashboard
 import InletJournal
 import InletLinux
 import SystemPackage
