@@ -99,8 +99,8 @@ import Testing
         #expect(exchange.claims.map { "\($0.file.path)" } == ["b"])
     }
 
-    /// In KiB. Below these a journal has no room for its tables; at the upper end everything fits.
-    @Test(arguments: stride(from: 128, through: 1024, by: 64))
+    /// In KiB. With the first a journal has no room for its tables; with the last it has for some hundreds of files.
+    @Test(arguments: Array(stride(from: 128, through: 1024, by: 64)))
     func `whatever room there is, what was admitted stays and the rest can come later`(size: Int) async throws {
         let disk = try SmallDisk(size: "\(size)k")
         defer { disk.unmount() }
