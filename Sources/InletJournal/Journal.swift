@@ -91,7 +91,10 @@ package final class Journal: Sendable {
     /// Throws `SQLITE_CORRUPT` when the structure of the database is damaged; a byte within a value is not noticed.
     static func requireSound(_ database: Database) throws {
         let said = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? "no answer"
-        guard said == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: said) }
+        if said == "ok" { return }
+        // The check puts into words what a read would have failed with: a disk that does not read is no damage.
+        let isUnread = said.contains("unable to get the page") || said.contains("failed to get page")
+        throw DatabaseError(resultCode: isUnread ? .SQLITE_IOERR : .SQLITE_CORRUPT, message: said)
     }
 
     /// Every commit is on the disk when it returns. Asked for last and read back: GRDB's WAL mode sets NORMAL by itself.
