@@ -15,6 +15,7 @@ package struct AgentCommands: Sendable {
     struct Live: Sendable {
         var board: DestinationBoard
         var inFlight: InFlight
+        var smallWork: SmallWork
         var bells: WorkBells
         var finisherBell: Doorbell
         var sweeperBell: Doorbell
@@ -61,7 +62,10 @@ package struct AgentCommands: Sendable {
     }
 
     private func ended(_ running: [Int64]) {
-        for delivery in running { live?.inFlight.cancel(delivery) }
+        for delivery in running {
+            guard let live, !live.smallWork.letGo(of: delivery) else { continue }
+            live.inFlight.cancel(delivery)
+        }
         live?.sweeperBell.ring()
         live?.finisherBell.ring()
         // What was cancelled may have been the last that others waited for.
@@ -70,15 +74,19 @@ package struct AgentCommands: Sendable {
 
     /// A token for requests to a destination, as its pipeline uses it.
     ///
-    /// - Parameter by: who asks, for the log.
-    package func accessToken(_ name: String, by: String) async throws(DeliveryError) -> Secret {
+    /// - Parameters:
+    ///   - refused: one that the server no longer takes, so that another is given.
+    ///   - by: who asks, for the log.
+    package func accessToken(
+        _ name: String, after refused: Secret? = nil, by: String
+    ) async throws(DeliveryError) -> Secret {
         guard let destination = destination(name) else {
             throw DeliveryError(.giveUp, .notConfigured, "no destination is called '\(name)'")
         }
         guard let give = destination.accessToken else {
             throw DeliveryError(.giveUp, .badRequest, "destination '\(name)' has no tokens to give")
         }
-        let token = try await give()
+        let token = try await give(refused)
         live?.log.emit(.tokenGiven(destination: name, to: by))
         return token
     }

@@ -21,6 +21,7 @@ struct AgentParts: Sendable {
     private let sweeperBell = Doorbell()
     private let probeBell = Doorbell()
     private let inFlight = InFlight()
+    private let smallWork = SmallWork()
     private let heartbeat: Heartbeat
     private let isStopping = StopFlag()
     /// Short blocking calls of the workers; long ones have their own threads. More of them than processors only wake each
@@ -82,19 +83,20 @@ struct AgentParts: Sendable {
 
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
-            journal: journal, board: board, orders: orders, inFlight: inFlight, log: log, heartbeat: heartbeat,
-            isStopping: isStopping)
+            journal: journal, board: board, orders: orders, notices: admitter.notices, inFlight: inFlight, log: log,
+            heartbeat: heartbeat, isStopping: isStopping)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
             lookAgain: lookAgain)
         return WorkerPool(
-            journal: journal, board: board, deliverOne: deliverOne, bells: bells, ends: ends, pool: io,
-            grace: settings.shutdownGrace, heartbeat: heartbeat, isStopping: isStopping)
+            journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
+            pool: io, grace: settings.shutdownGrace, health: admitter.health, heartbeat: heartbeat,
+            isStopping: isStopping)
     }
 
     var housekeeper: Housekeeper {
         Housekeeper(
-            journal: journal, board: board, log: log, bells: bells, finisherBell: finisherBell,
+            journal: journal, board: board, smallWork: smallWork, log: log, bells: bells, finisherBell: finisherBell,
             sweeperBell: sweeperBell, queueWarning: settings.queueWarning)
     }
 
@@ -124,8 +126,8 @@ struct AgentParts: Sendable {
                 return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
             })
         return AgentCommands.Live(
-            board: board, inFlight: inFlight, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell,
-            log: log,
+            board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
+            sweeperBell: sweeperBell, log: log,
             send: { path, destination in
                 await withTaskExecutorPreference(asking) { await desk.send(path, to: destination) }
             })
@@ -134,7 +136,8 @@ struct AgentParts: Sendable {
     func liveView(_ version: String) -> AgentView.LiveView {
         AgentView.LiveView(
             version: version, startedAt: .now, destinations: board.statuses,
-            roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots, step: inFlight.step,
+            roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots,
+            waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             journalIsFailing: { [admitter] in admitter.health.isFailing })
     }
 }

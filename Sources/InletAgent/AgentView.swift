@@ -20,6 +20,9 @@ package struct AgentView: Sendable {
         package var destinations: @Sendable () -> [DestinationBoard.Status]
         package var roots: @Sendable () -> [IntakeStatus]
         package var inFlight: @Sendable () -> [InFlight.Snapshot]
+        /// Deliveries that wait at hand: claimed and not begun, by destination.
+        var waiting: @Sendable () -> [String: Int]
+        var isWaiting: @Sendable (Int64) -> Bool
         /// How far a delivery is that its destination works on, as far as is known.
         package var step: @Sendable (Int64) -> StepProgress?
         package var journalIsFailing: @Sendable () -> Bool
@@ -31,6 +34,32 @@ package struct AgentView: Sendable {
         package var ignored: Int
         package var seen: Int { totals.values.reduce(ignored) { $0 + $1.files } }
         package var pending: Int { totals[.pending]?.files ?? 0 }
+    }
+
+    /// Deliveries that have not been begun, by destination, whether they wait in the journal or at hand.
+    package func waiting() async throws(JournalError) -> [String: Int] {
+        let atHand = live?.waiting() ?? [:]
+        return try await journal.deliveryCounts(.ready).merging(atHand, uniquingKeysWith: +)
+    }
+
+    /// Files that a filter lets through, newest first. What waits at hand is shown as what it is to people: it waits, and no
+    /// attempt has been made.
+    package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
+        try await journal.jobs(filter).map(asSeen)
+    }
+
+    /// The same for one file; nil when the journal has no such id.
+    package func job(_ id: Int64) async throws(JournalError) -> Job? { try await journal.job(id).map(asSeen) }
+
+    private func asSeen(_ job: Job) -> Job {
+        guard let live else { return job }
+        var job = job
+        for index in job.deliveries.indices
+        where job.deliveries[index].state == .claimed && live.isWaiting(job.deliveries[index].id) {
+            job.deliveries[index].state = .ready
+            job.deliveries[index].attempts -= 1
+        }
+        return job
     }
 
     package func balance() async throws(JournalError) -> Balance {

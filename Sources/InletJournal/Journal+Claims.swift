@@ -7,10 +7,18 @@ package struct ClaimRoom: Sendable {
     package var destination: String
     /// Deliveries that may run at once, by lane.
     package var limits: [Lane: Int]
+    /// Only for deliveries that the destination works on: nothing that begins anew there.
+    package var isForBegunOnly: Bool
 
-    package init(destination: String, limits: [Lane: Int]) {
+    package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false) {
         self.destination = destination
         self.limits = limits
+        self.isForBegunOnly = isForBegunOnly
+    }
+
+    /// What a delivery must meet besides being due, as SQL; the same as `DeliveryRow.hasBegun`.
+    var condition: String {
+        isForBegunOnly ? "AND waits > 0 AND delivery.code IS NOT '\(ErrorCode.outOfCredits.rawValue)'" : ""
     }
 }
 
@@ -39,6 +47,10 @@ package enum Settlement: Sendable {
     case waiting(until: WallTime, saying: String?)
     /// The end of this delivery without proof. A superseded one gives its key back once nothing of it is left.
     case ended(DeliveryState, code: ErrorCode, reason: String)
+    /// The end of a delivery that was never begun: it waited for longer than it may.
+    case expired
+
+    static let tooLate = "not delivered within its time (retry.expire); 'inlet queue retry' sends it again"
 }
 
 /// What settling did to the file.
@@ -70,38 +82,54 @@ extension Journal {
     /// Claims the delivery that has waited longest among those due in `lane`, and hands it to `body`.
     ///
     /// The attempt is written before `body` runs. If `body` throws, the claim goes back to the queue uncounted.
+    /// - Parameters:
+    ///   - damaged: told of deliveries that were due and cannot be read.
+    ///   - refused: told when the journal does not take the end of the claim; it waits, and says whether to ask again. With
+    ///     false the claim is left to the next start.
     /// - Returns: nil when nothing is due within the given room.
     package func withClaim<Result: Sendable>(
         _ lane: Lane, rooms: [ClaimRoom], owner: String, clock: @Sendable () -> WallTime, ending: EndingRule? = nil,
+        damaged: ([DamagedDelivery]) -> Void = { _ in },
+        refused: (Claim, JournalError) async -> Bool = Journal.askAgainSoon,
         _ body: (Claim) async throws -> (Settlement, Result)
     ) async throws -> (SettledFile, Result)? {
         let wish = ClaimWish(lane: lane, rooms: rooms, most: 1, owner: owner)
-        guard let claim = try await exchange([], for: wish, at: clock()).claims.first else { return nil }
+        let exchange = try await exchange([], for: wish, at: clock())
+        if !exchange.damaged.isEmpty { damaged(exchange.damaged) }
+        guard let claim = exchange.claims.first else { return nil }
         let settlement: Settlement
         let result: Result
         do {
             (settlement, result) = try await body(claim)
         } catch {
             let back = Settlement.again(at: clock(), countsAttempt: false, code: nil, reason: nil)
-            _ = try? await settlePersistently(EndedClaim(claim, back), ending, clock)
+            _ = try? await settlePersistently(claim, back, ending, clock, refused)
             throw error
         }
-        return (try await settlePersistently(EndedClaim(claim, settlement), ending, clock), result)
+        return (try await settlePersistently(claim, settlement, ending, clock, refused), result)
     }
 
     /// A proof must not be lost to a full or failing disk: it is written as soon as that can be done, because nothing else
-    /// will ever settle this claim. A cancelled task tries once more and leaves the claim to the next start.
+    /// will ever settle this claim in this process.
     private func settlePersistently(
-        _ ended: EndedClaim, _ ending: EndingRule?, _ clock: @Sendable () -> WallTime
+        _ claim: Claim, _ settlement: Settlement, _ ending: EndingRule?, _ clock: @Sendable () -> WallTime,
+        _ refused: (Claim, JournalError) async -> Bool
     ) async throws -> SettledFile {
+        let ended = EndedClaim(claim, settlement)
         while true {
             do throws(JournalError) {
                 return try await settle(ended, ending: ending, at: clock())
             } catch {
-                guard !Task.isCancelled else { throw error }
+                guard await refused(claim, error) else { throw error }
             }
-            try? await Task.sleep(for: .seconds(1))
         }
+    }
+
+    /// Asks every second until the task is cancelled.
+    package static func askAgainSoon(_ claim: Claim, _ error: JournalError) async -> Bool {
+        guard !Task.isCancelled else { return false }
+        try? await Task.sleep(for: .seconds(1))
+        return true
     }
 
     /// When the next delivery in `lane` is due that `rooms` have a place for; nil when none waits for its time or all places
@@ -117,6 +145,7 @@ extension Journal {
                 """
                 SELECT min(next_at) FROM delivery
                 WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
+                    \(room.condition)
                 """,
                 .text(room.destination), .integer(Int64(lane.rawValue)), .integer(never)
             ) { $0.optionalInteger(0) } ?? nil

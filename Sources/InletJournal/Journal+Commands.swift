@@ -19,7 +19,8 @@ extension Journal {
     /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
     ///
     /// An interrupted attempt is not counted: a power cut says nothing about the file. One that is interrupted again and
-    /// again without progress waits a little, so that it cannot keep the others from their turn.
+    /// again without progress waits a little, so that it cannot keep the others from their turn. What only waited at hand is
+    /// interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible.
     package func recover(destinations: [String], at now: WallTime) async throws(JournalError) -> Recovery {
         try await commit { database in
             try database.run(
@@ -186,9 +187,7 @@ extension Journal {
                     """, arguments: [destination, uptime])
             for row in expired {
                 try Self.endDelivery(
-                    row["id"], .expired, code: .expired,
-                    reason: "not delivered within its time (retry.expire); 'inlet queue retry' sends it again", now,
-                    database)
+                    row["id"], .expired, code: .expired, reason: Settlement.tooLate, now, database)
             }
             return expired.map { $0["file_id"] }
         }

@@ -1,5 +1,6 @@
 internal import GRDB
 package import InletCore
+package import SystemPackage
 
 /// A claim that has ended, and how.
 package struct EndedClaim: Sendable {
@@ -38,11 +39,31 @@ package struct Exchange: Sendable {
     /// When the next delivery is due that there is room for; nil when none waits for its time, or when there may be more that
     /// are due now.
     package var nextDue: WallTime?
+    /// What was due and cannot be read.
+    package var damaged: [DamagedDelivery]
 
-    package init(settled: [SettledFile], claims: [Claim], nextDue: WallTime?) {
+    package init(
+        settled: [SettledFile], claims: [Claim], nextDue: WallTime?, damaged: [DamagedDelivery] = []
+    ) {
         self.settled = settled
         self.claims = claims
         self.nextDue = nextDue
+        self.damaged = damaged
+    }
+}
+
+/// A delivery that cannot be read, so that nobody knows what to do with it; it is parked, with the reason on its row.
+package struct DamagedDelivery: Sendable, Equatable {
+    package var delivery: Int64
+    /// The whole path of its file.
+    package var path: FilePath
+    package var reason: String
+
+    /// - Parameter row: columns of the delivery, followed by those of its file.
+    init(_ row: SQLRow, _ error: any Error) {
+        delivery = row.integer(0)
+        path = FileRow.fullPath(row, from: DeliveryRow.width)
+        reason = "its row in the journal is damaged; it is tried again at the next start (\(error))"
     }
 }
 
@@ -56,24 +77,32 @@ extension Journal {
     ) async throws(JournalError) -> Exchange {
         try await commit { database in
             let settled = try ended.map { try Self.settle($0, ending, now, database) }
-            let claims = try Self.claim(wish, now, database)
+            let (claims, damaged) = try Self.claim(wish, now, database)
             let next = claims.count < wish.most ? try Self.nextDue(wish.lane, wish.rooms, database) : nil
-            return Exchange(settled: settled, claims: claims, nextDue: next)
+            return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
         }
     }
 
-    private static func claim(_ wish: ClaimWish, _ now: WallTime, _ database: Database) throws -> [Claim] {
-        guard wish.most > 0 else { return [] }
+    private static func claim(
+        _ wish: ClaimWish, _ now: WallTime, _ database: Database
+    ) throws -> ([Claim], [DamagedDelivery]) {
+        guard wish.most > 0 else { return ([], []) }
         var due: [Claim] = []
+        var damaged: [DamagedDelivery] = []
         for room in wish.rooms {
             let free = try places(room, wish.lane, database)
-            if free > 0 { due += try Self.due(room.destination, wish.lane, min(free, wish.most), now, database) }
+            guard free > 0 else { continue }
+            let found = try Self.due(room, wish.lane, min(free, wish.most), now, database)
+            due += found.claims
+            damaged += found.damaged
         }
+        // One that nobody can read must not keep the others from their turn.
+        for one in damaged { try park(one, database) }
         if wish.rooms.count > 1 {
             due.sort { ($0.delivery.nextAt, $0.delivery.id) < ($1.delivery.nextAt, $1.delivery.id) }
         }
         let lease = (now + .seconds(3600)).milliseconds
-        return try due.prefix(wish.most).map { claim in
+        let claims = try due.prefix(wish.most).map { claim in
             try database.change(
                 "UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1 WHERE id = ?",
                 .text(wish.owner), .integer(lease), .integer(claim.delivery.id))
@@ -82,6 +111,13 @@ extension Journal {
             delivery.attempts += 1
             return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint)
         }
+        return (claims, damaged)
+    }
+
+    private static func park(_ damaged: DamagedDelivery, _ database: Database) throws {
+        try database.change(
+            "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
+            .text(ErrorCode.internalFault.rawValue), .text(damaged.reason), .integer(damaged.delivery))
     }
 
     /// How many more deliveries to the room's destination may run in `lane`.
@@ -96,25 +132,33 @@ extension Journal {
     /// The due deliveries with the earliest times. One that was cancelled and put back while its holder still runs has an
     /// owner until that one has let go.
     private static func due(
-        _ destination: String, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
-    ) throws -> [Claim] {
+        _ room: ClaimRoom, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
+        var damaged: [DamagedDelivery] = []
         let found = try database.rows(
             """
             SELECT \(DeliveryRow.qualified), \(FileRow.qualified),
                 EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)
             FROM delivery INDEXED BY delivery_ready CROSS JOIN file ON file.id = delivery.file_id
             WHERE destination = ? AND lane = ? AND delivery.state = 'ready' AND next_at <= ? AND owner IS NULL
+                \(room.condition)
             ORDER BY next_at, delivery.id LIMIT ?
             """,
-            .text(destination), .integer(Int64(lane.rawValue)), .integer(now.milliseconds), .integer(Int64(most))
-        ) { row in
-            let delivery = try DeliveryRow(row)
-            let file = try FileRow(row, from: DeliveryRow.width)
-            return (delivery, file, hasNotes: row.integer(DeliveryRow.width + FileRow.width) != 0)
+            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(now.milliseconds), .integer(Int64(most))
+        ) { row -> (DeliveryRow, FileRow, hasNotes: Bool)? in
+            do {
+                let delivery = try DeliveryRow(row)
+                let file = try FileRow(row, from: DeliveryRow.width)
+                return (delivery, file, hasNotes: row.integer(DeliveryRow.width + FileRow.width) != 0)
+            } catch {
+                damaged.append(DamagedDelivery(row, error))
+                return nil
+            }
         }
-        return try found.map { delivery, file, hasNotes in
+        let claims = try found.compactMap(\.self).map { delivery, file, hasNotes in
             Claim(
                 file: file, delivery: delivery, checkpoint: hasNotes ? try checkpoint(of: delivery.id, database) : [:])
         }
+        return (claims, damaged)
     }
 }

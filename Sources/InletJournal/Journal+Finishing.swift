@@ -28,9 +28,9 @@ extension Journal {
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await commit { database in
-            try database.run(
-                sql: "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'",
-                arguments: [time.milliseconds, note, file])
+            _ = try database.change(
+                "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'",
+                .integer(time.milliseconds), .text(note), .integer(file))
         }
     }
 
@@ -108,7 +108,11 @@ extension Journal {
 
     /// The leftover is gone from its destination. If the delivery was sent again meanwhile, its checkpoint is its own.
     /// That something may be visible under the key stays on record.
-    package func leftoverRemoved(_ delivery: Int64) async throws(JournalError) {
+    ///
+    /// - Parameter keeping: the notes that a retry goes on with; nothing is left over for them.
+    package func leftoverRemoved(
+        _ delivery: Int64, keeping notes: [String: [UInt8]] = [:]
+    ) async throws(JournalError) {
         try await commit { database in
             try database.run(
                 sql: """
@@ -120,6 +124,10 @@ extension Journal {
             try database.run(
                 sql: "DELETE FROM checkpoint WHERE delivery_id = ? AND name <> ?",
                 arguments: [delivery, CheckpointNote.mayBeVisible])
+            for (name, value) in notes {
+                try database.run(
+                    sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", arguments: [delivery, name, Data(value)])
+            }
         }
     }
 
@@ -132,14 +140,14 @@ extension Journal {
         }
     }
 
-    /// The leftover could not be removed; it is tried again at `time`, and after ten tries left to the store's expiry.
+    /// The leftover could not be removed; it is tried again at `time`, and after sixteen tries left to the store's expiry.
     package func leftoverRemains(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
         try await commit { database in
             try database.run(
                 sql: "UPDATE leftover SET tries = tries + 1, next_at = ? WHERE delivery_id = ?",
                 arguments: [time.milliseconds, delivery])
             try database.run(
-                sql: "DELETE FROM leftover WHERE delivery_id = ? AND tries >= 10", arguments: [delivery])
+                sql: "DELETE FROM leftover WHERE delivery_id = ? AND tries >= 16", arguments: [delivery])
         }
     }
 }

@@ -35,7 +35,7 @@ extension Journal {
         }
     }
 
-    /// Files that a filter lets through, newest first.
+    /// Files that a filter lets through, newest first: for people, as far as they can be read.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         try await read { database in
             var conditions: [String] = []
@@ -48,15 +48,17 @@ extension Journal {
                 arguments.append(.text(destination))
             }
             let clause = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
-            return try FileRow.all(database, "\(clause) ORDER BY id DESC LIMIT \(filter.limit)", arguments)
-                .map { try Self.job($0, database) }
+            return try FileRow.all(
+                database, "\(clause) ORDER BY id DESC LIMIT \(filter.limit)", arguments, showing: true
+            ).map { try Self.job($0, database, showing: true) }
         }
     }
 
-    /// The file with its deliveries; nil when the journal has no such id.
+    /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? {
         try await read { database in
-            try FileRow.all(database, "WHERE id = ?", [.integer(id)]).first.map { try Self.job($0, database) }
+            try FileRow.all(database, "WHERE id = ?", [.integer(id)], showing: true).first
+                .map { try Self.job($0, database, showing: true) }
         }
     }
 
@@ -117,17 +119,19 @@ extension Journal {
         }
     }
 
-    static func job(_ file: FileRow, _ database: Database) throws -> Job {
+    static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
         Job(
             file: file,
             deliveries: try database.rows(
                 "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? ORDER BY id", .integer(file.id)
-            ) { try DeliveryRow($0) })
+            ) { try DeliveryRow($0, showing: showing) })
     }
 }
 
 extension FileRow {
-    static func all(_ database: Database, _ clause: String, _ values: [SQLValue]) throws -> [FileRow] {
-        try database.rows("SELECT \(columns) FROM file \(clause)", values) { try FileRow($0) }
+    static func all(
+        _ database: Database, _ clause: String, _ values: [SQLValue], showing: Bool = false
+    ) throws -> [FileRow] {
+        try database.rows("SELECT \(columns) FROM file \(clause)", values) { try FileRow($0, showing: showing) }
     }
 }

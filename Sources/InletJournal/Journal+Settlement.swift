@@ -21,6 +21,8 @@ extension Journal {
         } else if case .delivered(let proof) = ended.settlement, row.state != .delivered {
             try reopen(row.fileID, database)
             hasReleased = try markDelivered(row, proof, now, database)
+        } else if case .again(_, countsAttempt: false, _, _) = ended.settlement {
+            try uncount(row.id, database)
         }
         try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", .integer(row.id))
         let file = try file(row.fileID, database)
@@ -56,23 +58,29 @@ extension Journal {
         case .delivered(let proof):
             return try markDelivered(row, proof, now, database)
         case .again(let time, let counts, let code, let reason):
-            try database.cachedStatement(
-                sql: """
-                    UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - ?, code = ?, reason = ?
-                    WHERE id = ?
-                    """
-            ).execute(
-                arguments: [
-                    time.milliseconds, counts ? 0 : 1, code?.rawValue ?? row.code?.rawValue, reason ?? row.reason,
-                    row.id,
-                ])
+            try database.change(
+                """
+                UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - ?, code = ?, reason = ?
+                WHERE id = ?
+                """,
+                .integer(time.milliseconds), .integer(counts ? 0 : 1), SQLValue((code ?? row.code)?.rawValue),
+                SQLValue(reason ?? row.reason), .integer(row.id))
         case .waiting(let time, let saying):
             return try wait(row, until: time, saying: saying, database)
         case .ended(let state, let code, let reason):
             return try endDelivery(
                 row.id, state, code: code, reason: reason, freesKey: state == .superseded, now, database)
+        case .expired:
+            try uncount(row.id, database)
+            return try endDelivery(
+                row.id, .expired, code: .expired, reason: Settlement.tooLate, now, database)
         }
         return false
+    }
+
+    /// Takes back the attempt that was written with a claim. One that was cancelled and sent again has none.
+    private static func uncount(_ delivery: Int64, _ database: Database) throws {
+        try database.change("UPDATE delivery SET attempts = max(attempts - 1, 0) WHERE id = ?", .integer(delivery))
     }
 
     /// Lets a file be finished anew, and its batch: what was concluded of them is no longer so. What the finisher has begun
@@ -116,11 +124,10 @@ extension Journal {
         _ database: Database
     ) throws -> Bool {
         let row = try delivery(id, database)
-        try database.run(
-            sql: "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
-            arguments: [
-                state.rawValue, code.rawValue, reason + (try remainder(of: row, database)), now.milliseconds, id,
-            ])
+        try database.change(
+            "UPDATE delivery SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?", .text(state.rawValue),
+            .text(code.rawValue), .text(reason + (try remainder(of: row, database))), .integer(now.milliseconds),
+            .integer(id))
         try database.run(
             sql: """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at, frees_key)

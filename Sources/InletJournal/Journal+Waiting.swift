@@ -1,4 +1,3 @@
-internal import Foundation
 internal import GRDB
 package import InletCore
 package import SystemPackage
@@ -23,22 +22,19 @@ extension Journal {
     /// The deliveries whose destinations work on them, oldest first.
     package func waiting(limit: Int) async throws(JournalError) -> [WaitingDelivery] {
         try await read { database in
-            let rows = try Row.fetchAll(
-                database.cachedStatement(
-                    sql: """
-                        SELECT delivery.id AS id, file_id, destination, delivery.reason AS saying, next_at, root, path,
-                            size, route, admitted_at
-                        FROM delivery INDEXED BY delivery_waiting CROSS JOIN file ON file.id = file_id
-                        WHERE delivery.state = 'ready' AND waits > 0 AND delivery.code IS NULL
-                        ORDER BY delivery.id LIMIT ?
-                        """), arguments: [limit])
-            return rows.map { row in
+            try database.rows(
+                """
+                SELECT delivery.id, file_id, root, path, size, route, destination, delivery.reason, next_at, admitted_at
+                FROM delivery INDEXED BY delivery_waiting CROSS JOIN file ON file.id = file_id
+                WHERE delivery.state = 'ready' AND waits > 0 AND delivery.code IS NULL
+                ORDER BY delivery.id LIMIT ?
+                """, .integer(Int64(limit))
+            ) { row in
                 WaitingDelivery(
-                    id: row["id"], file: row["file_id"],
-                    path: FilePath(bytes: row["root"] as Data).pushing(FilePath(bytes: row["path"] as Data)),
-                    size: row["size"], route: row["route"] ?? "", destination: row["destination"],
-                    saying: row["saying"], until: WallTime(milliseconds: row["next_at"]),
-                    admittedAt: WallTime(milliseconds: row["admitted_at"]))
+                    id: row.integer(0), file: row.integer(1),
+                    path: FilePath(bytes: row.bytes(2)).pushing(FilePath(bytes: row.bytes(3))), size: row.integer(4),
+                    route: row.text(5) ?? "", destination: row.text(6) ?? "", saying: row.text(7),
+                    until: WallTime(milliseconds: row.integer(8)), admittedAt: WallTime(milliseconds: row.integer(9)))
             }
         }
     }
@@ -47,12 +43,12 @@ extension Journal {
     /// on it takes no worker.
     /// - Returns: whether it went to another lane, whose loops do not know of it yet.
     static func wait(_ row: DeliveryRow, until time: WallTime, saying: String?, _ database: Database) throws -> Bool {
-        try database.run(
-            sql: """
-                UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - 1, waits = waits + 1, code = NULL,
-                    reason = ?
-                WHERE id = ?
-                """, arguments: [time.milliseconds, saying, row.id])
+        try database.change(
+            """
+            UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - 1, waits = waits + 1, code = NULL,
+                reason = ?
+            WHERE id = ?
+            """, .integer(time.milliseconds), SQLValue(saying), .integer(row.id))
         try database.run(
             sql: "UPDATE delivery SET lane = ? WHERE id = ? AND lane <> ?",
             arguments: [Lane.small.rawValue, row.id, Lane.small.rawValue])

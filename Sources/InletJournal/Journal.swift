@@ -75,13 +75,17 @@ package final class Journal: Sendable {
         var configuration = Configuration()
         configuration.readonly = true
         configuration.busyMode = .timeout(5)
-        let database = try DatabaseQueue(path: path.string, configuration: configuration)
-        let isNewer = try database.read { database in
-            if size(path.string) <= checkedSize { try requireSound(database) }
-            return try Schema.migrator.hasBeenSuperseded(database)
+        do {
+            let database = try DatabaseQueue(path: path.string, configuration: configuration)
+            defer { try? database.close() }
+            return try database.read { database in
+                if size(path.string) <= checkedSize { try requireSound(database) }
+                return try Schema.migrator.hasBeenSuperseded(database)
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+            // A process died while it made the database: only who writes can take its last transaction back.
+            return false
         }
-        try database.close()
-        return isNewer
     }
 
     /// Up to this size, some 35,000 files, a start reads the whole journal to find damage before it can spread. That takes

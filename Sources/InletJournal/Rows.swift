@@ -106,6 +106,10 @@ package struct DeliveryRow: Sendable, Equatable {
     /// Whether the last that was heard is that the destination works on it.
     package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
 
+    /// Whether the destination has taken it up, so that going on with it begins nothing there. Not after it found no credits
+    /// for what comes next.
+    package var hasBegun: Bool { waits > 0 && code != .outOfCredits }
+
     /// Whether it waits for another delivery or for its unit, not for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
 }
@@ -135,8 +139,15 @@ extension FileRow {
         "intent", "batch_id", "role", "labels", "digests",
     ]
 
-    /// - Parameter first: where `columns` begin in the row.
-    init(_ row: SQLRow, from first: Int32 = 0) throws {
+    /// The whole path, of a row of which nothing else may be readable.
+    static func fullPath(_ row: SQLRow, from first: Int32) -> FilePath {
+        FilePath(bytes: row.bytes(first + 1)).pushing(FilePath(bytes: row.bytes(first + 2)))
+    }
+
+    /// - Parameters:
+    ///   - first: where `columns` begin in the row.
+    ///   - showing: for people only: what cannot be read is left out, instead of hiding all the others.
+    init(_ row: SQLRow, from first: Int32 = 0, showing: Bool = false) throws {
         id = row.integer(first)
         root = FilePath(bytes: row.bytes(first + 1))
         path = FilePath(bytes: row.bytes(first + 2))
@@ -147,10 +158,14 @@ extension FileRow {
         route = row.text(first + 9)
         category = row.text(first + 10)
         mediaType = row.text(first + 11) ?? "application/octet-stream"
-        policy = try PolicyNotes.shared.policy(row.bytes(first + 12))
+        policy = try Self.read(showing, else: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())) {
+            try PolicyNotes.shared.policy(row.bytes(first + 12))
+        }
         code = row.text(first + 13).flatMap(ErrorCode.init)
         reason = row.text(first + 14)
-        content = try row.optionalBytes(first + 15).map { try JournalJSON.decode($0) }
+        content = try Self.read(showing, else: nil) {
+            try row.optionalBytes(first + 15).map { try JournalJSON.decode($0) }
+        }
         admittedAt = WallTime(milliseconds: row.integer(first + 16))
         endedAt = row.optionalInteger(first + 17).map { WallTime(milliseconds: $0) }
         finishedAt = row.optionalInteger(first + 18).map { WallTime(milliseconds: $0) }
@@ -160,6 +175,10 @@ extension FileRow {
         role = row.text(first + 22)
         labels = try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
         digests = try row.optionalBytes(first + 24).map { try JournalJSON.decode($0) } ?? []
+    }
+
+    static func read<Value>(_ showing: Bool, else fallback: Value, _ body: () throws -> Value) throws -> Value {
+        showing ? (try? body()) ?? fallback : try body()
     }
 }
 
@@ -175,21 +194,25 @@ extension DeliveryRow {
         "code", "reason", "proof", "ended_at", "waits", "closes",
     ]
 
-    /// - Parameter first: where `columns` begin in the row.
-    init(_ row: SQLRow, from first: Int32 = 0) throws {
+    /// - Parameters: as for a file's row.
+    init(_ row: SQLRow, from first: Int32 = 0, showing: Bool = false) throws {
         id = row.integer(first)
         fileID = row.integer(first + 1)
         afterID = row.optionalInteger(first + 2)
         destination = row.text(first + 3) ?? ""
         key = row.text(first + 4)
-        fields = try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
+        fields = try FileRow.read(showing, else: [:]) {
+            try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
+        }
         state = row.text(first + 6).flatMap(DeliveryState.init) ?? .failed
         attempts = Int(row.integer(first + 7))
         nextAt = WallTime(milliseconds: row.integer(first + 8))
         expiresAt = row.optionalInteger(first + 9)
         code = row.text(first + 10).flatMap(ErrorCode.init)
         reason = row.text(first + 11)
-        proof = try row.optionalBytes(first + 12).map { try JournalJSON.decode($0) }
+        proof = try FileRow.read(showing, else: nil) {
+            try row.optionalBytes(first + 12).map { try JournalJSON.decode($0) }
+        }
         endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
         waits = Int(row.integer(first + 14))
         closes = row.optionalInteger(first + 15)

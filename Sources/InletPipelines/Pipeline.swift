@@ -13,7 +13,8 @@ package import SystemPackage
 /// * Before anything becomes visible the source must still be what `order.source` says; otherwise `.sourceChanged` or
 ///   `.sourceGone` is thrown, and then nothing is visible under the key.
 /// * What the next attempt needs is put in the checkpoint *before* the step that it remembers is relied upon.
-/// * Cancelling the task ends the attempt within 200 ms. Its checkpoint stays; `abandon` removes what it left.
+/// * Cancelling the task ends the attempt within 200 ms; within a second where a lock has to be given back. Its checkpoint
+///   stays; `abandon` removes what it left.
 /// * When `attempt.isStopping` turns true, no new step begins; running ones may end; then `.cancelled` is thrown.
 /// * A different file that is under the key already is never overwritten where the destination can tell.
 /// * Errors carry their verdict; an error without one is a defect.
@@ -32,6 +33,10 @@ package protocol Pipeline: Sendable {
     /// Removes what attempts at `order` left at the destination. Idempotent: nothing left is success.
     func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError)
 
+    /// Of a checkpoint whose rest `abandon` has removed, the notes that are still good: a retry goes on with them. Nothing of
+    /// them may need removing.
+    func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
+
     /// Whether the destination answers and takes our credentials; leaves nothing behind.
     /// - Returns: what it said, in a few words.
     func probe() async throws(DeliveryError) -> String
@@ -41,6 +46,8 @@ extension Pipeline {
     package func conclude(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome? { nil }
+
+    package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] { [:] }
 }
 
 /// How an attempt ended without an error.
@@ -143,13 +150,25 @@ package struct Destination: Sendable {
     package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
     /// Where files must be before they can be registered here; nil for destinations that take the bytes themselves.
     package var storage: StorageNeed?
+    /// What it takes the fields of the file at this path below its root to mean; nil for destinations that add nothing.
+    package var reading: (@Sendable (_ path: FilePath, _ fields: [String: String]) -> FieldReading)?
     /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
     package var closesBatches = false
     /// Gives a token for requests to the destination; the command line asks the running agent for it, so that nobody else
-    /// refreshes what the agent uses.
-    package var accessToken: (@Sendable () async throws(DeliveryError) -> Secret)?
+    /// refreshes what the agent uses. Given a token that the server has refused, another one.
+    package var accessToken: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)?
     /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
+    /// When such credentials were last renewed, and what a person can do where that fails; nil before the first time.
+    package var renewal: (@Sendable () async -> (at: WallTime, remedy: String)?)?
+}
+
+/// What a destination makes of a file's fields before anything is sent, for people who ask beforehand.
+package struct FieldReading: Sendable, Equatable {
+    /// What was decided where a field leaves it open, by the field's name.
+    package var decided: [String: String] = [:]
+    /// Why the file would be refused, and what to do about it.
+    package var objection: String?
 }
 
 /// What a destination that only registers files needs of another one.

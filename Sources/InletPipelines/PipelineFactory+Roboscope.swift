@@ -21,6 +21,7 @@ extension PipelineFactory {
                 let role = (try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)
                 return role.needsStorage
             })
+        made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
         made.closesBatches = true
         return made
     }

@@ -14,14 +14,17 @@ extension PipelineFactory {
         made.takesSidecars = VOPISettings.type.takesSidecars
         made.fields = FieldSpec.filled([:], VOPISettings.type.fields)
         made.testExtension = "mp4"
-        made.accessToken = { () async throws(DeliveryError) in try await api.accessToken() }
+        made.accessToken = { refused async throws(DeliveryError) in try await api.accessToken(after: refused) }
         made.keepAlive = { () async throws(DeliveryError) in try await api.keepAlive() }
+        made.renewal = { await api.renewal() }
         return made
     }
 
-    /// - Parameter borrowing: gives access tokens instead of the login's own; for processes beside the agent.
+    /// - Parameter borrowing: gives access tokens instead of the login's own, another one after one that the server has
+    ///   refused; for processes beside the agent.
     package func vopiAPI(
-        _ destination: DestinationSettings, borrowing: (@Sendable () async throws(DeliveryError) -> Secret)? = nil
+        _ destination: DestinationSettings,
+        borrowing: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)? = nil
     ) throws(SettingFault) -> VOPIAPI {
         let settings = try VOPISettings(destination.values)
         guard let tokens else {

@@ -20,8 +20,8 @@ import Testing
         static let small = 20_000
         static let large = 11 << 20
 
-        /// Every failpoint that such a delivery passes.
-        static let all: [Case] = Failpoint.allCases.flatMap { point in
+        /// Every failpoint that such a delivery passes, but for the one where an upload's id is lost: the store ends that.
+        static let all: [Case] = Failpoint.allCases.filter { $0 != .noting }.flatMap { point in
             ["keep", "archive", "delete"].flatMap { disposition in
                 [small, large].map { Case(point: point, disposition: disposition, size: $0) }
             }

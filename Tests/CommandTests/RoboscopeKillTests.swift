@@ -6,35 +6,7 @@ import SystemPackage
 import Testing
 
 /// The built command is killed while it writes to a Roboscope server; after restarts each thing is there once.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct RoboscopeKillTests {
-    /// A machine with a Roboscope sandbox as destination `spaces`, whose files go to a Spiral sandbox.
-    private func withRoboscope(
-        _ body: @Sendable @escaping (Place, RoboscopeSandbox) async throws -> Void
-    ) async throws {
-        let place = try Place()
-        let sandbox = RoboscopeSandbox(token: Secret("space-token-5521"))
-        try await withSandbox(place.folder.path.appending("store")) { _, port in
-            try await whileServing({ try await sandbox.run() }) {
-                try place.configure(
-                    text: """
-                        state_dir: state
-                        destinations:
-                          store: { type: r2, api: "http://127.0.0.1:\(port)",
-                                   public_url: "http://127.0.0.1:\(port)/public",
-                                   api_key: "\(ConfigText.apiKey)" }
-                          spaces: { type: roboscope, url: "http://127.0.0.1:\(try await sandbox.port())/api/v1",
-                                    storage: store, token: space-token-5521 }
-                        watch:
-                          - { path: drop, settle: 0s }
-                        routes:
-                          - { name: all, to: spaces, key: "models/{dir}/{name}", unit: folder }
-
-                        """)
-                try await body(place, sandbox)
-            }
-        }
-    }
-
+@Suite(.serialized, .timeLimit(.minutes(8))) struct RoboscopeKillTests {
     /// Kills the agent while it waits for the answer to such a request, which comes never.
     private func kill(
         _ agent: InletProcess, _ sandbox: RoboscopeSandbox, at operation: RoboscopeOperation
@@ -49,7 +21,7 @@ import Testing
     @Test func `an import that is killed five times brings each marker once, and ends its folder's session once`()
         async throws
     {
-        try await withRoboscope { place, sandbox in
+        try await withRoboscope(route: "unit: folder") { place, sandbox, _ in
             let list = (0..<3000).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
             try place.put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
             try place.put("atrium/a.mp4", bytes(50_000))
@@ -66,6 +38,30 @@ import Testing
             #expect(sandbox.markers().count == 3000)
             #expect(sandbox.sessions().count == 1 && sandbox.spaces().map(\.key) == ["atrium"])
             #expect(sandbox.sessions().first?.meta?["ingest_files"]?.number == 2)
+        }
+    }
+
+    @Test func `queue retry sends no marker again that the server has taken and does not list`() async throws {
+        try await withRoboscope { place, sandbox, _ in
+            let empty = FaultReply(200, type: "application/json", body: "[]")
+            sandbox.faults.add(RoboscopeFault(.reply(empty), at: .listMarkers, times: nil))
+            let list = (0..<250).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
+            try place.put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
+            let agent = try await place.run()
+            for round in 1...2 {
+                try await agent.line("job.failed", number: round, within: .seconds(60))
+                #expect(sandbox.markers().count == 100 && sandbox.counts()["bulkMarkers"] == 1)
+                try await agent.wait("the file has failed") {
+                    try await place.inlet("queue", "list", "--state", "failed", "--json").objects().count == 1
+                }
+                if round == 2 { sandbox.faults.clear() }
+                let retried = try await place.inlet("queue", "retry", "--all-failed")
+                #expect(retried.ending == .code(0), "\(retried.errors)")
+            }
+            try await agent.line("job.finished", within: .seconds(60)) { $0["state"] == "delivered" }
+            let stamps = sandbox.markers().compactMap { $0.customProps["ingest_id"]?.text }
+            #expect(stamps.count == 250 && Set(stamps).count == 250 && sandbox.markers().count == 250)
+            #expect(try await agent.stop() == .code(0))
         }
     }
 }

@@ -7,35 +7,6 @@ import Testing
 
 /// The built command against a Roboscope server: spaces, work sessions and markers for people.
 @Suite(.serialized) struct RoboscopeTests {
-    /// A machine with a Roboscope sandbox as destination `spaces`, whose files go to a Spiral sandbox.
-    private func withRoboscope(
-        _ body: @Sendable @escaping (Place, RoboscopeSandbox, SpiralSandbox) async throws -> Void
-    ) async throws {
-        let place = try Place()
-        let sandbox = RoboscopeSandbox(token: Secret("space-token-5521"))
-        try await withSandbox(place.folder.path.appending("store")) { spiral, port in
-            try await whileServing({ try await sandbox.run() }) {
-                try place.configure(
-                    text: """
-                        state_dir: state
-                        log: { level: debug }
-                        destinations:
-                          store: { type: r2, api: "http://127.0.0.1:\(port)",
-                                   public_url: "http://127.0.0.1:\(port)/public",
-                                   api_key: "\(ConfigText.apiKey)" }
-                          spaces: { type: roboscope, url: "http://127.0.0.1:\(try await sandbox.port())/api/v1",
-                                    storage: store, token: space-token-5521 }
-                        watch:
-                          - { path: drop, settle: 0s }
-                        routes:
-                          - { name: all, to: spaces, key: "models/{dir}/{name}" }
-
-                        """)
-                try await body(place, sandbox, spiral)
-            }
-        }
-    }
-
     /// Runs `inlet roboscope …` and returns the one object that it prints.
     private func object(_ place: Place, _ arguments: String...) async throws -> [String: Any] {
         let result = try await place.inlet(["roboscope"] + arguments + ["--json"])
@@ -58,6 +29,30 @@ import Testing
             #expect(shown.output.contains("model_glb_url") && shown.output.contains(stored.key), "\(shown.errors)")
             #expect(try await agent.stop() == .code(0))
             #expect(!(agent.errors + shown.output).contains("space-token-5521"))
+        }
+    }
+
+    @Test func `route says what a file is to the server, and when its space is not known`() async throws {
+        try await withRoboscope { place, sandbox, _ in
+            func route(_ name: String) async throws -> String {
+                let result = try await place.inlet("route", place.drop.string + "/" + name)
+                #expect(result.ending == .code(0), "\(result.errors)")
+                return result.output
+            }
+            let remedy = "no space is named; put the file into a folder named as its space, or set it with:"
+            let model = try await route("atrium/ship.glb")
+            #expect(model.contains("role: auto (model)") && model.contains("space: atrium"), "\(model)")
+            #expect(!model.contains(remedy), "\(model)")
+            let lone = try await route("ship.glb")
+            #expect(lone.contains("role: auto (model)") && lone.contains("warning  \(remedy)"), "\(lone)")
+            let markers = try await route("markers.json")
+            #expect(markers.contains("role: auto (markers)"), "\(markers)")
+            #expect(markers.contains("may name it themselves"), "\(markers)")
+            let scan = try await route("atrium/scans/hall.obj")
+            #expect(scan.contains("role: auto (scan)"), "\(scan)")
+            let other = try await route("notes.txt")
+            #expect(other.contains("role: auto (file)") && !other.contains("warning"), "\(other)")
+            #expect(sandbox.counts().values.allSatisfy { $0 == 0 })
         }
     }
 

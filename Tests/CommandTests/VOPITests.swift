@@ -7,45 +7,6 @@ import Testing
 
 /// The built command against a VOPI server: pictures of a video that was dropped, and what `inlet vopi` shows of them.
 @Suite(.serialized) struct VOPITests {
-    /// A machine whose one destination is a VOPI sandbox of its own, logged in.
-    private func withVOPI(
-        _ rules: VOPIRules = VOPIRules(pace: .polls(steps: 8)), route: [String] = [],
-        _ body: @Sendable @escaping (Place, VOPISandbox) async throws -> Void
-    ) async throws {
-        let place = try Place()
-        let sandbox = try VOPISandbox(
-            directory: place.folder.path.appending("vopi"), apiKey: Secret("vopi-key-7731"), rules: rules)
-        try await whileServing({ try await sandbox.run() }) {
-            try place.folder.write((sandbox.signIn().refreshToken.reveal() + "\n").utf8, to: "login")
-            var config = ConfigText()
-            let auth =
-                rules.generation == .bearer ? "{ refresh_token_file: login }" : "{ api_key: \"vopi-key-7731\" }"
-            config.destination =
-                "type: vopi, url: \"http://127.0.0.1:\(try await sandbox.port())\", poll: 1s, results: pictures, "
-                + "auth: \(auth)"
-            config.route += route
-            try place.configure(config)
-            try await body(place, sandbox)
-        }
-    }
-
-    /// Files below a folder, by their paths.
-    private static func files(below folder: FilePath) -> [String: Data] {
-        let names = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
-        return Dictionary(
-            uniqueKeysWithValues: names.compactMap { name in
-                let path = folder.string + "/" + name
-                var isFolder: ObjCBool = false
-                _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
-                return isFolder.boolValue ? nil : FileManager.default.contents(atPath: path).map { (name, $0) }
-            })
-    }
-
-    /// What the sandbox made of a job, as its objects' bytes.
-    private static func made(_ sandbox: VOPISandbox, _ job: String) throws -> Set<Data> {
-        Set(try sandbox.pictures(of: job).map { try Data(contentsOf: URL(fileURLWithPath: $0.object.path.string)) })
-    }
-
     /// Drops `kettle.mp4` and waits for its end.
     private func deliver(_ place: Place) async throws -> InletProcess {
         let agent = try await place.run()
@@ -61,8 +22,8 @@ import Testing
             let job = try #require(sandbox.jobs().first)
             #expect(sandbox.jobs().count == 1 && sandbox.tally.puts == 1)
             #expect(job.config["fps"]?.number == 2)
-            let files = Self.files(below: place.folder.path.appending("pictures").appending(job.id))
-            let made = try Self.made(sandbox, job.id)
+            let files = place.results(of: job.id)
+            let made = try sandbox.made(of: job.id)
             #expect(made.count >= 5 && Set(files.values).isSuperset(of: made))
             #expect(files.count == made.count + 1)
             let product = try #require(files["product.json"])
@@ -89,8 +50,8 @@ import Testing
             let tally = sandbox.tally
             #expect(tally.presigns == 1 && tally.puts == 1 && tally.jobs == 1 && tally.charges == 1)
             let job = try #require(sandbox.jobs().first?.id)
-            let files = Self.files(below: place.folder.path.appending("pictures").appending(job))
-            #expect(try Set(files.values).isSuperset(of: Self.made(sandbox, job)))
+            let files = place.results(of: job)
+            #expect(try Set(files.values).isSuperset(of: sandbox.made(of: job)))
             #expect(files["product.json"] != nil && !files.keys.contains { $0.hasSuffix("-part") })
         }
     }
@@ -115,8 +76,8 @@ import Testing
             #expect(try images.objects().first?["frame"] as? String == "hero", "\(images.errors)")
             let again = try await place.inlet("vopi", "download", job, "-o", "elsewhere")
             #expect(again.ending == .code(0), "\(again.errors)")
-            let fetched = Self.files(below: place.folder.path.appending("elsewhere").appending(job))
-            #expect(try Set(fetched.values).isSuperset(of: Self.made(sandbox, job)))
+            let fetched = Place.files(below: place.folder.path.appending("elsewhere").appending(job))
+            #expect(try Set(fetched.values).isSuperset(of: sandbox.made(of: job)))
             #expect(again.output.contains("product.json"))
             sandbox.rules.droppedLinks = 1
             let partial = try await place.inlet("vopi", "download", job, "-o", "partial")
@@ -139,6 +100,58 @@ import Testing
             #expect(sandbox.tally.refreshes == 2)
             let login = String(decoding: try place.content(place.folder.path.appending("login")), as: UTF8.self)
             #expect(!(alone.output + alone.errors + agent.errors).contains(login.trimmingCharacters(in: .newlines)))
+        }
+    }
+
+    @Test func `a token that the server refuses early is renewed by the agent that lent it`() async throws {
+        try await withVOPI { place, sandbox in
+            let agent = try await deliver(place)
+            let refreshes = sandbox.tally.refreshes
+            sandbox.expireAccessTokens()
+            let listed = try await place.inlet("vopi", "jobs")
+            #expect(listed.ending == .code(0), "\(listed.errors)")
+            #expect(sandbox.tally.refreshes == refreshes + 1)
+            #expect(try await place.inlet("vopi", "jobs").ending == .code(0))
+            #expect(sandbox.tally.refreshes == refreshes + 1)
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test(.enabled(if: Nobody.isAvailable))
+    func `a command that root runs leaves a login that the agent's own user can renew`() async throws {
+        try await withVOPI { place, sandbox in
+            try place.folder.makeDirectory("state")
+            try Nobody.own(place.folder.path)
+            #expect(try await place.inlet("vopi", "jobs").ending == .code(0))
+            let tokens = place.state.appending("tokens")
+            let names = try FileManager.default.contentsOfDirectory(atPath: tokens.string)
+            #expect(names.count >= 2, "\(names)")
+            for path in [tokens] + names.map({ tokens.appending($0) }) {
+                let owner = try FileManager.default.attributesOfItem(atPath: path.string)[.ownerAccountID] as? NSNumber
+                #expect(owner?.intValue == 65534, "\(path)")
+            }
+            sandbox.expireAccessTokens()
+            let agent = try await place.run(launcher: Nobody.launcher)
+            try place.put("kettle.mp4", bytes(300_000))
+            try await agent.line("job.finished") { $0["state"] == "delivered" }
+            #expect(sandbox.tally.refreshes == 2)
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test func `check warns of a login that was not renewed for days, and says what to do`() async throws {
+        try await withVOPI { place, sandbox in
+            #expect(try await place.inlet("check").ending == .code(0))
+            let file = place.state.appending("tokens").appending("store.json")
+            var login = try JSONSerialization.jsonObject(with: place.content(file)) as? [String: Any] ?? [:]
+            let renewed = try #require(login["obtained_at_ms"] as? NSNumber).int64Value
+            login["obtained_at_ms"] = renewed - 6 * 86_400_000 - 1000
+            try JSONSerialization.data(withJSONObject: login).write(to: URL(fileURLWithPath: file.string))
+            sandbox.faults.add(VOPIFault(.status(503), at: .refresh, times: nil))
+            let warned = try await place.inlet("check")
+            #expect(warned.ending == .code(69), "\(warned.output)")
+            #expect(warned.output.contains("last renewed 6 days ago"), "\(warned.output)")
+            #expect(warned.output.contains("put the new refresh token into"))
         }
     }
 

@@ -10,7 +10,7 @@ import Testing
         async throws
     {
         var scene = try Scene()
-        scene.route.retry.expire = .milliseconds(400)
+        scene.route.retry.expire = .seconds(3)
         scene.route.onSuccess = .delete
         scene.destinations = [.scripted("here", scene.here, connections: 1)]
         let gate = Gate()

@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletLinux
 import InletPipelines
 import InletTestSupport
 import Logging
@@ -15,6 +16,7 @@ import Testing
         let log: EventLog
         let events: EventRecord
         let board: DestinationBoard
+        var now: @Sendable () -> WallTime = { .now }
 
         init(_ destination: Destination) throws {
             log = try EventLog(nil)
@@ -24,7 +26,7 @@ import Testing
 
         /// Runs a keeper that asks again at once, and `body` beside it.
         func keeping(_ body: () async throws -> Void) async throws {
-            let keeper = KeepAlive(board: board, log: log, bell: Doorbell(), interval: .milliseconds(5))
+            let keeper = KeepAlive(board: board, log: log, bell: Doorbell(), interval: .milliseconds(5), now: now)
             let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             let group = ServiceGroup(configuration: .init(services: [keeper], logger: quiet))
             try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -46,7 +48,28 @@ import Testing
         let setting = try Setting(destination)
         try await setting.keeping { try await eventually("it is called") { calls.value >= 3 } }
         #expect(setting.events.names == ["destination.trouble"])
-        #expect(setting.board.isUp("here"))
+        #expect(setting.board.statuses().map(\.state) == [.up])
+    }
+
+    @Test func `a login that is not renewed for five days is warned of once a day, with what to do`() async throws {
+        let start = WallTime(milliseconds: 1_900_000_000_000)
+        let looks = Count()
+        var destination = Destination.scripted("here", ScriptedPipeline())
+        destination.keepAlive = { () async throws(DeliveryError) in throw DeliveryError.outage }
+        destination.renewal = { (start, "log in again") }
+        var setting = try Setting(destination)
+        // Each look is eight hours after the one before.
+        setting.now = { start + .seconds(8 * 3600 * looks.add()) }
+        try await setting.keeping { try await eventually("eight days pass") { looks.value >= 24 } }
+        let warnings = setting.events.all.map(\.line).filter { $0.name == "destination.login_old" }
+        // The 16th look is 5 days and 8 hours after the renewal, the 19th and the 22nd a day later each.
+        #expect(warnings.count >= 3 && warnings.count <= 1 + (looks.value - 16) / 3)
+        let reasons = warnings.flatMap(\.fields).compactMap { field -> String? in
+            guard field.0 == "reason", case .text(let text) = field.1 else { return nil }
+            return text
+        }
+        #expect(reasons.first?.contains("5 days ago") == true && reasons.first?.hasSuffix("or log in again") == true)
+        #expect(reasons.dropFirst().first?.contains("6 days ago") == true)
     }
 
     @Test func `credentials that are refused pause the destination`() async throws {
@@ -69,7 +92,7 @@ import Testing
     @Test func `a token is given by the destination that has one, and its receiver is told of in the log`() async throws
     {
         var scene = try Scene()
-        scene.destinations[0].accessToken = { () async throws(DeliveryError) in Secret("token-1") }
+        scene.destinations[0].accessToken = { _ async throws(DeliveryError) in Secret("token-1") }
         scene.destinations.append(.scripted("plain", ScriptedPipeline()))
         try await scene.run { stage in
             let token = try await stage.agent.commands.accessToken("here", by: "uid 7")

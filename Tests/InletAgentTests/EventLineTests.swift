@@ -53,6 +53,7 @@ import Testing
         (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),
         (.destinationUp(destination: "d"), "destination.up"),
         (.destinationTrouble(destination: "d", reason: hostile), "destination.trouble"),
+        (.loginOld(destination: "d", reason: hostile), "destination.login_old"),
         (.tokenGiven(destination: "d", to: "uid 0"), "destination.token_given"),
         (.destinationPaused(destination: "d", by: "user 0"), "destination.paused"),
         (.destinationResumed(destination: "d", by: "user 0"), "destination.resumed"),

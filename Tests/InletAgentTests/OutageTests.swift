@@ -87,4 +87,56 @@ import Testing
             try await stage.finished("a")
         }
     }
+
+    @Test func `without credits nothing new begins, and what the destination works on goes on to its end`() async throws
+    {
+        let scene = try Scene()
+        let soon = Duration.milliseconds(20)
+        scene.here.always(.wait(soon))
+        scene.here.script("broke", .wait(soon), .fail(.unpaid))
+        try await scene.run { stage in
+            try scene.drop("film")
+            try await eventually("it works on the film") { scene.here.attempts(at: "film") >= 1 }
+            try scene.drop("broke")
+            try await eventually("it is down") { stage.events.count("destination.down") == 1 }
+            try scene.drop("new")
+            try await stage.job("new")
+            let before = scene.here.attempts(at: "film")
+            try await eventually("it is asked about the film") { scene.here.attempts(at: "film") >= before + 5 }
+            #expect(scene.here.attempts(at: "new") == 0 && scene.here.attempts(at: "broke") == 2)
+            scene.here.script("film", .deliver)
+            try await stage.finished("film")
+            // Jobs that were paid for say nothing about what is left.
+            #expect(stage.events.count("destination.up") == 0)
+            #expect(!scene.here.record.calls.contains("new"))
+        }
+    }
+
+    @Test func `a destination without credits that is away too is left alone, and goes on once a probe reaches it`()
+        throws
+    {
+        let log = try EventLog(nil)
+        let board = DestinationBoard(
+            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
+        func rooms() -> [Bool] { board.rooms().map(\.isForBegunOnly) }
+        #expect(rooms() == [false])
+        board.report("here", .outage(after: .seconds(3600)), reason: "empty", code: .outOfCredits)
+        #expect(rooms() == [true])
+        let far = try #require(board.nextProbe())
+        board.report("here", .outage(after: .seconds(3600)), reason: "empty", code: .outOfCredits)
+        #expect(board.nextProbe() == far, "a delivery that finds nothing puts no probe off")
+        board.report("here", .outage(after: nil), reason: "away", code: .connectFailed)
+        #expect(rooms() == [] && board.dueProbes().isEmpty)
+        let near = try #require(board.nextProbe())
+        #expect(near < far)
+        #expect(board.report("here", .probeFailed(credentials: false), reason: "empty", code: .outOfCredits))
+        #expect(rooms() == [true])
+        #expect(!board.report("here", .delivered))
+        #expect(rooms() == [true])
+        _ = board.setPaused("here", true)
+        #expect(rooms() == [])
+        _ = board.setPaused("here", false)
+        #expect(board.report("here", .probeSucceeded))
+        #expect(rooms() == [false])
+    }
 }

@@ -43,6 +43,8 @@ final class ScriptedPipeline: Pipeline {
         var steps: [String: [Step]] = [:]
         var otherwise = Step.deliver
         var probeErrors: [DeliveryError] = []
+        var abandonErrors: [DeliveryError] = []
+        var kept: Set<String> = []
         var hasAll = false
     }
 
@@ -56,6 +58,10 @@ final class ScriptedPipeline: Pipeline {
     func always(_ step: Step) { state.withLock { $0.otherwise = step } }
     /// From now on all bytes of every order have left.
     func haveAll() { state.withLock { $0.hasAll = true } }
+    /// The next calls of `abandon` throw these, one each.
+    func failAbandons(_ errors: DeliveryError...) { state.withLock { $0.abandonErrors += errors } }
+    /// Notes of these names are good for a retry.
+    func keep(_ names: String...) { state.withLock { $0.kept.formUnion(names) } }
     func failProbes(_ errors: DeliveryError...) { state.withLock { $0.probeErrors += errors } }
 
     func deliver(
@@ -124,7 +130,15 @@ final class ScriptedPipeline: Pipeline {
     }
 
     func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        state.withLock { $0.record.abandoned.append(order) }
+        let error = state.withLock { state in
+            state.record.abandoned.append(order)
+            return state.abandonErrors.isEmpty ? nil : state.abandonErrors.removeFirst()
+        }
+        if let error { throw error }
+    }
+
+    func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        state.withLock { state in checkpoint.filter { state.kept.contains($0.key) } }
     }
 
     func probe() async throws(DeliveryError) -> String {
@@ -157,6 +171,7 @@ extension DeliveryError {
     static let serverFault = DeliveryError(.retry(after: nil), .serverError, "the test's server says 500")
     static let outage = DeliveryError(.outage(after: nil), .connectFailed, "the test's server is away")
     static let refused = DeliveryError(.credentials, .unauthorized, "the test's server wants another key")
+    static let unpaid = DeliveryError(.outage(after: .seconds(3600)), .outOfCredits, "the test's account is empty")
     static let hopeless = DeliveryError(.giveUp, .badRequest, "the test's server never takes this")
     static let changed = DeliveryError(.sourceChanged, .sourceChanged, "the file changed")
 }

@@ -19,6 +19,8 @@ struct Scene: Sendable {
     var destinations: [Destination]
     var watch: [WatchSettings]
     var route: Route
+    /// Asked after `route`.
+    var others: [Route] = []
     var workers = 4
     var grace = Duration.seconds(30)
     /// Called with every event, on the thread that emits it.
@@ -78,7 +80,7 @@ struct Stage: Sendable {
         journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
         let settings = Settings(
             stateDirectory: scene.directory.path.appending("state"), workers: scene.workers,
-            shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route])
+            shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route] + scene.others)
         let log = try EventLog(nil)
         events = EventRecord(log)
         _ = log.listen(scene.onEvent)

@@ -32,7 +32,7 @@ import Testing
     }
 
     private func destination(
-        _ token: @escaping @Sendable () async throws(DeliveryError) -> Secret
+        _ token: @escaping @Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret
     ) -> Destination {
         var destination = Destination(
             name: "here", type: "test", pipeline: Nowhere(), smallLimit: 0, connections: 1, maxInFlight: nil)
@@ -41,21 +41,25 @@ import Testing
     }
 
     @Test func `a token comes through the socket, and only as the answer's own text`() async throws {
-        let giving = destination { () async throws(DeliveryError) in Secret("token-1") }
+        let giving = destination { refused async throws(DeliveryError) in
+            Secret(refused == nil ? "token-1" : refused?.reveal() == "token-1" ? "token-2" : "none")
+        }
         try await serving(giving) { client, _ in
-            let report = try await client.accessToken("here")
+            let report = try await client.accessToken("here", after: nil)
             #expect(report.token?.reveal() == "token-1" && report.message.isEmpty)
             #expect(!"\(report)".contains("token-1"))
+            let next = try await client.accessToken("here", after: report.token)
+            #expect(next.token?.reveal() == "token-2")
         }
     }
 
     @Test(arguments: [("here", "the test refuses"), ("there", "no destination is called 'there'")])
     func `where there is no token, the answer says why`(name: String, reason: String) async throws {
-        let refusing = destination { () async throws(DeliveryError) in
+        let refusing = destination { _ async throws(DeliveryError) in
             throw DeliveryError(.credentials, .unauthorized, "the test refuses")
         }
         try await serving(refusing) { client, _ in
-            let report = try await client.accessToken(name)
+            let report = try await client.accessToken(name, after: nil)
             #expect(report.token == nil && report.message.contains(reason))
         }
     }

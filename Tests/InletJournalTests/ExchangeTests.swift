@@ -131,4 +131,38 @@ import Testing
         #expect(next.claims.map(\.delivery.id) == [claim.delivery.id])
         #expect(next.claims.map(\.delivery.attempts) == [1])
     }
+
+    @Test func `the end of one that was never begun counts no attempt`() async throws {
+        let bench = try Bench()
+        let ids = try await admit(bench, 2)
+        let claims = try await bench.journal.exchange([], for: wish(), at: Bench.start).claims
+        #expect(try await bench.journal.cancel(ids[1], at: Bench.start) == [claims[1].delivery.id])
+        let back = Settlement.again(at: Bench.start, countsAttempt: false, code: nil, reason: nil)
+        let ended = [EndedClaim(claims[0], .expired), EndedClaim(claims[1], back)]
+        let exchange = try await bench.journal.exchange(ended, for: wish(), at: Bench.start)
+        #expect(exchange.settled.map(\.state) == [.expired, .cancelled])
+        #expect(exchange.claims.isEmpty)
+        for (id, state) in zip(ids, [DeliveryState.expired, .cancelled]) {
+            let delivery = try await bench.job(id).deliveries[0]
+            #expect(delivery.state == state && delivery.attempts == 0)
+            #expect(delivery.reason != nil)
+        }
+    }
+
+    /// Which of them had been begun when the process died, nobody knows: none pays for it, and all keep their names.
+    @Test func `what was held by a process that died costs no attempt, and its key is not given away`() async throws {
+        let bench = try Bench()
+        let ids = try await admit(bench, 3)
+        _ = try await bench.journal.exchange([], for: wish(), at: Bench.start)
+        #expect(try await bench.journal.recover(destinations: ["r2"], at: Bench.start).freedClaims == 3)
+        for id in ids {
+            let delivery = try await bench.job(id).deliveries[0]
+            #expect(delivery.state == .ready && delivery.attempts == 0)
+        }
+        _ = try await bench.journal.cancel(ids[0], at: Bench.start)
+        try await bench.finishAll()
+        #expect(try await bench.journal.forget(ids[0]))
+        let again = try await bench.admit("r2-0", lane: .small)
+        #expect(try await bench.job(again).deliveries[0].key == "r2-0_2")
+    }
 }

@@ -118,13 +118,13 @@ import Testing
         #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).map(\.checkpoint) == [["upload": [3]]])
     }
 
-    @Test func `a leftover is tried ten times and then left to the store`() async throws {
+    @Test func `a leftover is tried sixteen times and then left to the store`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")
         try await leave(bench, .test(.failed))
         let delivery = try await bench.job(id).deliveries[0].id
         let later = Bench.start + .seconds(300)
-        for _ in 0..<9 { try await bench.journal.leftoverRemains(delivery, until: later) }
+        for _ in 0..<15 { try await bench.journal.leftoverRemains(delivery, until: later) }
         #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
         #expect(try await bench.journal.nextLeftover() == later)
         try await bench.journal.leftoverRemains(delivery, until: later)

@@ -125,7 +125,7 @@ private struct QueuePlayer {
             if checkpoint { try await journal.checkpoint(claim.delivery.id, ["upload": [1]]) }
             return (settlement, claim.delivery.id)
         }?.1
-        try require(claimed, model.claim(destination, lane, 1, at: now).first, "claim")
+        try require(claimed, model.claim([destination: 100], lane, 1, at: now).first, "claim")
         guard let claimed else { return }
         if checkpoint { model.checkpoint(claimed) }
         model.settle(claimed, settlement)
@@ -136,7 +136,7 @@ private struct QueuePlayer {
     ) async throws {
         let wish = ClaimWish(lane: lane, rooms: [.test(destination)], most: most, owner: "w")
         let claims = try await journal.exchange([], for: wish, at: now).claims
-        try require(claims.map(\.delivery.id), model.claim(destination, lane, most, at: now), "claims")
+        try require(claims.map(\.delivery.id), model.claim([destination: 100], lane, most, at: now), "claims")
         if let first = claims.first, checkpoint {
             try await journal.checkpoint(first.delivery.id, ["upload": [1]])
             model.checkpoint(first.delivery.id)

@@ -43,6 +43,27 @@ import Testing
         throw Unexpected(what: "the journal opened")
     }
 
+    /// A rollback journal without records for a database of `pages` pages ("The Rollback Journal", SQLite file format, 3).
+    private func rollbackJournal(pages: UInt32, pageSize: UInt32) -> Data {
+        let head: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
+        let fields: [UInt32] = [0, 7, pages, 512, pageSize]
+        let bytes = head + fields.flatMap { field in withUnsafeBytes(of: field.bigEndian) { Array($0) } }
+        return Data(bytes + Array(repeating: 0, count: 512 - bytes.count))
+    }
+
+    @Test func `what a process left that died while it made the journal is taken back, and the journal opens`()
+        async throws
+    {
+        try await makeJournal()
+        let pages = UInt32(try bytes(path).count / 4096)
+        let hot = URL(fileURLWithPath: path.string + "-journal")
+        try rollbackJournal(pages: pages, pageSize: 4096).write(to: hot)
+        let journal = try open()
+        #expect(try await journal.totals().mapValues(\.files) == [.pending: 50])
+        #expect(!FileManager.default.fileExists(atPath: hot.path))
+        journal.close()
+    }
+
     @Test func `everything is there after reopening`() async throws {
         let journal = try open()
         for name in ["a", "b", "c"] { _ = try await journal.admit(.test(name, to: ["r2", "disk"]), at: Bench.start) }

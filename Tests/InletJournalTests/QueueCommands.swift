@@ -29,6 +29,7 @@ enum QueueEnding: Sendable {
     case again(Int64, counts: Bool)
     case waiting(Int64)
     case ended(DeliveryState)
+    case expired
 
     func settlement(at now: WallTime) -> Settlement {
         switch self {
@@ -36,6 +37,7 @@ enum QueueEnding: Sendable {
         case .again(let wait, let counts): .again(now + .milliseconds(wait), counts: counts)
         case .waiting(let wait): .waiting(until: now + .milliseconds(wait), saying: "processing")
         case .ended(let state): .test(state)
+        case .expired: .expired
         }
     }
 }
@@ -100,6 +102,7 @@ struct QueueCommands {
         case 7: .waiting(300)
         case 8: .ended(.superseded)
         case 9: .ended(.gone)
+        case 10: .expired
         default: .ended(.failed)
         }
     }

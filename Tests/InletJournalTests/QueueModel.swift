@@ -9,6 +9,7 @@ struct QueueModel {
         var state = DeliveryState.ready
         var lane = Lane.big
         var attempts = 0
+        /// How many processes died while it was owned, without progress in between.
         var interrupted = 0
         /// A holder has it, or had it when a person cancelled it.
         var isOwned = false
@@ -40,7 +41,9 @@ struct QueueModel {
     }
 
     /// nil: the file is known.
-    mutating func admit(_ name: String, size: Int64, to destinations: [String], at now: WallTime) -> Int64? {
+    mutating func admit(
+        _ name: String, size: Int64, to destinations: [String], lane: Lane = .big, at now: WallTime
+    ) -> Int64? {
         if let index = files.lastIndex(where: { $0.name == name }) {
             let file = files[index]
             // Here the size is the whole identity, so a vacated path that shows it again is the file on its way out.
@@ -52,7 +55,7 @@ struct QueueModel {
         let deliveries = destinations.map { destination in
             lastDelivery += 1
             return Delivery(
-                id: lastDelivery, destination: destination, nextAt: now,
+                id: lastDelivery, destination: destination, lane: lane, nextAt: now,
                 expiresAt: (uptimes[destination] ?? 0) + Self.life)
         }
         files.append(File(id: lastFile, name: name, size: size, deliveries: deliveries))
@@ -61,11 +64,12 @@ struct QueueModel {
 
     private mutating func endOpen(_ index: Int, _ state: DeliveryState) {
         for place in files[index].deliveries.indices where !files[index].deliveries[place].state.isFinal {
-            end(&files[index].deliveries[place], state)
+            Self.end(&files[index].deliveries[place], state)
         }
     }
 
-    private func end(_ delivery: inout Delivery, _ state: DeliveryState) {
+    /// Ends it without proof.
+    static func end(_ delivery: inout Delivery, _ state: DeliveryState) {
         delivery.state = state
         delivery.hasLeftover = delivery.hasCheckpoint
     }
@@ -77,53 +81,7 @@ struct QueueModel {
         if isPaused { paused.insert(destination) } else { paused.remove(destination) }
     }
 
-    /// Claims those that a claim must find, and counts their attempts.
-    mutating func claim(_ destination: String, _ lane: Lane, _ most: Int, at now: WallTime) -> [Int64] {
-        let due = files.flatMap(\.deliveries)
-            .filter { $0.destination == destination && $0.lane == lane && $0.state == .ready && $0.nextAt <= now }
-            .sorted { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }.prefix(most).map(\.id)
-        for id in due {
-            change(id) { delivery in
-                delivery.state = .claimed
-                delivery.attempts += 1
-                delivery.isOwned = true
-            }
-        }
-        return due
-    }
-
-    /// Progress: what is left behind is remembered, and the attempt counts as one that came somewhere.
-    mutating func checkpoint(_ id: Int64) {
-        change(id) { delivery in
-            delivery.hasCheckpoint = true
-            delivery.interrupted = 0
-        }
-    }
-
-    mutating func settle(_ id: Int64, _ settlement: Settlement) {
-        change(id) { delivery in
-            delivery.isOwned = false
-            switch settlement {
-            case .delivered:
-                delivery.state = .delivered
-                delivery.hasCheckpoint = false
-            case .again(let time, let counts, _, _):
-                delivery.state = .ready
-                delivery.nextAt = time
-                delivery.attempts -= counts ? 0 : 1
-            case .waiting(let time, _):
-                delivery.state = .ready
-                delivery.nextAt = time
-                delivery.attempts -= 1
-                delivery.lane = .small
-            case .ended(let state, _, _):
-                delivery.state = state
-                delivery.hasLeftover = delivery.hasCheckpoint
-            }
-        }
-    }
-
-    private mutating func change(_ id: Int64, _ body: (inout Delivery) -> Void) {
+    mutating func change(_ id: Int64, _ body: (inout Delivery) -> Void) {
         for file in files.indices {
             for place in files[file].deliveries.indices where files[file].deliveries[place].id == id {
                 body(&files[file].deliveries[place])
@@ -159,7 +117,7 @@ struct QueueModel {
 
     mutating func forget(_ id: Int64) -> Bool {
         guard let index = files.firstIndex(where: { $0.id == id }), files[index].isFinished,
-            !files[index].deliveries.contains(where: \.hasLeftover)
+            !files[index].deliveries.contains(where: { $0.hasLeftover || $0.isOwned })
         else { return false }
         files.remove(at: index)
         return true
@@ -168,6 +126,13 @@ struct QueueModel {
     mutating func finish(_ id: Int64) {
         for index in files.indices where files[index].id == id {
             files[index].isFinished = true
+        }
+    }
+
+    /// A proof came after the end.
+    mutating func reopen(_ delivery: Int64) {
+        for index in files.indices where files[index].deliveries.contains(where: { $0.id == delivery }) {
+            files[index].isFinished = false
         }
     }
 
@@ -196,35 +161,6 @@ struct QueueModel {
             }
         }
         return expired
-    }
-
-    mutating func recover(_ destinations: [String], at now: WallTime) -> [Int] {
-        var counts = [0, 0, 0]
-        for owned in files.flatMap(\.deliveries) where owned.isOwned {
-            let isClaimed = owned.state == .claimed
-            counts[0] += isClaimed ? 1 : 0
-            change(owned.id) { delivery in
-                delivery.isOwned = false
-                let before = delivery.interrupted
-                delivery.interrupted += 1
-                guard isClaimed else { return }
-                delivery.state = .ready
-                delivery.attempts -= 1
-                let wait = before < 3 ? 0 : Int64(min(before, 15)) * 1000
-                delivery.nextAt = now + .milliseconds(wait)
-            }
-        }
-        for delivery in files.flatMap(\.deliveries) {
-            let isConfigured = destinations.contains(delivery.destination)
-            if delivery.state == .ready, !isConfigured {
-                change(delivery.id) { $0.state = .parked }
-                counts[1] += 1
-            } else if delivery.state == .parked, isConfigured {
-                change(delivery.id) { $0.state = .ready }
-                counts[2] += 1
-            }
-        }
-        return counts
     }
 }
 

@@ -95,6 +95,23 @@ import Testing
         #expect(ids.count == 3)
     }
 
+    @Test func `what others say is kept whole, with its NULs`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", lane: .small)
+        let said = "one\0two"
+        try await bench.settle(.waiting(until: Bench.start, saying: said), lane: .small)
+        #expect(try await bench.journal.waiting(limit: 9).map(\.saying) == [said])
+        #expect(try await bench.job(id).deliveries[0].reason == said)
+        try await bench.settle(
+            .again(at: Bench.start, countsAttempt: true, code: .badAnswer, reason: said), lane: .small)
+        #expect(try await bench.job(id).deliveries[0].reason == said)
+        try await bench.settle(.ended(.failed, code: .badAnswer, reason: said), lane: .small)
+        #expect(try await bench.job(id).deliveries[0].reason == said)
+        #expect(try await bench.job(id).file.reason == said)
+        try await bench.journal.postponeFinish(id, until: Bench.start, note: said)
+        #expect(try await bench.job(id).file.disposition == said)
+    }
+
     @Test func `a key with a NUL is delivered, found and taken as it is`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a", key: "k\0x")

@@ -176,7 +176,8 @@ struct InotifyTests {
             _ = try inotify.add(path)
             var names: [[UInt8]] = []
             while true {
-                if try inotify.wait(until: .now.advanced(by: .seconds(20)), waker: waker).isWoken { return names }
+                let outcome = try inotify.wait(until: .now.advanced(by: .seconds(60)), waker: waker)
+                if outcome.isWoken || outcome.isTimedOut { return names }
                 names += try inotify.read().filter { $0.mask.contains(.closedAfterWriting) }.map(\.name)
                 await Task.yield()
                 if names.count == 3 { waker.wake() }

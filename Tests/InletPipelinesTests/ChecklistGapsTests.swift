@@ -3,7 +3,7 @@ import InletPipelines
 import InletSandbox
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ChecklistGapsTests {
+@Suite(.timeLimit(.minutes(8))) struct ChecklistGapsTests {
     @Test(
         arguments: [(200, .badAnswer), (201, .badAnswer), (299, .badAnswer), (400, .badRequest)] as [(Int, ErrorCode)])
     func `an answer of any 2xx is judged by what it says, any other by its number`(

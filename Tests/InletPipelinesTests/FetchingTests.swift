@@ -7,7 +7,7 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct FetchingTests {
+@Suite(.timeLimit(.minutes(8))) struct FetchingTests {
     private func fetch(
         _ target: FilePath, _ server: ScriptedServer, _ tries: Listing<Fetching.Try>, digest: Digest? = nil
     ) async throws -> Result<Downloaded, DeliveryError> {

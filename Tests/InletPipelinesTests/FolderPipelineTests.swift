@@ -7,7 +7,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct FolderPipelineTests {
+@Suite(.timeLimit(.minutes(8))) struct FolderPipelineTests {
     static let both: [Implementation] = [.folder("read-back"), .folder("size")]
 
     @Test(arguments: both)

@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Uploads that were sent whole and whose source is gone, or that nobody asks for any more.
-@Suite(.timeLimit(.minutes(2))) struct GigHiveConcludeTests {
+@Suite(.timeLimit(.minutes(8))) struct GigHiveConcludeTests {
     private static let slow = GigHiveRules(hookDelay: .seconds(3600), hookWait: .zero)
 
     /// Sends a file whole to a server that is not ready to file it, and removes it.

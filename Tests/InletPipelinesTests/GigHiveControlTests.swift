@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Credentials, cancelling, sources that change, and taking back what was sent.
-@Suite(.timeLimit(.minutes(2))) struct GigHiveControlTests {
+@Suite(.timeLimit(.minutes(8))) struct GigHiveControlTests {
     private static let chunk = GigHivePlace.chunk
 
     // MARK: - Credentials

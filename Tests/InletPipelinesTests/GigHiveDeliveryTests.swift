@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Files on their way to GigHive, by both transports.
-@Suite(.timeLimit(.minutes(2))) struct GigHiveDeliveryTests {
+@Suite(.timeLimit(.minutes(8))) struct GigHiveDeliveryTests {
     private static let chunk = GigHivePlace.chunk
 
     @Test(arguments: ["multipart", "tus"]) func `bytes arrive whole, and the proof is the server's SHA-256`(

@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Having an upload filed, which takes its time and may be asked for again and again.
-@Suite(.timeLimit(.minutes(2))) struct GigHiveFinalizeTests {
+@Suite(.timeLimit(.minutes(8))) struct GigHiveFinalizeTests {
     private static let chunk = GigHivePlace.chunk
 
     @Test func `a hook that is late makes the delivery wait without a worker, and sends nothing again`() async throws {

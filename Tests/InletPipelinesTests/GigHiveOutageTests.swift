@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Servers that are away, lie, or have answered unheard: nothing is lost, and nothing is left behind.
-@Suite(.timeLimit(.minutes(2))) struct GigHiveOutageTests {
+@Suite(.timeLimit(.minutes(8))) struct GigHiveOutageTests {
     private static let chunk = GigHivePlace.chunk
     private static let database = FaultAction.reply(
         .gigHive(500, error: "Server error", message: "DB connection failed: SQLSTATE[HY000] [2002] refused"))

@@ -44,12 +44,7 @@ final class GigHivePlace: Sendable {
     func attempt(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws -> Result<DeliveryOutcome, DeliveryError> {
-        let source = try SourceFile(opening: path)
-        do throws(DeliveryError) {
-            return .success(try await pipeline.deliver(source, order, attempt))
-        } catch {
-            return .failure(error)
-        }
+        try await pipeline.attempt(path, order, attempt)
     }
 
     /// Attempts until it is delivered, without the waits between them.

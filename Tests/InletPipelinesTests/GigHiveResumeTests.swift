@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Uploads by tus that are interrupted.
-@Suite(.timeLimit(.minutes(2))) struct GigHiveResumeTests {
+@Suite(.timeLimit(.minutes(8))) struct GigHiveResumeTests {
     private static let chunk = GigHivePlace.chunk
     private static let size = 3 * chunk + 12_345
 

@@ -17,6 +17,11 @@ final class Notes: Sendable {
 
     var entries: Entries { state.withLock { $0.entries } }
 
+    /// As the journal leaves them when the delivery has failed and what it left was cleared away.
+    func fail() {
+        state.withLock { state in state.entries = state.entries.filter { $0.key == CheckpointNote.mayBeVisible } }
+    }
+
     /// The names in each put, in their order.
     var puts: [Set<String>] { state.withLock { $0.puts } }
 

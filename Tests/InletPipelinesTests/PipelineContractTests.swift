@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// The contract of `Pipeline`, for every implementation: a new destination is one line in `Implementation.all`.
-@Suite(.timeLimit(.minutes(2))) struct PipelineContractTests {
+@Suite(.timeLimit(.minutes(8))) struct PipelineContractTests {
     private static let part = Place.part
 
     @Test(arguments: Implementation.all)
@@ -21,8 +21,8 @@ import Testing
                 let proof = try await place.deliver(path, order, attempt).get()
                 #expect(proof.key == order.key)
                 #expect(proof.size == Int64(count))
-                #expect(try place.visible()[order.key] == content(count), "\(count) bytes")
-                #expect(attempt.bytesSent == Int64(count))
+                #expect(try place.visible()[order.key] == place.expected(order, count), "\(count) bytes")
+                #expect(attempt.bytesSent == (implementation.sendsBytes ? Int64(count) : 0))
             }
             #expect(try place.visible().count == (implementation.takesEmptyFiles ? 5 : 4))
             #expect(try place.leftovers() == [])
@@ -39,7 +39,7 @@ import Testing
                 // Killed before the journal heard of it: the notes are still there.
                 let again = try await place.deliver(path, order, notes.attempt()).get()
                 #expect(again.key == order.key)
-                #expect(try place.visible()[order.key] == content(count))
+                #expect(try place.visible()[order.key] == place.expected(order, count))
             }
             #expect(try place.visible().count == 2)
             #expect(try place.leftovers() == [])
@@ -190,7 +190,7 @@ import Testing
             #expect(place.count(.part) == 0)
             // The next start goes on.
             _ = try await place.deliver(path, order, notes.attempt()).get()
-            #expect(try place.visible()[order.key] == content(2 * Self.part))
+            #expect(try place.visible()[order.key] == place.expected(order, 2 * Self.part))
         }
     }
 
@@ -205,7 +205,10 @@ import Testing
     @Test(arguments: Implementation.all)
     func `what never began cannot go on without its source`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in
-            let (path, order) = try place.file(10)
+            let (path, whole) = try place.file(10)
+            // What a storage holds has left already.
+            var order = whole
+            order.upstream = []
             #expect(try await place.pipeline.conclude(path, order, Notes().attempt()) == nil)
             #expect(try place.visible().isEmpty)
         }

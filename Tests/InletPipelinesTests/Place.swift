@@ -7,44 +7,6 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-/// One way to configure one type of destination; the contract holds for each.
-struct Implementation: Sendable, CustomTestStringConvertible {
-    var type: String
-    var values: [String: String]
-
-    var testDescription: String {
-        ([type] + values.keys.sorted().map { "\($0): \(values[$0] ?? "")" }).joined(separator: " ")
-    }
-
-    static let all: [Implementation] = [
-        .r2("seed"), .r2("r2"), .r2("v1"), .r2("v1", verify: "size"), .s3("md5"), .s3("crc32c"), .s3("sha256"),
-        .s3("size"), .s3("md5", ifExists: "version"), .s3("md5", ifExists: "fail"), .s3("md5", ifExists: "skip-same"),
-        .gigHive("multipart"), .gigHive("tus"), .folder("read-back"), .folder("size"),
-    ]
-
-    /// Those with a step between the order and the first byte, at which a test can change the source.
-    static let staged = all.filter { $0.values["transport"] != "multipart" }
-
-    /// GigHive refuses empty files.
-    var takesEmptyFiles: Bool { type != "gighive" }
-
-    static func r2(_ dialect: String, verify: String = "md5") -> Implementation {
-        Implementation(type: "r2", values: ["dialect": dialect, "verify": verify])
-    }
-
-    static func s3(_ verify: String = "md5", ifExists: String = "overwrite") -> Implementation {
-        Implementation(type: "s3", values: ["verify": verify, "if_exists": ifExists])
-    }
-
-    static func gigHive(_ transport: String) -> Implementation {
-        Implementation(type: "gighive", values: ["transport": transport])
-    }
-
-    static func folder(_ verify: String) -> Implementation {
-        Implementation(type: "folder", values: ["verify": verify])
-    }
-}
-
 /// A destination that runs, with a folder for sources beside it.
 final class Place: Sendable {
     static let apiKey = "key-canary-71c2"
@@ -55,13 +17,15 @@ final class Place: Sendable {
         case spiral(SpiralSandbox)
         case s3(S3Sandbox)
         case gigHive(GigHiveSandbox)
+        case vopi(VOPISandbox)
+        case roboscope(RoboscopeSandbox)
         case folder
     }
 
     let pipeline: any Pipeline
     private let peer: Peer
     private let sources: TemporaryDirectory
-    /// The folder that holds what is delivered; the sandbox's own for R2 and S3.
+    /// The folder that holds what is delivered; the sandbox's own for R2 and S3, that of the results for VOPI.
     let target: FilePath
 
     init(_ pipeline: any Pipeline, _ peer: Peer, target: FilePath) throws {
@@ -80,6 +44,12 @@ final class Place: Sendable {
     /// nil for others than GigHive.
     var gigHive: GigHiveSandbox? { if case .gigHive(let sandbox) = peer { sandbox } else { nil } }
 
+    /// nil for others than VOPI.
+    var vopi: VOPISandbox? { if case .vopi(let sandbox) = peer { sandbox } else { nil } }
+
+    /// nil for others than Roboscope.
+    var roboscope: RoboscopeSandbox? { if case .roboscope(let sandbox) = peer { sandbox } else { nil } }
+
     var isFolder: Bool { if case .folder = peer { true } else { false } }
 
     // MARK: - Sources and orders
@@ -88,18 +58,27 @@ final class Place: Sendable {
 
     /// `count` bytes as a file, and the order to deliver it under `key`.
     func file(_ count: Int, key: String = "videos/clip.mp4") throws -> (FilePath, DeliveryOrder) {
-        let path = try write(content(count), gigHive == nil ? "source.bin" : "source.mp4")
+        let path = try write(content(count), name)
         return (path, try order(path, key: key))
     }
 
-    func order(_ path: FilePath, key: String) throws -> DeliveryOrder {
-        DeliveryOrder(
-            id: 1, destination: "here", key: key, mediaType: "video/mp4", fields: fields(key),
-            source: try SourceFile(opening: path).opened)
+    private var name: FilePath {
+        if roboscope != nil { return "source.glb" }
+        return gigHive == nil && vopi == nil ? "source.bin" : "source.mp4"
     }
 
-    /// GigHive has no keys: the label shows it, and an event of its own lets the same bytes be there twice.
+    func order(_ path: FilePath, key: String) throws -> DeliveryOrder {
+        var order = DeliveryOrder(
+            id: 1, destination: "here", key: key, mediaType: "video/mp4", fields: fields(key),
+            source: try SourceFile(opening: path).opened)
+        if roboscope != nil { order.upstream = [stored(order)] }
+        return order
+    }
+
+    /// GigHive has no keys: the label shows it, and an event of its own lets the same bytes be there twice. Of Roboscope's
+    /// spaces each takes one model.
     private func fields(_ key: String) -> [String: String] {
+        if roboscope != nil { return ["space": key] }
         guard gigHive != nil else { return [:] }
         let sum = key.utf8.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) }
         return ["label": key, "org_name": "Band \(sum)"]
@@ -129,6 +108,8 @@ final class Place: Sendable {
 
     /// Everything delivered, by key.
     func visible() throws -> [String: Data] {
+        if let vopi { return try results(of: vopi) }
+        if let roboscope { return roboscope.models() }
         if let stored = sandbox?.objects() ?? s3?.objects() {
             let objects = stored.map {
                 ($0.key, try? Data(contentsOf: URL(fileURLWithPath: $0.path.string)))
@@ -151,13 +132,15 @@ final class Place: Sendable {
 
     /// Uploads or temporary files that nobody has ended.
     func leftovers() throws -> [String] {
-        try sandbox?.openUploads() ?? s3?.openUploads() ?? gigHive?.openUploads()
-            ?? files().filter { $0.hasSuffix(".tmp") }
+        try sandbox?.openUploads() ?? s3?.openUploads() ?? gigHive?.openUploads() ?? vopi?.openJobs()
+            ?? roboscope.map { _ in [] } ?? files().filter { $0.hasSuffix(".tmp") }
     }
 
     /// Requests so far.
     func count(_ operation: SpiralOperation) -> Int {
         if let gigHive { return gigHive.traffic.counts[operation.asGigHive] ?? 0 }
+        if let vopi { return vopi.traffic.counts[operation.asVOPI] ?? 0 }
+        if let roboscope { return roboscope.traffic.counts[operation.asRoboscope] ?? 0 }
         return s3.map { $0.traffic.counts[operation.asS3] ?? 0 } ?? sandbox?.traffic.counts[operation] ?? 0
     }
 
@@ -167,6 +150,8 @@ final class Place: Sendable {
             sandbox?.faults.add(Fault(action, at: operation, times: times))
             s3?.faults.add(S3Fault(action, at: operation.asS3, times: times))
             gigHive?.faults.add(GigHiveFault(action, at: operation.asGigHive, times: times))
+            vopi?.faults.add(VOPIFault(action, at: operation.asVOPI, times: times))
+            roboscope?.faults.add(RoboscopeFault(action, at: operation.asRoboscope, times: times))
         }
     }
 
@@ -174,6 +159,8 @@ final class Place: Sendable {
         sandbox?.faults.clear()
         s3?.faults.clear()
         gigHive?.faults.clear()
+        vopi?.faults.clear()
+        roboscope?.faults.clear()
     }
 
     private func files() throws -> [String] {

@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 /// The call that makes the object, and everything that can happen to its answer.
-@Suite(.timeLimit(.minutes(2))) struct R2CompletionTests {
+@Suite(.timeLimit(.minutes(8))) struct R2CompletionTests {
     private static let whole = Place.part + 1
 
     @Test(arguments: [("v1", false), ("r2", true), ("seed", true)])

@@ -6,7 +6,7 @@ import InletTestSupport
 import Testing
 
 /// The control calls: what they are told, and what of it is believed.
-@Suite(.timeLimit(.minutes(2))) struct R2ControlTests {
+@Suite(.timeLimit(.minutes(8))) struct R2ControlTests {
     private static let whole = Place.part + 1
 
     @Test(arguments: [FaultAction.PartURLs.fewer, .more, .renumbered])

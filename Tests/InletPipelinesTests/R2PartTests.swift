@@ -6,7 +6,7 @@ import InletTestSupport
 import Testing
 
 /// One part that goes wrong, in an upload of two.
-@Suite(.timeLimit(.minutes(2))) struct R2PartTests {
+@Suite(.timeLimit(.minutes(8))) struct R2PartTests {
     private static let whole = Place.part + 1
 
     /// The faults that one more try of the part gets over.

@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 /// What a second attempt makes of the notes of the first.
-@Suite(.timeLimit(.minutes(2))) struct R2ResumeTests {
+@Suite(.timeLimit(.minutes(8))) struct R2ResumeTests {
     private static let part = Place.part
     private static let whole = 4 * Place.part + 77
 

@@ -6,7 +6,7 @@ import InletTestSupport
 import Testing
 
 /// Small files in one request (dialect v1), which is visible the moment its last byte is there.
-@Suite(.timeLimit(.minutes(2))) struct R2SinglePutTests {
+@Suite(.timeLimit(.minutes(8))) struct R2SinglePutTests {
     @Test func `files up to 5 MiB go in one request, larger ones in parts`() async throws {
         try await withPlace(.r2("v1")) { place in
             for (count, key) in [(0, "empty"), (1, "one"), (5 << 20, "limit")] {

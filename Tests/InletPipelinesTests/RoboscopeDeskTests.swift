@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 /// What people ask of a Roboscope server from the command line.
-@Suite(.timeLimit(.minutes(5))) struct RoboscopeDeskTests {
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeDeskTests {
     private static let corners: JSONObject = [
         "p1": point(0, 0), "p2": point(1, 0), "p3": point(1, 1), "p4": point(0, 1),
     ]

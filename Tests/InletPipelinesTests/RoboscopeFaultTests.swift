@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 /// A whole unit through a bad line: whatever request is lost, each thing is there once in the end.
-@Suite(.timeLimit(.minutes(3))) struct RoboscopeFaultTests {
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeFaultTests {
     private static let member = OrderBatch(id: 9, name: "card", folder: "card")
     private static let closing = OrderBatch(id: 9, name: "card", folder: "card", role: .closing, files: 6)
 

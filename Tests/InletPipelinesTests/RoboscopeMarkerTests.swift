@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Markers that arrive each exactly once, whatever becomes of requests and answers.
-@Suite(.timeLimit(.minutes(5))) struct RoboscopeMarkerTests {
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeMarkerTests {
     /// Every marker of a file of `count`, exactly once and in the session.
     private static func expectAll(_ count: Int, _ place: RoboscopePlace, session: String?) {
         let markers = place.sandbox.markers()

@@ -4,6 +4,7 @@ import InletLinux
 import InletPipelines
 import InletSandbox
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
 
@@ -105,35 +106,52 @@ final class RoboscopePlace: Sendable {
 /// Runs `body` on a destination of its own.
 func withRoboscope(
     faults: RoboscopeFault..., rules: RoboscopeRules = RoboscopeRules(), settings: [String: ConfigValue?] = [:],
-    readYAML: YAMLReading? = nil, _ body: @Sendable (RoboscopePlace) async throws -> Void
+    readYAML: YAMLReading? = nil, rhythm: SessionRhythm? = nil, clock: HandClock? = nil,
+    _ body: @Sendable (RoboscopePlace) async throws -> Void
 ) async throws {
-    try await withRoboscope(seed: 1, faults: faults, rules: rules, settings: settings, readYAML: readYAML, body)
+    try await withRoboscope(
+        seed: 1, faults: faults, rules: rules, settings: settings, readYAML: readYAML, rhythm: rhythm, clock: clock,
+        body)
 }
 
 /// The same with `seed` for what is random in the faults.
+///
+/// - Parameters:
+///   - rhythm: instead of the one that destinations have.
+///   - clock: the server's.
 func withRoboscope(
     seed: UInt64, faults: [RoboscopeFault], rules: RoboscopeRules = RoboscopeRules(),
-    settings: [String: ConfigValue?] = [:], readYAML: YAMLReading? = nil,
-    _ body: @Sendable (RoboscopePlace) async throws -> Void
+    settings: [String: ConfigValue?] = [:], readYAML: YAMLReading? = nil, rhythm: SessionRhythm? = nil,
+    clock: HandClock? = nil, _ body: @Sendable (RoboscopePlace) async throws -> Void
 ) async throws {
-    let factory = PipelineFactory(
-        pool: BlockingPool(name: "roboscope", threads: 4), userAgent: "inlet-tests/1", readYAML: readYAML)
-    defer { factory.shutdown() }
+    let pool = BlockingPool(name: "roboscope", threads: 4)
+    let factory = PipelineFactory(pool: pool, userAgent: "inlet-tests/1", readYAML: readYAML)
+    let client = HTTPClient(userAgent: "inlet-tests/1")
+    // First, so that no connection of ours outlives its server.
+    let disconnect = {
+        factory.shutdown()
+        client.shutdown()
+    }
+    defer { disconnect() }
     let sandbox = RoboscopeSandbox(
-        token: Secret(RoboscopePlace.token), rules: rules, faults: FaultPlan(faults, seed: seed))
+        token: Secret(RoboscopePlace.token), rules: rules, faults: FaultPlan(faults, seed: seed),
+        clock: { clock?.now ?? .now })
     try await whileServing({ try await sandbox.run() }) {
         let values: [String: ConfigValue?] = [
             "url": .string("http://127.0.0.1:\(try await sandbox.port())/api/v1"), "storage": .string("spiral"),
             "token": .secret(Secret(RoboscopePlace.token)),
         ]
-        let section = ConfigSection(
-            values: values.merging(settings) { $1 }.compactMapValues(\.self), positions: [:],
-            position: SourcePosition(line: 1, column: 1))
-        let given = DestinationSettings(name: "spaces", type: "roboscope", values: section)
-        let place = try RoboscopePlace(try factory.make(given), try factory.roboscopeDesk(given), sandbox)
-        try await body(place)
-        // First, so that no connection of ours outlives its server.
-        factory.shutdown()
+        let given = DestinationSettings(
+            name: "spaces", type: "roboscope",
+            values: section(values.merging(settings) { $1 }.compactMapValues(\.self)))
+        var destination = try factory.make(given)
+        if let rhythm {
+            destination.pipeline = RoboscopePipeline(
+                settings: try RoboscopeSettings(given.values), client: client, pool: pool, readYAML: readYAML,
+                rhythm: rhythm)
+        }
+        try await body(try RoboscopePlace(destination, try factory.roboscopeDesk(given), sandbox))
+        disconnect()
     }
 }
 

@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Models, scans and pictures that become fields of their space.
-@Suite(.timeLimit(.minutes(2))) struct RoboscopeRegistrationTests {
+@Suite(.timeLimit(.minutes(8))) struct RoboscopeRegistrationTests {
     @Test func `a stored model is registered in a new space of its folder's name`() async throws {
         try await withRoboscope { place in
             let order = try place.order(

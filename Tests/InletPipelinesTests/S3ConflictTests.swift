@@ -8,7 +8,7 @@ import Testing
 @testable import InletPipelines
 
 /// `if_exists: version` and `fail` where it is not plain whose object stands in the way.
-@Suite(.timeLimit(.minutes(2))) struct S3ConflictTests {
+@Suite(.timeLimit(.minutes(8))) struct S3ConflictTests {
     private static let sizes = [1000, Place.part + 1]
 
     private static func withPlace(

@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 /// Deliveries to an S3 store that behaves, and to one that does not.
-@Suite(.timeLimit(.minutes(2))) struct S3DeliveryTests {
+@Suite(.timeLimit(.minutes(8))) struct S3DeliveryTests {
     private static let part = Place.part
 
     @Test func `files up to the threshold go in one request, larger ones in parts`() async throws {

@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 /// `if_exists`: what becomes of the object that is there, and of the one that comes.
-@Suite(.timeLimit(.minutes(2))) struct S3ExistingTests {
+@Suite(.timeLimit(.minutes(8))) struct S3ExistingTests {
     private static let part = Place.part
     private static let sizes = [1000, Place.part + 1]
 

@@ -14,8 +14,10 @@ func withPlace(
     values.merge(settings) { $1 }
     if implementation.type == "s3" { return try await withS3Place(values, body) }
     let directory = try TemporaryDirectory()
+    if implementation.type == "vopi" { return try await withVOPIPlace(values, directory, body) }
     let factory = PipelineFactory(pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1")
     defer { factory.shutdown() }
+    if implementation.type == "roboscope" { return try await withRoboscopeModels(factory, body) }
     if implementation.type == "gighive" { return try await withGigHivePlace(values, directory.path, factory, body) }
     guard implementation.type == "r2" else {
         values["path"] = values["path"] ?? .string(directory.path.string)
@@ -108,6 +110,20 @@ extension SpiralOperation {
         case .complete: .completeMultipartUpload
         case .abort: .abortMultipartUpload
         default: .headObject
+        }
+    }
+}
+
+extension Pipeline {
+    /// One attempt at the file that is at `path` now.
+    func attempt(
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws -> Result<DeliveryOutcome, DeliveryError> {
+        let source = try SourceFile(opening: path)
+        do throws(DeliveryError) {
+            return .success(try await deliver(source, order, attempt))
+        } catch {
+            return .failure(error)
         }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import InletTransfer
 
-@Suite(.timeLimit(.minutes(5))) struct ChecklistGapsTests {
+@Suite(.timeLimit(.minutes(8))) struct ChecklistGapsTests {
     @Test func `a transfer that moves has no total limit`() {
         let start = ContinuousClock.now
         var deadlines = Deadlines(stall: .seconds(60), answer: .seconds(120), sendsBody: true, now: start)

@@ -6,7 +6,7 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DownloadCheckTests {
+@Suite(.timeLimit(.minutes(8))) struct DownloadCheckTests {
     private func server(_ fields: String = "", _ body: String = "abcdef") throws -> ScriptedServer {
         try ScriptedServer { connection in
             while true {

@@ -6,7 +6,7 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DownloaderTests {
+@Suite(.timeLimit(.minutes(8))) struct DownloaderTests {
     @Test func `a file arrives whole under its name, with nothing beside it`() async throws {
         let body = text(700_001)
         let server = try ScriptedServer { connection in

@@ -5,7 +5,7 @@ import InletTestSupport
 import InletTransfer
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct HTTPClientCancellationTests {
+@Suite(.timeLimit(.minutes(8))) struct HTTPClientCancellationTests {
     /// Sends until the server has seen the request, cancels, and returns the error and how long that took.
     private func cancelled(
         _ server: ScriptedServer, _ client: HTTPClient, _ body: HTTPBody, _ seen: Seen<Bool>
@@ -131,7 +131,7 @@ import Testing
         let server = try ScriptedServer { connection in
             _ = try connection.readRequest()
             seen.append(true)
-            gate.wait()
+            _ = gate.wait(timeout: .now() + 90)
             try connection.answer()
         }
         var request = HTTPRequest("POST", try server.url(), body: .bytes([1]))

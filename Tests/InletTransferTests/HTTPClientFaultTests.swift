@@ -5,7 +5,7 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct HTTPClientFaultTests {
+@Suite(.timeLimit(.minutes(8))) struct HTTPClientFaultTests {
     private let secret = "/p?X-Amz-Signature=canary"
 
     /// The failure of `request` at a server that runs `script`.

@@ -8,7 +8,7 @@ import Testing
 @testable import InletTransfer
 
 /// A file between two texts, as one body.
-@Suite(.timeLimit(.minutes(5))) struct HTTPClientFormTests {
+@Suite(.timeLimit(.minutes(8))) struct HTTPClientFormTests {
     private static let header = Array("--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n".utf8)
     private static let footer = Array("\r\n--b--\r\n".utf8)
 

@@ -55,7 +55,7 @@ final class TLSServer {
     }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(1)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
+@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
 struct HTTPClientTLSTests {
     private func url(_ server: TLSServer, host: String = "127.0.0.1") throws -> HTTPURL {
         try HTTPURL("https://\(host):\(server.port)/", rules: .configured(allowHTTP: false))

@@ -5,7 +5,7 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct HTTPClientTests {
+@Suite(.timeLimit(.minutes(8))) struct HTTPClientTests {
     /// Answers every request of a connection with 200 and keeps what came.
     private func recorder(_ seen: Seen<ReceivedRequest>) throws -> ScriptedServer {
         try ScriptedServer { connection in

@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// The `s3` destination against `rclone serve s3` and moto.
-@Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
+@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
 struct S3InteropTests {
     private static let part = Bucket.part
 

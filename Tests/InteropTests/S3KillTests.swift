@@ -8,7 +8,7 @@ import Testing
 @testable import InletPipelines
 
 /// Ends without warning, of ours and of the server's, in the middle of an upload.
-@Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
+@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
 struct S3KillTests {
     private static let size = 5 * Bucket.part + 9
 

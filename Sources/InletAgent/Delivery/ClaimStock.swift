@@ -1,3 +1,4 @@
+internal import InletCore
 internal import InletJournal
 
 /// Claims that wait for a loop, and how many run: a destination never has more running than its connections.
@@ -8,6 +9,16 @@ struct ClaimStock: Sendable {
 
     /// Waiting and running.
     var count: Int { claims.count + running.values.reduce(0, +) }
+
+    /// What waits, by destination.
+    var waiting: [String: Int] { claims.reduce(into: [:]) { $0[$1.delivery.destination, default: 0] += 1 } }
+
+    /// Whether any must wait for another to end.
+    var hasSurplus: Bool {
+        waiting.contains { destination, count in
+            count + running[destination, default: 0] > limits[destination, default: 0]
+        }
+    }
 
     mutating func add(_ new: [Claim]) { claims += new }
 
@@ -31,8 +42,39 @@ struct ClaimStock: Sendable {
     /// Takes note of who may be tried now. - Returns: the claims that wait for somebody else.
     mutating func setLimits(_ limits: [String: Int]) -> [Claim] {
         self.limits = limits
-        let closed = claims.filter { limits[$0.delivery.destination, default: 0] == 0 }
-        if !closed.isEmpty { claims.removeAll { limits[$0.delivery.destination, default: 0] == 0 } }
-        return closed
+        return takeOut { limits[$0.delivery.destination, default: 0] == 0 }
+    }
+
+    /// Takes out what has waited for longer than it may.
+    ///
+    /// - Parameter uptimes: the expiry clocks that run, in milliseconds.
+    mutating func takeExpired(_ uptimes: [String: Int64]) -> [Claim] {
+        takeOut { claim in
+            guard let expiry = claim.delivery.expiresAt, let uptime = uptimes[claim.delivery.destination] else {
+                return false
+            }
+            return expiry <= uptime
+        }
+    }
+
+    /// How long until the first has waited for too long; nil when none can.
+    func nextExpiry(_ uptimes: [String: Int64]) -> Duration? {
+        claims.compactMap { claim in
+            guard let expiry = claim.delivery.expiresAt, let uptime = uptimes[claim.delivery.destination] else {
+                return nil
+            }
+            return .milliseconds(expiry - uptime)
+        }.min()
+    }
+
+    func isWaiting(_ delivery: Int64) -> Bool { claims.contains { $0.delivery.id == delivery } }
+
+    /// Takes one out; nil when it does not wait here.
+    mutating func remove(_ delivery: Int64) -> Claim? { takeOut { $0.delivery.id == delivery }.first }
+
+    private mutating func takeOut(_ isMeant: (Claim) -> Bool) -> [Claim] {
+        let taken = claims.filter(isMeant)
+        if !taken.isEmpty { claims.removeAll(where: isMeant) }
+        return taken
     }
 }

@@ -17,16 +17,18 @@ final class DeliverOne: Sendable {
     private let journal: Journal
     private let board: DestinationBoard
     private let orders: OrderDesk
+    private let notices: AdmissionNotices
     let inFlight: InFlight
     let log: EventLog
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
 
     init(
-        journal: Journal, board: DestinationBoard, orders: OrderDesk, inFlight: InFlight, log: EventLog,
-        heartbeat: Heartbeat, isStopping: StopFlag
+        journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
+        log: EventLog, heartbeat: Heartbeat, isStopping: StopFlag
     ) {
         self.journal = journal
+        self.notices = notices
         self.board = board
         self.orders = orders
         self.inFlight = inFlight
@@ -40,6 +42,7 @@ final class DeliverOne: Sendable {
     func deliver(_ claim: Claim) async -> (Settlement, Report) {
         let file = claim.file
         let delivery = claim.delivery
+        await notices.told(of: file.admittedAt)
         let ref = AgentEvent.JobRef(
             job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: delivery.destination)
@@ -81,7 +84,9 @@ final class DeliverOne: Sendable {
         _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
     ) -> (Settlement, Report) {
         let judge = judge(ref, file, delivery)
-        if let event = judge.breakerEvent(error) { board.report(ref.destination, event, reason: error.reason) }
+        if let event = judge.breakerEvent(error) {
+            board.report(ref.destination, event, reason: error.reason, code: error.code)
+        }
         let result = judge.failed(error)
         if case .ended = result.0 { inFlight.forgetStep(of: ref.delivery) }
         return result
@@ -97,6 +102,7 @@ final class DeliverOne: Sendable {
         let notes = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
+                Failpoint.noting.reached()
                 do {
                     try await journal.checkpoint(delivery, entries)
                 } catch {
@@ -105,6 +111,7 @@ final class DeliverOne: Sendable {
                 Self.tell(entries, ref, log)
             },
             replace: { entries throws(DeliveryError) in
+                Failpoint.noting.reached()
                 do {
                     try await journal.replaceCheckpoint(delivery, entries)
                 } catch {

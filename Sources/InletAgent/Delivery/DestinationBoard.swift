@@ -25,7 +25,41 @@ package final class DestinationBoard: Sendable {
         var uptime: Int64
         var runningSince: ContinuousClock.Instant?
 
+        /// It is down because the account there has no credits left, and for nothing else.
+        var lacksCredits = false
+
         var isOpen: Bool { breaker.isUp && !isPaused }
+        /// Whether what it has begun goes on: that costs nothing any more, and may end, though nothing new may begin.
+        var goesOn: Bool { isOpen || lacksCredits && !isPaused }
+
+        /// - Returns: what is to be said of it.
+        mutating func take(
+            _ event: CircuitBreaker.Event, _ reason: String?, _ code: ErrorCode?
+        ) -> CircuitBreaker.Action {
+            let wasUp = breaker.isUp
+            if lacksCredits {
+                switch event {
+                case .delivered: return .none
+                // Said already; and the probe comes no later for each delivery that finds nothing either.
+                case .outage where code == .outOfCredits: return .none
+                // Now it is away as well: a probe shall tell soon when what has begun can go on.
+                case .outage: breaker = CircuitBreaker()
+                default: break
+                }
+            }
+            if let reason { lastError = reason }
+            let action = breaker.event(event, at: .now)
+            switch event {
+            case .outage, .credentials, .probeFailed:
+                if case .down = breaker.state { lacksCredits = code == .outOfCredits } else { lacksCredits = false }
+            case .probeSucceeded, .secretsChanged, .delivered, .serverFault: if breaker.isUp { lacksCredits = false }
+            }
+            updateClock(at: .now)
+            // A probe that fails again only moves the next probe: said once, not every minute.
+            if case .pause = action, !wasUp { return .none }
+            if action == .resume { lastError = nil }
+            return action
+        }
 
         mutating func updateClock(at now: ContinuousClock.Instant) {
             if let since = runningSince { uptime += since.duration(to: now).milliseconds }
@@ -53,14 +87,16 @@ package final class DestinationBoard: Sendable {
         self.entries = Mutex(entries)
     }
 
-    /// The room of every destination that is up and not paused.
+    /// The room of every destination that is up and not paused; of those without credits, for what they have begun.
     package func rooms() -> [ClaimRoom] {
         entries.withLock { entries in
             entries.compactMap { name, entry in
-                guard entry.isOpen else { return nil }
+                guard entry.goesOn else { return nil }
                 let destination = entry.destination
                 let big = min(destination.maxInFlight ?? workers, workers)
-                return ClaimRoom(destination: name, limits: [.small: destination.connections, .big: big])
+                return ClaimRoom(
+                    destination: name, limits: [.small: destination.connections, .big: big],
+                    isForBegunOnly: !entry.isOpen)
             }
         }
     }
@@ -114,26 +150,27 @@ package final class DestinationBoard: Sendable {
             .sorted { $0.name < $1.name }
     }
 
-    /// Tells the breaker what came of a delivery or a probe. - Returns: true when the destination came back.
+    /// Tells the breaker what came of a delivery or a probe.
+    ///
+    /// - Parameter code: what the event was about. Of `outOfCredits` a probe alone can tell that it is over: jobs that were paid
+    ///   for end meanwhile.
+    /// - Returns: true when more may be claimed for the destination than before.
     @discardableResult
-    package func report(_ name: String, _ event: CircuitBreaker.Event, reason: String? = nil) -> Bool {
-        let action = entries.withLock { entries -> CircuitBreaker.Action in
-            guard var entry = entries[name] else { return .none }
+    package func report(
+        _ name: String, _ event: CircuitBreaker.Event, reason: String? = nil, code: ErrorCode? = nil
+    ) -> Bool {
+        let (action, mayGoOn) = entries.withLock { entries -> (CircuitBreaker.Action, Bool) in
+            guard var entry = entries[name] else { return (.none, false) }
             defer { entries[name] = entry }
-            if let reason { entry.lastError = reason }
-            let wasUp = entry.breaker.isUp
-            let action = entry.breaker.event(event, at: .now)
-            entry.updateClock(at: .now)
-            // A probe that fails again only moves the next probe: said once, not every minute.
-            if case .pause = action, !wasUp { return .none }
-            if action == .resume { entry.lastError = nil }
-            return action
+            let wentOn = entry.goesOn
+            let action = entry.take(event, reason, code)
+            return (action, !wentOn && entry.goesOn)
         }
         switch action {
-        case .none: return false
+        case .none: return mayGoOn
         case .pause(let until):
             log.emit(.destinationDown(destination: name, reason: reason ?? "not reachable", probe: until))
-            return false
+            return mayGoOn
         case .resume:
             log.emit(.destinationUp(destination: name))
             return true
@@ -182,10 +219,13 @@ package final class DestinationBoard: Sendable {
         }
     }
 
-    /// Whether it is up and not paused.
-    func isOpen(_ name: String) -> Bool { entries.withLock { $0[name]?.isOpen ?? false } }
-
-    func isUp(_ name: String) -> Bool { entries.withLock { $0[name]?.breaker.isUp ?? false } }
+    /// Whether a delivery may be tried now.
+    func takes(_ delivery: DeliveryRow) -> Bool {
+        entries.withLock { entries in
+            guard let entry = entries[delivery.destination] else { return false }
+            return entry.isOpen || entry.goesOn && delivery.hasBegun
+        }
+    }
 
     /// The clocks that run now: those of destinations that are up and not paused.
     func runningUptimes() -> [String: Int64] {

@@ -23,14 +23,18 @@ package final class InFlight: Sendable {
 
     private struct State {
         var entries: [Int64: Entry] = [:]
-        /// Cancelled while they were not listed: claimed a moment ago, or ended.
+        /// Cancelled while they were not listed: claimed a moment ago, or ended. Of those that have ended nobody asks again,
+        /// so that only the newest are kept, and those before them.
         var missed: Set<Int64> = []
+        var missedBefore: Set<Int64> = []
         /// How far destinations are that work on deliveries, and what was said of it.
         var steps: [Int64: (progress: StepProgress, pace: ProgressPace)] = [:]
     }
 
     /// More deliveries than this that wait at once have their steps forgotten; the next look at the destination tells them anew.
     private static let mostSteps = 10_000
+    /// Many times what can be between its claim and its start at one moment.
+    static let mostMissed = 10_000
 
     private let state = Mutex(State())
 
@@ -42,7 +46,9 @@ package final class InFlight: Sendable {
         let entry = Entry(ref: ref, size: size, since: since, attempt: attempt, cancel: Doorbell())
         return state.withLock { state in
             state.entries[ref.delivery] = entry
-            return (entry.cancel, state.missed.remove(ref.delivery) != nil)
+            let isNew = state.missed.remove(ref.delivery) != nil
+            let isOld = state.missedBefore.remove(ref.delivery) != nil
+            return (entry.cancel, isNew || isOld)
         }
     }
 
@@ -51,11 +57,16 @@ package final class InFlight: Sendable {
     /// Ends a running delivery.
     func cancel(_ delivery: Int64) {
         let entry = state.withLock { state -> Entry? in
-            if state.entries[delivery] == nil { state.missed.insert(delivery) }
-            return state.entries[delivery]
+            if let entry = state.entries[delivery] { return entry }
+            if state.missed.count >= Self.mostMissed { (state.missed, state.missedBefore) = ([], state.missed) }
+            state.missed.insert(delivery)
+            return nil
         }
         entry?.cancel.ring()
     }
+
+    /// How many cancellations of deliveries are kept that were not listed.
+    var missedCount: Int { state.withLock { $0.missed.count + $0.missedBefore.count } }
 
     func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.ring() } }
 

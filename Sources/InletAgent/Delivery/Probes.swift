@@ -18,15 +18,17 @@ struct Probes: Service {
                 for old in board.dueProbes() {
                     let destination = renewed(old)
                     let event: CircuitBreaker.Event
-                    var reason: String?
+                    var failure: DeliveryError?
                     do throws(DeliveryError) {
                         _ = try await destination.pipeline.probe()
                         event = .probeSucceeded
                     } catch {
                         event = .probeFailed(credentials: error.verdict == .credentials)
-                        reason = error.reason
+                        failure = error
                     }
-                    if board.report(destination.name, event, reason: reason) { bells.ringAll() }
+                    if board.report(destination.name, event, reason: failure?.reason, code: failure?.code) {
+                        bells.ringAll()
+                    }
                 }
                 let next = board.nextProbe().map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(50))) }
                 await bell.wait(until: next)

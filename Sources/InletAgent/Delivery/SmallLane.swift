@@ -6,34 +6,7 @@ internal import Synchronization
 /// The lane of small files: one feeder exchanges what has ended for what is due, many in one transaction, and the loops that
 /// deliver take from its stock, so that a connection never waits for the disk.
 final class SmallLane: Sendable {
-    private struct Ended {
-        let claim: Claim
-        let settlement: Settlement
-        /// nil for a claim that goes back untried.
-        let report: DeliverOne.Report?
-
-        /// Whether it waits in the queue again.
-        var isBack: Bool {
-            switch settlement {
-            case .again, .waiting: true
-            case .delivered, .ended: false
-            }
-        }
-    }
-
-    private struct State {
-        var stock = ClaimStock()
-        var ended: [Ended] = []
-        /// What the journal refuses while it takes others, tried again now and then.
-        var refused: [Ended] = []
-        var refusedUntil = ContinuousClock.now
-        var isClosed = false
-
-        /// Claims that the journal does not know the end of.
-        var open: Int { stock.count + ended.count + refused.count }
-        /// When the feeder must look again for the sake of what was refused.
-        var nextTry: ContinuousClock.Instant? { refused.isEmpty ? nil : refusedUntil }
-    }
+    private typealias Ended = SmallWork.Ended
 
     private let journal: Journal
     private let board: DestinationBoard
@@ -44,7 +17,8 @@ final class SmallLane: Sendable {
     private let isStopping: StopFlag
     private let loops: Int
     private let loopBell: Doorbell
-    private let state = Mutex(State())
+    private let shared: SmallWork
+    private let health: JournalHealth
 
     /// With more than this under way, exchanges are this far apart: each is a sync of the disk.
     private static let crowd = 8
@@ -52,16 +26,17 @@ final class SmallLane: Sendable {
     /// With as many ended, the next exchange comes at once.
     private static let batch = 16
     /// How many claims a destination may have, those that wait here among them: where many run, each has successors at hand,
-    /// enough for the time that an exchange takes. Where few run, the next ones wait in the journal, where they can expire and
-    /// are seen to wait.
+    /// enough for the time that an exchange takes. Where few run, the next ones wait in the journal.
     private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 4 * connections }
     private static let journalPause = Duration.seconds(2)
 
     init(
-        journal: Journal, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells, ends: DeliveryEnds,
-        heartbeat: Heartbeat, isStopping: StopFlag
+        journal: Journal, work: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
+        ends: DeliveryEnds, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
     ) {
         self.journal = journal
+        shared = work
+        self.health = health
         self.board = board
         self.deliverOne = deliverOne
         self.bells = bells
@@ -78,11 +53,11 @@ final class SmallLane: Sendable {
         await withDiscardingTaskGroup { group in
             for _ in 0..<loops { group.addTask { await self.work() } }
             await feed()
-            state.withLock { $0.isClosed = true }
+            shared.state.withLock { $0.isClosed = true }
             loopBell.ringAll()
         }
         // A cancelled feeder does not wait for the loops: what they were in the middle of has ended since.
-        let ended = state.withLock { state in
+        let ended = shared.state.withLock { state in
             defer { (state.ended, state.refused) = ([], []) }
             return state.refused + state.ended
         }
@@ -95,7 +70,7 @@ final class SmallLane: Sendable {
         while let claim = await next() {
             heartbeat.beat(.workers)
             let ended = await end(claim)
-            let isAwaited = state.withLock { state in
+            let isAwaited = shared.state.withLock { state in
                 state.stock.end(claim.delivery.destination)
                 state.ended.append(ended)
                 return state.ended.count == 1
@@ -106,22 +81,16 @@ final class SmallLane: Sendable {
 
     /// Delivers, unless that may no longer be begun: while the claim waited, its destination may have gone down.
     private func end(_ claim: Claim) async -> Ended {
-        if isStopping.isSet || Task.isCancelled || !board.isOpen(claim.delivery.destination) { return Self.back(claim) }
+        if isStopping.isSet || Task.isCancelled || !board.takes(claim.delivery) { return .back(claim) }
         Failpoint.claimed.reached()
         let (settlement, report) = await deliverOne.deliver(claim)
         return Ended(claim: claim, settlement: settlement, report: report)
     }
 
-    /// Back to its place in the queue, untried.
-    private static func back(_ claim: Claim) -> Ended {
-        let settlement = Settlement.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
-        return Ended(claim: claim, settlement: settlement, report: nil)
-    }
-
     /// Waits for a claim; nil when there will be none.
     private func next() async -> Claim? {
         while true {
-            let (claim, isClosed) = state.withLock { ($0.stock.take(), $0.isClosed) }
+            let (claim, isClosed) = shared.state.withLock { ($0.stock.take(), $0.isClosed) }
             if let claim { return claim }
             if isClosed || Task.isCancelled { return nil }
             await loopBell.wait(until: nil)
@@ -131,6 +100,7 @@ final class SmallLane: Sendable {
     // MARK: - The feeder
 
     private func feed() async {
+        var patience = JournalPatience()
         while true {
             heartbeat.beat(.workers)
             let isLast = Task.isCancelled
@@ -138,28 +108,40 @@ final class SmallLane: Sendable {
             await settleRefused()
             let (ended, places) = takeEnded(rooms)
             guard let exchange = await exchange(ended, rooms, places) else {
-                if isLast { return }
-                // The journal is full or failing; whoever admits says so. A proof waits here until it can be written.
-                try? await Task.sleep(for: Self.journalPause)
-                continue
+                // A proof waits here until it can be written.
+                if await patience.wait(isStopping) { continue }
+                return
             }
-            let (open, nextTry) = state.withLock { ($0.open, $0.nextTry) }
+            let (open, refused) = shared.state.withLock { ($0.open, $0.refused.count) }
             if isLast || isStopping.isSet && open == 0 { return }
-            if exchange.claims.count < places || places == 0 {
-                let due = exchange.nextDue.map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(10))) }
-                await bells.wait(.small, until: [due, nextTry].compactMap(\.self).min())
+            if refused == 0 { patience = JournalPatience() }
+            if isStopping.isSet, open == refused {
+                if await patience.wait(isStopping) { continue }
+                return
             }
-            let isCalm = state.withLock { $0.open > Self.crowd && $0.ended.count < Self.batch }
+            if exchange.claims.count < places || places == 0 { await bells.wait(.small, until: nextLook(exchange)) }
+            let isCalm = shared.state.withLock { $0.open > Self.crowd && $0.ended.count < Self.batch }
             if isCalm { try? await Task.sleep(for: Self.pause) }
         }
     }
 
+    /// When there is something to do that rings no bell.
+    private func nextLook(_ exchange: Exchange) -> ContinuousClock.Instant? {
+        let uptimes = board.runningUptimes()
+        let (expiry, nextTry) = shared.state.withLock { ($0.stock.nextExpiry(uptimes), $0.nextTry) }
+        let due = [exchange.nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
+        let next = due.map { ContinuousClock.now.advanced(by: max($0, .milliseconds(10))) }
+        return [next, nextTry].compactMap(\.self).min()
+    }
+
     /// What has ended, and how many claims there is room for. What waits for a destination that may not be tried now is
-    /// given back.
+    /// given back, and what has waited for too long ends so.
     private func takeEnded(_ rooms: [ClaimRoom]) -> ([Ended], places: Int) {
         let limits = Dictionary(uniqueKeysWithValues: rooms.map { ($0.destination, $0.limits[.small] ?? 0) })
-        return state.withLock { state in
-            state.ended += state.stock.setLimits(limits).map(Self.back)
+        let uptimes = board.runningUptimes()
+        return shared.state.withLock { state in
+            state.ended += state.stock.setLimits(limits).map(Ended.back)
+            state.ended += state.stock.takeExpired(uptimes).map(Ended.expired)
             defer { state.ended = [] }
             return (state.ended, max(0, limits.values.reduce(0) { $0 + Self.most($1) } - state.stock.count))
         }
@@ -169,63 +151,94 @@ final class SmallLane: Sendable {
     private func exchange(_ ended: [Ended], _ rooms: [ClaimRoom], _ places: Int) async -> Exchange? {
         if ended.isEmpty, places == 0 { return Exchange(settled: [], claims: [], nextDue: nil) }
         let rooms = rooms.map { room in
-            ClaimRoom(destination: room.destination, limits: room.limits.mapValues(Self.most))
+            var room = room
+            room.limits = room.limits.mapValues(Self.most)
+            return room
         }
         let wish = ClaimWish(lane: .small, rooms: rooms, most: places, owner: "\(Lane.small)")
-        if let exchange = await commit(ended, wish) { return exchange }
+        let error: JournalError
+        switch await commit(ended, wish) {
+        case .success(let exchange): return exchange
+        case .failure(let refusal): error = refusal
+        }
         // One that the journal refuses must keep neither the others from their proofs nor the lane from its work.
-        let refused = ended.count > 1 ? await settleSingly(ended) : ended
-        let exchange = ended.isEmpty ? nil : await commit([], wish)
-        state.withLock { state in
-            if exchange == nil, refused.count == ended.count {
-                state.ended.insert(contentsOf: refused, at: 0)
-            } else {
-                state.refused += refused
-                state.refusedUntil = .now.advanced(by: Self.journalPause)
+        let refused = await settleSingly(ended, error)
+        let exchange = ended.isEmpty ? nil : try? await commit([], wish).get()
+        if exchange != nil || refused.count < ended.count {
+            keep(refused)
+        } else {
+            health.fails(error)
+            shared.state.withLock { $0.ended.insert(contentsOf: refused, at: 0) }
+        }
+        return exchange
+    }
+
+    private func commit(_ ended: [Ended], _ wish: ClaimWish) async -> Result<Exchange, JournalError> {
+        let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
+        do throws(JournalError) {
+            let exchange = try await journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
+            follow(ended, exchange)
+            return .success(exchange)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func follow(_ ended: [Ended], _ exchange: Exchange) {
+        // One that only looked has written nothing.
+        if ended.count + exchange.claims.count > 0 { health.works() }
+        let hasSurplus = shared.state.withLock { state in
+            state.stock.add(exchange.claims)
+            return state.stock.hasSurplus
+        }
+        loopBell.ring(exchange.claims.count)
+        tell(zip(ended, exchange.settled).map { ($0, $1) })
+        ends.tell(exchange.damaged)
+        // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
+        if hasSurplus || ended.contains(where: \.isBack) { bells.ringAny() }
+    }
+
+    /// - Parameter error: what came of settling them together.
+    /// - Returns: what the journal did not take.
+    private func settleSingly(_ ended: [Ended], _ error: JournalError) async -> [Ended] {
+        var refused: [(Ended, JournalError)] = []
+        if ended.count == 1 {
+            refused = [(ended[0], error)]
+        } else {
+            let wish = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
+            for one in ended {
+                if case .failure(let error) = await commit([one], wish) { refused.append((one, error)) }
             }
         }
-        return exchange
-    }
-
-    private func commit(_ ended: [Ended], _ wish: ClaimWish) async -> Exchange? {
-        let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
-        guard let exchange = try? await journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now) else {
-            return nil
+        return refused.map { one, error in
+            var one = one
+            one.refusal = ends.refused(one.claim.file, error, saidLast: one.refusal, health)
+            return one
         }
-        state.withLock { $0.stock.add(exchange.claims) }
-        loopBell.ring(exchange.claims.count)
-        follow(zip(ended, exchange.settled).map { ($0, $1) })
-        // Only now the journal says that it waits: whoever keeps the expiry clocks may have looked in vain.
-        if ended.contains(where: \.isBack) { bells.ringAny() }
-        return exchange
-    }
-
-    /// - Returns: what the journal did not take.
-    private func settleSingly(_ ended: [Ended]) async -> [Ended] {
-        let wish = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
-        var refused: [Ended] = []
-        for one in ended where await commit([one], wish) == nil { refused.append(one) }
-        return refused
     }
 
     private func settleRefused() async {
-        let due = state.withLock { state -> [Ended] in
-            guard let time = state.nextTry, time <= .now else { return [] }
+        let due = shared.state.withLock { state -> [Ended] in
+            guard let time = state.nextTry, time <= .now || isStopping.isSet else { return [] }
             defer { state.refused = [] }
             return state.refused
         }
-        if due.isEmpty { return }
-        let refused = await settleSingly(due)
-        state.withLock { state in
+        let wish = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
+        guard !due.isEmpty, case .failure(let error) = await commit(due, wish) else { return }
+        keep(await settleSingly(due, error))
+    }
+
+    /// Tries again in a while what the journal refused.
+    private func keep(_ refused: [Ended]) {
+        shared.state.withLock { state in
             state.refused += refused
             state.refusedUntil = .now.advanced(by: Self.journalPause)
         }
     }
 
     /// All their lines in one write.
-    private func follow(_ ends: [(ended: Ended, settled: SettledFile)]) {
-        let told = ends.compactMap { one in one.ended.report.map { (report: $0, one.ended.claim.file, one.settled) } }
-        self.ends.log.emit(told.flatMap { DeliveryEnds.events($0.report, $0.1, $0.2) })
-        for (report, file, settled) in told { self.ends.pass(report, file, settled, .small) }
+    private func tell(_ ends: [(ended: Ended, settled: SettledFile)]) {
+        self.ends.log.emit(ends.flatMap { DeliveryEnds.events($0.report, $0.claim.file, $1) })
+        for (ended, settled) in ends { self.ends.pass(ended.report, ended.claim.file, settled, .small) }
     }
 }

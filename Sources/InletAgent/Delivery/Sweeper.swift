@@ -4,31 +4,50 @@ internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 
-/// Removes what given-up uploads left at their destinations, at start and whenever one is given up. Only uploads whose
-/// ids are in our journal: others share the bucket. Runs outside the scope that was cancelled.
+/// Removes what given-up uploads left at their destinations, at start and whenever one is given up; jobs of theirs that run
+/// there are cancelled. Only what is in our journal: others share the bucket. A pause holds up new work, not this; and a
+/// destination that is down is asked all the same, because a job that nobody wants costs money until it is cancelled.
+/// Runs outside the scope that was cancelled.
 struct Sweeper: Service {
+    private enum Fate {
+        case gone
+        case remains
+        /// The destination cannot be asked now.
+        case away
+    }
+
     let journal: Journal
     let board: DestinationBoard
     let orders: OrderDesk
     let log: EventLog
     let bell: Doorbell
 
-    private static let retryAfter = Duration.seconds(300)
+    private static let atOnce = 16
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var pace = SweepPace()
             while !Task.isCancelled {
-                let mayHaveMore = await sweep()
+                let mayHaveMore = await sweep(&pace)
                 if !mayHaveMore { await bell.wait(until: await nextTry()) }
             }
         }
     }
 
-    private func sweep() async -> Bool {
-        guard let leftovers = try? await journal.leftovers(at: .now, limit: 16) else { return false }
+    private func sweep(_ pace: inout SweepPace) async -> Bool {
+        guard let leftovers = try? await journal.leftovers(at: .now, limit: Self.atOnce) else { return false }
+        var away: Set<String> = []
         var removed = 0
-        for leftover in leftovers where await remove(leftover) { removed += 1 }
-        return removed == 16
+        for leftover in leftovers {
+            let name = leftover.delivery.destination
+            // One that hangs is asked once, so that the others have their turn.
+            switch await remove(leftover, mayAsk: !away.contains(name), &pace) {
+            case .gone: removed += 1
+            case .remains: break
+            case .away: away.insert(name)
+            }
+        }
+        return removed == Self.atOnce
     }
 
     private func nextTry() async -> ContinuousClock.Instant? {
@@ -36,32 +55,78 @@ struct Sweeper: Service {
         return .now.advanced(by: max(next - .now, .seconds(1)))
     }
 
-    /// - Returns: whether it is gone.
-    private func remove(_ leftover: Leftover) async -> Bool {
+    private func remove(_ leftover: Leftover, mayAsk: Bool, _ pace: inout SweepPace) async -> Fate {
         let delivery = leftover.delivery
         do {
-            guard let destination = board[delivery.destination], board.isUp(delivery.destination) else {
-                try await journal.postponeLeftover(delivery.id, until: .now + Self.retryAfter)
-                return false
+            guard mayAsk, let destination = board[delivery.destination] else {
+                try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
+                return .away
             }
-            let order = try await orders.order(leftover.file, delivery, to: destination)
-            do {
-                try await destination.pipeline.abandon(order, checkpoint: leftover.checkpoint)
-            } catch {
-                try await journal.leftoverRemains(delivery.id, until: .now + Self.retryAfter)
-                return false
+            if let error = await abandon(leftover, at: destination) {
+                return try await keep(delivery.id, error, &pace)
             }
-            try await journal.leftoverRemoved(delivery.id)
-            let file = leftover.file
-            log.emit(
-                .uploadAborted(
-                    AgentEvent.JobRef(
-                        job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
-                        destination: delivery.destination)))
-            return true
+            pace.forget(delivery.id)
+            // What a retry can go on with; one that was superseded is never retried.
+            let notes = delivery.state == .superseded ? [:] : destination.pipeline.reusable(leftover.checkpoint)
+            try await journal.leftoverRemoved(delivery.id, keeping: notes)
+            log.emit(.uploadAborted(Self.ref(leftover)))
+            return .gone
         } catch {
             // The journal cannot be written now; the leftover is still in it.
-            return false
+            return .remains
         }
     }
+
+    private func abandon(_ leftover: Leftover, at destination: Destination) async -> DeliveryError? {
+        do throws(DeliveryError) {
+            let order = try await orders.order(leftover.file, leftover.delivery, to: destination)
+            try await destination.pipeline.abandon(order, checkpoint: leftover.checkpoint)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// A try that found nobody there is none.
+    private func keep(
+        _ delivery: Int64, _ error: DeliveryError, _ pace: inout SweepPace
+    ) async throws(JournalError) -> Fate {
+        // Our own end: at the next start it is tried at once.
+        if Task.isCancelled { return .remains }
+        let next = WallTime.now + pace.wait(for: delivery)
+        switch error.verdict {
+        case .outage, .credentials:
+            try await journal.postponeLeftover(delivery, until: next)
+            return .away
+        default:
+            try await journal.leftoverRemains(delivery, until: next)
+            return .remains
+        }
+    }
+
+    private static func ref(_ leftover: Leftover) -> AgentEvent.JobRef {
+        AgentEvent.JobRef(
+            job: leftover.file.id, delivery: leftover.delivery.id, path: leftover.file.fullPath,
+            route: leftover.file.route ?? "", destination: leftover.delivery.destination)
+    }
+}
+
+/// How long a leftover is left alone after a try that did not remove it: soon at first, then ever longer.
+struct SweepPace: Sendable {
+    static let first = Duration.seconds(10)
+    static let longest = Duration.seconds(300)
+    /// More leftovers than this begin anew.
+    private static let most = 10_000
+
+    private var waits: [Int64: Duration] = [:]
+
+    /// The wait after one more try.
+    mutating func wait(for delivery: Int64) -> Duration {
+        if waits.count >= Self.most { waits = [:] }
+        let wait = waits[delivery].map { min($0 * 2, Self.longest) } ?? Self.first
+        waits[delivery] = wait
+        return wait
+    }
+
+    mutating func forget(_ delivery: Int64) { waits[delivery] = nil }
 }

@@ -15,14 +15,17 @@ final class WorkerPool: Service {
     private let ends: DeliveryEnds
     private let pool: BlockingPool
     private let grace: Duration
+    private let health: JournalHealth
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
 
     init(
-        journal: Journal, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
-        ends: DeliveryEnds, pool: BlockingPool, grace: Duration, heartbeat: Heartbeat, isStopping: StopFlag
+        journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
+        ends: DeliveryEnds, pool: BlockingPool, grace: Duration, health: JournalHealth, heartbeat: Heartbeat,
+        isStopping: StopFlag
     ) {
         self.journal = journal
+        self.health = health
         self.board = board
         self.deliverOne = deliverOne
         self.bells = bells
@@ -32,8 +35,8 @@ final class WorkerPool: Service {
         self.heartbeat = heartbeat
         self.isStopping = isStopping
         smallFiles = SmallLane(
-            journal: journal, board: board, deliverOne: deliverOne, bells: bells, ends: ends, heartbeat: heartbeat,
-            isStopping: isStopping)
+            journal: journal, work: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
+            health: health, heartbeat: heartbeat, isStopping: isStopping)
     }
 
     func run() async throws {
@@ -83,14 +86,23 @@ final class WorkerPool: Service {
     }
 
     private func takeOne(_ owner: String) async throws -> Bool {
+        var patience = JournalPatience()
+        var refusal: String?
         let outcome = try await journal.withClaim(
-            .big, rooms: board.rooms(), owner: owner, clock: { .now }, ending: Receipt.atOnce
+            .big, rooms: board.rooms(), owner: owner, clock: { .now }, ending: Receipt.atOnce,
+            damaged: { ends.tell($0) },
+            refused: { claim, error in
+                heartbeat.beat(.workers)
+                refusal = ends.refused(claim.file, error, saidLast: refusal, health)
+                return await patience.wait(isStopping)
+            }
         ) { claim in
             Failpoint.claimed.reached()
             let (settlement, report) = await deliverOne.deliver(claim)
             return (settlement, (claim.file, report))
         }
         guard let (settled, (file, report)) = outcome else { return false }
+        health.works()
         ends.follow(report, file, settled, .big)
         return true
     }
@@ -111,29 +123,49 @@ struct DeliveryEnds: Sendable {
         pass(report, file, settled, lane)
     }
 
-    static func events(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
-        Failpoint.delivered.reached()
-        guard let finish = settled.finish else { return [report.event] }
+    /// Says what nobody can read, and so nobody sends.
+    func tell(_ damaged: [DamagedDelivery]) {
+        log.emit(damaged.map { .fileTrouble(path: $0.path, reason: $0.reason) })
+    }
+
+    /// Says that the journal does not take the end of a delivery, once for each cause.
+    /// - Returns: the cause.
+    func refused(_ file: FileRow, _ error: JournalError, saidLast: String?, _ health: JournalHealth) -> String {
+        if error.isFull {
+            health.fails(error)
+        } else if error.description != saidLast {
+            let reason = "what became of it cannot be written down, which is tried again: \(error)"
+            log.emit(.fileTrouble(path: file.fullPath, reason: reason))
+        }
+        return error.description
+    }
+
+    /// - Parameter report: nil for a delivery that was never begun.
+    static func events(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile) -> [AgentEvent] {
+        if report != nil { Failpoint.delivered.reached() }
+        let told = report.map { [$0.event] } ?? []
+        guard let finish = settled.finish else { return told }
         Failpoint.finished.reached()
         let finished = AgentEvent.jobFinished(
             job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition)
-        return [report.event, finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
+        return told + [finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
     }
 
     /// Wakes and tells whoever has to do with it now.
-    func pass(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
+    func pass(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
-        switch report.event {
+        switch report?.event {
         case .jobDelivered, .jobWaiting: break
+        case nil where !settled.isFinal: break
         default:
             sweeperBell.ring()
             probeBell.ring()
         }
-        if let changed = report.wantsLook { lookAgain(changed) }
+        if let changed = report?.wantsLook { lookAgain(changed) }
         // A place is free again, or others were waiting for this one: a loop that found nothing may have work now. The small
         // files' feeder looks by itself.
-        if report.destinationIsBack || settled.hasReleased {
+        if report?.destinationIsBack == true || settled.hasReleased {
             bells.ringAll()
         } else if lane == .big {
             bells.ring(.big)
@@ -177,18 +209,19 @@ final class WorkBells: Sendable {
 /// Set once, when the agent is asked to stop.
 final class StopFlag: Sendable {
     private let flag = Atomic<Bool>(false)
-    private let bell = Doorbell()
+    /// More than ever wait.
+    private let bell = Doorbell(loops: 10_000)
 
     init() {}
     var isSet: Bool { flag.load(ordering: .acquiring) }
 
     func set() {
         flag.store(true, ordering: .releasing)
-        bell.ring()
+        bell.ringAll()
     }
 
-    /// Returns when the flag is set or the task is cancelled. For one waiter.
-    func wait() async {
-        if !isSet { await bell.wait(until: nil) }
+    /// Returns when the flag is set, at `deadline`, or when the task is cancelled.
+    func wait(until deadline: ContinuousClock.Instant? = nil) async {
+        if !isSet { await bell.wait(until: deadline) }
     }
 }

@@ -27,12 +27,15 @@ extension Admitter {
         var results: [(Arrival, Result)] = []
         for start in stride(from: 0, to: plain.count, by: Self.group) {
             let group = plain[start..<min(start + Self.group, plain.count)]
-            let outcomes = await commitAll(group.map(\.admission))
-            tellAdmitted(
-                zip(group, outcomes).compactMap { candidate, outcome in
-                    guard case .admitted(let id)? = outcome else { return nil }
-                    return (id, candidate.admission, candidate.plan)
-                })
+            let outcomes = await notices.during { now in
+                let outcomes = await commitAll(group.map(\.admission), at: now)
+                tellAdmitted(
+                    zip(group, outcomes).compactMap { candidate, outcome in
+                        guard case .admitted(let id)? = outcome else { return nil }
+                        return (id, candidate.admission, candidate.plan)
+                    })
+                return outcomes
+            }
             results += zip(group, outcomes).map { ($0.admission.arrival, Self.result($1)) }
         }
         return (results, others)
@@ -47,15 +50,15 @@ extension Admitter {
     }
 
     /// Durable point 1 for all of them; nil for those that the journal does not take now.
-    private func commitAll(_ admissions: [Admission]) async -> [AdmissionOutcome?] {
+    private func commitAll(_ admissions: [Admission], at now: WallTime) async -> [AdmissionOutcome?] {
         do {
-            let outcomes = try await journal.admit(admissions, at: .now)
+            let outcomes = try await journal.admit(admissions, at: now)
             health.works()
             return outcomes
         } catch {
             // One that the journal refuses must not keep the others out.
             var outcomes: [AdmissionOutcome?] = []
-            for admission in admissions { outcomes.append(await commitSet(admission)?.main) }
+            for admission in admissions { outcomes.append(await commitSet(admission, at: now)?.main) }
             return outcomes
         }
     }

@@ -32,18 +32,20 @@ extension Admitter {
 
     /// A companion whose file is in the journal.
     func admitLate(_ arrival: Arrival, _ companion: Companion, _ main: Int64) async -> Outcome {
-        do {
-            let outcome = try await journal.admitLate(
-                admission(of: companion, arrival), main: main, uptimes: board.uptimes(), at: .now)
-            health.works()
-            if outcome.isBusy { return .later }
-            guard let job = try await journal.job(main) else { return .settled }
-            let found = SetFinder.Found(companion: companion, arrival: arrival)
-            _ = await tell([found], [outcome], job.file.route ?? "", job.deliveries.map(\.destination))
-            return .settled
-        } catch {
-            health.fails(error)
-            return .later
+        await notices.during { now in
+            do throws(JournalError) {
+                let outcome = try await journal.admitLate(
+                    admission(of: companion, arrival), main: main, uptimes: board.uptimes(), at: now)
+                health.works()
+                if outcome.isBusy { return .later }
+                guard let job = try await journal.job(main) else { return .settled }
+                let found = SetFinder.Found(companion: companion, arrival: arrival)
+                _ = await tell([found], [outcome], job.file.route ?? "", job.deliveries.map(\.destination))
+                return .settled
+            } catch {
+                health.fails(error)
+                return .later
+            }
         }
     }
 

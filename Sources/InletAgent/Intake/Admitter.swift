@@ -31,6 +31,7 @@ struct Admitter: Sendable {
     let bells: WorkBells
     let finisherBell: Doorbell
     let health: JournalHealth
+    var notices = AdmissionNotices()
 
     /// What became of a file, and which of its companions are in the journal now.
     struct Result: Sendable {
@@ -111,20 +112,24 @@ struct Admitter: Sendable {
         var admission = admission(arrival, plan, path: arrival.path)
         admission.companions = admissions(of: companions)
         admission.unit = routes.named(plan.route)?.unit(of: arrival.path)
-        guard let (main, others) = await commitSet(admission) else { return Result(outcome: .later) }
-        guard case .admitted(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
-        tellAdmitted([(id, admission, plan)])
-        return Result(
-            outcome: .admitted, companions: await tell(companions, others, plan.route, admission.steps.destinations))
+        return await notices.during { [admission] now in
+            guard let (main, others) = await commitSet(admission, at: now) else { return Result(outcome: .later) }
+            guard case .admitted(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
+            tellAdmitted([(id, admission, plan)])
+            let destinations = admission.steps.destinations
+            return Result(outcome: .admitted, companions: await tell(companions, others, plan.route, destinations))
+        }
     }
 
     /// Durable point 1 for a file that a person named; nil when the journal cannot be written.
     func commit(_ admission: Admission) async -> AdmissionOutcome? {
-        let outcome = await commitSet(admission)?.main
-        if case .admitted(let id)? = outcome, let plan = admission.plan {
-            tellAdmitted([(id, admission, plan)])
+        await notices.during { now in
+            let outcome = await commitSet(admission, at: now)?.main
+            if case .admitted(let id)? = outcome, let plan = admission.plan {
+                tellAdmitted([(id, admission, plan)])
+            }
+            return outcome
         }
-        return outcome
     }
 
     /// - Parameter path: the file's below its root, as routes see it.
@@ -138,7 +143,7 @@ struct Admitter: Sendable {
         return admission
     }
 
-    /// All lines before any bell: no job is said to have started before it is said to be there.
+    /// All lines before any bell, for a finisher or a loop that is woken by it; `notices` holds back the others.
     func tellAdmitted(_ jobs: [(id: Int64, admission: Admission, plan: Plan)]) {
         for _ in jobs { Failpoint.admitted.reached() }
         log.emit(
@@ -161,7 +166,7 @@ struct Admitter: Sendable {
         var admission = Admission(arrival, rejectedBy: route, reason: reason, code: code)
         admission.companions = admissions(of: companions)
         admission.unit = route.unit(of: arrival.path)
-        guard let (main, others) = await commitSet(admission) else { return Result(outcome: .later) }
+        guard let (main, others) = await commitSet(admission, at: .now) else { return Result(outcome: .later) }
         guard case .rejected(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
         log.emit(
             .fileRejected(
@@ -171,10 +176,10 @@ struct Admitter: Sendable {
     }
 
     func commitSet(
-        _ admission: Admission
+        _ admission: Admission, at now: WallTime
     ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {
-            let outcome = try await journal.admitSet(admission, at: .now)
+            let outcome = try await journal.admitSet(admission, at: now)
             health.works()
             return outcome
         } catch {

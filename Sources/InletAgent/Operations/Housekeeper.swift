@@ -7,6 +7,7 @@ internal import ServiceLifecycle
 struct Housekeeper: Service {
     let journal: Journal
     let board: DestinationBoard
+    let smallWork: SmallWork
     let log: EventLog
     let bells: WorkBells
     let finisherBell: Doorbell
@@ -20,7 +21,7 @@ struct Housekeeper: Service {
             var wasOver = false
             while !Task.isCancelled {
                 // Without anything that waits there is no clock to keep, and no reason to wake up.
-                if let waiting = try? await journal.waitingCounts(), waiting.isEmpty {
+                if let waiting = try? await waiting(), waiting.isEmpty {
                     wasOver = false
                     await bells.waitForAny()
                 } else {
@@ -34,6 +35,12 @@ struct Housekeeper: Service {
         }
     }
 
+    /// Deliveries that wait, in the journal or at hand, by destination.
+    private func waiting() async throws(JournalError) -> [String: Int] {
+        let atHand = smallWork.waiting
+        return try await journal.waitingCounts().merging(atHand, uniquingKeysWith: +)
+    }
+
     /// Sooner than the interval when something expires sooner.
     private func nextPass() async -> Duration {
         guard let expiries = try? await journal.nextExpiries(), !expiries.isEmpty else { return Self.interval }
@@ -44,8 +51,9 @@ struct Housekeeper: Service {
         return min(Self.interval, max(left, .milliseconds(200)))
     }
 
-    private func pass(_ wasOver: Bool) async -> Bool {
-        guard let waiting = try? await journal.waitingCounts() else { return wasOver }
+    /// - Returns: whether more wait than the warning allows.
+    func pass(_ wasOver: Bool) async -> Bool {
+        guard let waiting = try? await waiting() else { return wasOver }
         let uptimes = board.runningUptimes()
         for name in waiting.keys {
             guard let uptime = uptimes[name],

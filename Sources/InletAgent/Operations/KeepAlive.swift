@@ -4,13 +4,18 @@ internal import InletPipelines
 internal import ServiceLifecycle
 
 /// Keeps credentials alive that end when they are not used: asks the destinations that have such once an hour, also while
-/// nothing is delivered. Without any it sleeps for good, and it never touches the journal.
+/// nothing is delivered. Of those that could not be renewed for days a person is told while there is time. Without any it
+/// sleeps for good, and it never touches the journal.
 struct KeepAlive: Service {
     let board: DestinationBoard
     let log: EventLog
     /// Rings for probes, which find out when refused credentials work again.
     let bell: Doorbell
     var interval = Duration.seconds(3600)
+    var now: @Sendable () -> WallTime = { .now }
+
+    /// How often the same login is warned of.
+    private static let day = Duration.seconds(86_400)
 
     func run() async throws {
         guard !board.perishable().isEmpty else {
@@ -19,13 +24,27 @@ struct KeepAlive: Service {
         }
         await cancelWhenGracefulShutdown {
             var troubles: [String: String] = [:]
+            var warnings: [String: WallTime] = [:]
             while !Task.isCancelled {
                 for destination in board.perishable() {
                     troubles[destination.name] = await keep(destination, lastTrouble: troubles[destination.name])
+                    warnings[destination.name] = await warn(destination, last: warnings[destination.name])
                 }
                 try? await Task.sleep(for: interval)
             }
         }
+    }
+
+    /// - Parameter last: when it was last warned of this login.
+    /// - Returns: the same, after this look.
+    private func warn(_ destination: Destination, last: WallTime?) async -> WallTime? {
+        let time = now()
+        guard let (renewed, remedy) = await destination.renewal?(),
+            let warning = LoginAge.warning(renewed, remedy: remedy, now: time)
+        else { return nil }
+        if let last, time - last < Self.day { return last }
+        log.emit(.loginOld(destination: destination.name, reason: warning))
+        return time
     }
 
     /// - Parameter lastTrouble: what went wrong an hour ago; the same again is not said twice.

@@ -126,6 +126,8 @@ extension AgentEvent {
         case .destinationUp(let name): Self.line("destination.up", .info, ("destination", .text(name)))
         case .destinationTrouble(let name, let reason):
             Self.line("destination.trouble", .warning, ("destination", .text(name)), ("reason", .safe(reason)))
+        case .loginOld(let name, let reason):
+            Self.line("destination.login_old", .error, ("destination", .text(name)), ("reason", .safe(reason)))
         case .tokenGiven(let name, let receiver):
             Self.line("destination.token_given", .info, ("destination", .text(name)), ("to", .text(receiver)))
         case .destinationPaused(let name, let by):

@@ -49,6 +49,8 @@ package enum AgentEvent: Sendable {
     case destinationUp(destination: String)
     /// Something about a destination that should be seen to, but holds nothing up.
     case destinationTrouble(destination: String, reason: String)
+    /// A login has not been renewed for days, and will end; said once a day.
+    case loginOld(destination: String, reason: String)
     /// Somebody was given a token for requests of his own.
     case tokenGiven(destination: String, to: String)
     case destinationPaused(destination: String, by: String)

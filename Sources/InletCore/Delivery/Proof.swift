@@ -91,6 +91,7 @@ package struct ContentHash: Sendable, Hashable, Codable {
 /// Names of checkpoint notes that mean the same to every pipeline and to the journal.
 package enum CheckpointNote {
     /// Written before a request that may make something visible under the key, or after one whose answer was lost. As
-    /// long as it is there, nobody else gets the key.
+    /// long as it is there, nobody else gets the key. Its value is the pipeline's own, and the only one that a delivery keeps
+    /// for `queue retry` once it has failed and what it left was removed.
     package static let mayBeVisible = "completing"
 }

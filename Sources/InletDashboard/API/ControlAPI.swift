@@ -12,8 +12,8 @@ package protocol ControlAPI: Sendable {
     func act(_ action: JobAction, on job: Int64) async throws -> CommandReport
     /// Deletes at its destination what was delivered to one of `type`.
     func undo(_ job: Int64, type: String) async throws -> CommandReport
-    /// A token for requests to a destination, as the agent uses it.
-    func accessToken(_ destination: String) async throws -> TokenReport
+    /// A token for requests to a destination, as the agent uses it; after one that the server has refused, another.
+    func accessToken(_ destination: String, after refused: Secret?) async throws -> TokenReport
     func clear() async throws -> CommandReport
     /// nil = every destination.
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
@@ -54,11 +54,11 @@ package struct LocalControl: ControlAPI {
 
     package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
         let filter = FileFilter(states: states, destination: destination, limit: limit)
-        return try await view.journal.jobs(filter).map { JobReport($0) }
+        return try await view.jobs(filter).map { JobReport($0) }
     }
 
     package func job(_ id: Int64) async throws -> JobReport? {
-        guard let job = try await view.journal.job(id) else { return nil }
+        guard let job = try await view.job(id) else { return nil }
         return JobReport(job, batch: try await view.journal.batch(of: id))
     }
 
@@ -99,9 +99,9 @@ package struct LocalControl: ControlAPI {
         }
     }
 
-    package func accessToken(_ destination: String) async throws -> TokenReport {
+    package func accessToken(_ destination: String, after refused: Secret?) async throws -> TokenReport {
         do throws(DeliveryError) {
-            return TokenReport(token: try await commands.accessToken(destination, by: by))
+            return TokenReport(token: try await commands.accessToken(destination, after: refused, by: by))
         } catch {
             return TokenReport(message: "\(error)")
         }

@@ -65,7 +65,7 @@ package struct StatusReport: Codable, Sendable {
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
         let balance = try await view.balance()
-        let waiting = try await view.journal.deliveryCounts(.ready)
+        let waiting = try await view.waiting()
         let paused = try await view.journal.paused()
         running = view.live != nil
         version = view.live?.version

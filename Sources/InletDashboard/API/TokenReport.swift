@@ -1,5 +1,10 @@
 package import InletCore
 
+/// What asks for a token where the last one was refused. Text only in the request on the control socket.
+struct TokenWish: Codable {
+    var refused: String
+}
+
 /// A token that was asked for, or why there is none. It is text only in the answer on the control socket.
 package struct TokenReport: Codable, Sendable {
     package var token: Secret?

@@ -42,8 +42,10 @@ package struct ControlClient: ControlAPI {
         try Self.decode(try await send("POST", "jobs/\(job)/undo/\(type)", deadline: .seconds(400)))
     }
 
-    package func accessToken(_ destination: String) async throws -> TokenReport {
-        try Self.decode(try await send("POST", "tokens/\(destination)", deadline: .seconds(150)))
+    package func accessToken(_ destination: String, after refused: Secret?) async throws -> TokenReport {
+        let body = try refused.map { HTTPBody.bytes(Array(try JSONEncoder().encode(TokenWish(refused: $0.reveal())))) }
+        return try Self.decode(
+            try await send("POST", "tokens/\(destination)", body: body ?? .none, deadline: .seconds(150)))
     }
 
     package func clear() async throws -> CommandReport { try await call("POST", "queue/clear") }

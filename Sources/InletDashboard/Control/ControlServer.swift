@@ -120,9 +120,13 @@ struct ControlRoutes: Sendable {
     }
 
     private func addTokens(_ api: RouterGroup<ControlContext>) {
-        api.post("tokens/:destination") { _, context in
+        api.post("tokens/:destination") { request, context in
             let control = control.acting(for: await Self.asker(context))
-            return try await JSONAnswer(control.accessToken(context.parameters.require("destination")))
+            let body = Data(try await request.body.collect(upTo: 1 << 16).readableBytesView)
+            let wish = body.isEmpty ? nil : try JSONDecoder().decode(TokenWish.self, from: body)
+            let destination = try context.parameters.require("destination")
+            return try await JSONAnswer(
+                control.accessToken(destination, after: wish.map { Secret($0.refused) }))
         }
     }
 

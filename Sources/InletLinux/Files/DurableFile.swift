@@ -7,11 +7,16 @@ package import SystemPackage
 package enum DurableFile {
     /// Puts `bytes` at `path`, over a file that is there: a reader, or the next start after a power cut, sees the old
     /// content or the new, never a part. Nothing is left behind on failure.
-    package static func write(_ bytes: [UInt8], to path: FilePath, mode: UInt32) throws(SystemError) {
+    ///
+    /// - Parameter asFolderOwner: what root writes belongs to the folder's owner, who shall be able to write it as well.
+    package static func write(
+        _ bytes: [UInt8], to path: FilePath, mode: UInt32, asFolderOwner: Bool = false
+    ) throws(SystemError) {
         guard let name = path.lastComponent else {
             throw SystemError(call: "create", path: path, code: .isDirectory)
         }
         let temporary = try TemporaryFile(in: parent(of: path), for: name)
+        if asFolderOwner { FileOwner.give(temporary.descriptor.number, toOwnerOf: parent(of: path)) }
         try write(bytes, mode, to: temporary.descriptor, temporary.path)
         _ = try SystemCall.result("rename", temporary.path, target: path) {
             temporary.path.withPlatformString { from in path.withPlatformString { Glibc.rename(from, $0) } }

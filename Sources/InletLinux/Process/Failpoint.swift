@@ -7,6 +7,8 @@ import Synchronization
 package enum Failpoint: String, CaseIterable, Sendable {
     case admitted
     case claimed
+    /// A step has been done, and its note is about to be written.
+    case noting
     case uploadCreated
     case partUploaded
     case beforeComplete

@@ -39,19 +39,14 @@ package final class WebFetch: Sendable {
                 let location = response.header("Location")
             else { return url }
             do throws(TransferError) {
-                url = try HTTPURL(Self.resolved(location, at: url), rules: .sentByServer(at: url, allowHTTP: false))
+                url = try HTTPURL(
+                    URIReference.resolved(location, at: url), rules: .sentByServer(at: url, allowHTTP: false))
             } catch {
                 throw DeliveryError(error)
             }
         }
         throw DeliveryError(
             .giveUp, .redirected, "\(named.redacted) leads on more than \(Self.mostHops) times; it may never end")
-    }
-
-    /// A location as RFC 9110, section 10.2.2 has it; relative ones only where they begin with a slash.
-    static func resolved(_ location: String, at url: HTTPURL) -> String {
-        if location.hasPrefix("//") { return "\(url.scheme):\(location)" }
-        return location.hasPrefix("/") ? "\(url.scheme)://\(url.authority)\(location)" : location
     }
 
     /// Ends its connections.

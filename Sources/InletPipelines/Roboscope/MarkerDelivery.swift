@@ -35,12 +35,11 @@ struct MarkerDelivery: Sendable {
     private func send(_ file: MarkerFile) async throws(DeliveryError) -> DeliveryOutcome {
         try job.checkStopping()
         let session = try await resolve(file)
-        try await job.attempt.checkpoint.put([
-            "session": Array(session.utf8), CheckpointNote.mayBeVisible: [],
-        ])
+        let tally = MarkerTally(job.attempt.checkpoint.entries, session: session, count: file.count)
+        try await job.attempt.checkpoint.put([MarkerTally.note: tally.bytes])
         return try await Turns.shared.alone("markers in \(session) at \(job.server)") { () throws(DeliveryError) in
             try await SessionWatch(job: job, session: session).whileWriting { () async throws(DeliveryError) in
-                try await MarkerImport(job: job, file: file, session: session).run()
+                try await MarkerImport(job: job, file: file, session: session).run(tally)
                 try await end(session, file)
                 let proof = Proof(
                     key: job.order.key, size: job.order.source.size, method: .registered,
@@ -60,7 +59,7 @@ struct MarkerDelivery: Sendable {
             let there = try await job.api.get(RoboscopeSession.self, id)
             return there.id.isEmpty ? id : there.id
         }
-        if let noted = job.attempt.checkpoint.entries["session"].flatMap({ String(validating: $0, as: UTF8.self) }) {
+        if let noted = MarkerTally.session(job.attempt.checkpoint.entries) {
             if try await isThere(noted) { return noted }
             if let batch = job.order.batch { job.memory.remember(nil, of: SessionKeeping.stamp(batch)) }
         }

@@ -4,7 +4,8 @@ internal import InletTransfer
 internal import SystemPackage
 
 /// Brings the markers of a file into a session, each exactly once, whatever becomes of requests and answers: the server is
-/// asked what it has before anything is sent, and again after each request whose end is unknown.
+/// asked what it has before anything is sent, and again after each request whose end is unknown. What it has confirmed is
+/// in the journal, and is not sent again by any attempt.
 struct MarkerImport: Sendable {
     let job: RoboscopeJob
     let file: MarkerFile
@@ -17,27 +18,27 @@ struct MarkerImport: Sendable {
     private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
     private static let longestWait = Duration.seconds(10)
 
+    /// - Parameter known: what earlier attempts have noted.
     /// - Returns: when the server has them all.
-    func run() async throws(DeliveryError) {
+    func run(_ known: MarkerTally) async throws(DeliveryError) {
         var chunk = job.api.settings.chunk
         var failed = 0
         var most = -1
-        // How many the server has confirmed: those that it lists, and those that it has answered since.
-        var confirmed = 0
+        var tally = known
         while true {
             try job.checkStopping()
             do throws(DeliveryError) {
                 let there = try await inSession()
-                if there.count < confirmed {
-                    throw hidden(there.count, of: confirmed, isLast: failed + 1 >= Self.tries)
-                }
+                let listed = there.numbers
+                let isHiding = tally.missing(from: listed) > 0
+                await note(listed, in: &tally)
+                if isHiding { throw hidden(there.count, of: tally.count, isLast: failed + 1 >= Self.tries) }
                 if there.count > most { (most, failed) = (there.count, 0) }
                 report(there.count)
                 let missing = (0..<file.count).filter { there.copies[$0] == nil }
                 if missing.isEmpty { return try await removeCopies(there) }
                 // The first ones show whether the server keeps their stamps.
-                confirmed = there.count
-                try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, &chunk, &confirmed)
+                try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, &chunk, &tally)
             } catch {
                 failed += 1
                 try await pause(after: failed, error)
@@ -45,52 +46,57 @@ struct MarkerImport: Sendable {
         }
     }
 
-    /// Markers that were taken, but are not listed: by a server that forgets their stamps, lists only some, or is late.
-    /// Listing again may show them; sending them again would double them.
-    private func hidden(_ count: Int, of confirmed: Int, isLast: Bool) -> DeliveryError {
+    /// Markers that were taken, but are not listed: by a server that forgets their stamps, lists only some, or is late; or
+    /// somebody has deleted them. Listing again may show them; sending them again would double them.
+    private func hidden(_ count: Int, of taken: Int, isLast: Bool) -> DeliveryError {
         DeliveryError(
             isLast ? .giveUp : .retry(after: nil), .badAnswer,
-            "\(job.shown): session \(session) has taken \(confirmed) markers, but lists \(count) of them with the "
-                + "'custom_props.ingest_id' they were sent with; nothing more is sent, lest one is there twice")
+            "\(job.shown): session \(session) has taken \(taken) markers, but lists \(count) of them with the "
+                + "'custom_props.ingest_id' they were sent with; nothing more is sent, lest one is there twice "
+                + "(when some were deleted there, put what is still to be sent into a new file)")
     }
 
     // MARK: - Sending
 
-    /// - Parameter confirmed: goes up with each answer.
+    /// - Parameter tally: gets what each answer confirms, and is noted before anything more is sent.
     private func send(
-        _ missing: [Int], _ chunk: inout Int, _ confirmed: inout Int
+        _ missing: [Int], _ chunk: inout Int, _ tally: inout MarkerTally
     ) async throws(DeliveryError) {
         var rest = missing[...]
         while !rest.isEmpty {
             try job.checkStopping()
-            let (markers, count) = request(rest, chunk)
+            let markers = request(rest, chunk)
             do throws(DeliveryError) {
-                try await send(markers)
+                try await send(markers, rest.prefix(markers.count), &tally)
             } catch {
-                guard error.code == .tooLarge, count > 1 else { throw error }
-                chunk = count / 2
+                guard error.code == .tooLarge, markers.count > 1 else { throw error }
+                chunk = markers.count / 2
+                // Sent one by one, some of them may have been taken.
+                rest = rest.drop { tally.taken.contains($0) }
                 continue
             }
-            rest = rest.dropFirst(count)
-            confirmed += count
-            report(confirmed)
+            rest = rest.dropFirst(markers.count)
+            report(tally.count)
         }
     }
 
     /// The texts of the next markers: as many as go into one request.
-    private func request(_ indices: ArraySlice<Int>, _ chunk: Int) -> (markers: [String], count: Int) {
+    private func request(_ numbers: ArraySlice<Int>, _ chunk: Int) -> [String] {
         var markers: [String] = []
         var size = 0
-        for index in indices.prefix(chunk) {
-            let text = JSONValue.object(file.marker(index, session: session)).text
+        for number in numbers.prefix(chunk) {
+            let text = JSONValue.object(file.marker(number, session: session)).text
             size += text.utf8.count + 1
             if size > Self.largestRequest, !markers.isEmpty { break }
             markers.append(text)
         }
-        return (markers, markers.count)
+        return markers
     }
 
-    private func send(_ markers: [String]) async throws(DeliveryError) {
+    /// - Parameter numbers: of the markers, in the same order.
+    private func send(
+        _ markers: [String], _ numbers: ArraySlice<Int>, _ tally: inout MarkerTally
+    ) async throws(DeliveryError) {
         if !job.memory.lacks(.bulk) {
             do throws(DeliveryError) {
                 let made = try await job.api.create(markers: markers)
@@ -99,7 +105,7 @@ struct MarkerImport: Sendable {
                         .retry(after: nil), .badAnswer,
                         "\(job.shown): \(markers.count) markers were sent, and \(made.count) came back")
                 }
-                return
+                return await note(MarkerTally.set(numbers), in: &tally)
             } catch {
                 guard error.code == .notFound else { throw error }
                 // Either there is no such call, or no such session.
@@ -107,10 +113,17 @@ struct MarkerImport: Sendable {
                 job.memory.note(lacking: .bulk)
             }
         }
-        for marker in markers {
+        for (marker, number) in zip(markers, numbers) {
             try job.checkStopping()
             try await job.api.create(marker: marker)
+            await note(MarkerTally.set([number]), in: &tally)
         }
+    }
+
+    /// A server that has said yes cannot be asked to forget it, so the journal has to know before the next request.
+    private func note(_ numbers: RangeSet<Int>, in tally: inout MarkerTally) async {
+        guard tally.add(numbers) else { return }
+        await job.attempt.checkpoint.putPersistently([MarkerTally.note: tally.bytes])
     }
 
     private func report(_ count: Int) {
@@ -143,6 +156,8 @@ struct MarkerImport: Sendable {
         var copies: [Int: [Copy]] = [:]
 
         var count: Int { copies.count }
+
+        var numbers: RangeSet<Int> { MarkerTally.set(copies.keys.sorted()) }
     }
 
     struct Copy: Sendable, Equatable {

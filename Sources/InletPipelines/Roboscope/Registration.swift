@@ -32,11 +32,12 @@ struct Registration: Sendable {
         let known = job.attempt.checkpoint.entries[Self.previousNote].flatMap { try? JSONValue(parsing: $0).object }
         if let known { return known.compactMapValues(\.string) }
         let text = JSONValue.object(previous.mapValues { .string($0) }).text
-        try await job.attempt.checkpoint.put([Self.previousNote: Array(text.utf8), CheckpointNote.mayBeVisible: []])
+        try await job.attempt.checkpoint.put([Self.previousNote: Array(text.utf8)])
         return previous
     }
 
-    private static let previousNote = "previous"
+    /// The one note that the journal keeps when a delivery has failed, for `queue retry`.
+    private static let previousNote = CheckpointNote.mayBeVisible
 
     // MARK: - Decisions
 

@@ -5,9 +5,26 @@ internal import InletTransfer
 struct RoboscopeAPI: Sendable {
     let settings: RoboscopeSettings
     let client: HTTPClient
+    /// Whether requests go on, for a moment, when their task is cancelled.
+    private(set) var isParting = false
+
+    /// The same calls for the end of a cancelled task: for what has to be given back. A server that does not answer at once
+    /// is left alone.
+    var parting: RoboscopeAPI {
+        var api = self
+        api.isParting = true
+        return api
+    }
+
+    init(settings: RoboscopeSettings, client: HTTPClient) {
+        self.settings = settings
+        self.client = client
+    }
 
     /// What the server's own app allows a request.
     static let patience = Duration.seconds(30)
+    /// Of a connection, and again of an answer, in a cancelled task.
+    private static let partingPatience = Duration.milliseconds(400)
     /// An answer with all markers of a session: 100,000 of them with some text.
     static let longList = 128 << 20
 
@@ -153,9 +170,15 @@ struct RoboscopeAPI: Sendable {
         var headers: HTTPFields = [("Accept", Self.json)]
         if let token = settings.token { headers.append(("Authorization", "Bearer \(token.reveal())")) }
         if body != nil { headers.append(("Content-Type", Self.json)) }
-        return HTTPRequest(
+        var request = HTTPRequest(
             method, url, headers: headers, body: body.map { .bytes(Array($0.utf8)) } ?? .none, answerLimit: limit,
             answerDeadline: Self.patience, stallTimeout: Self.patience)
+        if isParting {
+            request.outlivesCancellation = true
+            request.connectTimeout = Self.partingPatience
+            request.answerDeadline = Self.partingPatience
+        }
+        return request
     }
 
     private func send(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> HTTPResponse {

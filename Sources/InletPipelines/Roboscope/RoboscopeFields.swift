@@ -55,6 +55,29 @@ struct RoboscopeFields: Sendable, Equatable {
         }
     }
 
+    static let noSpace =
+        "no space is named; put the file into a folder named as its space, or set it with: { space: KEY }"
+
+    /// What these fields come to for the file at `path`.
+    static func reading(_ fields: [String: String], path: FilePath) -> FieldReading {
+        do throws(Fault) {
+            let read = try RoboscopeFields(fields, path: path)
+            let decided = fields["role"] == read.role.rawValue ? [:] : ["role": read.role.rawValue]
+            let missing = read.space == nil ? objection(withoutSpace: read.role) : nil
+            return FieldReading(decided: decided, objection: missing)
+        } catch {
+            return FieldReading(objection: "\(error.field) \(error.reason)")
+        }
+    }
+
+    private static func objection(withoutSpace role: RoboscopeRole) -> String? {
+        switch role {
+        case .model, .scan, .preview, .session: noSpace
+        case .markers: noSpace + "; markers may name it themselves"
+        case .file: nil
+        }
+    }
+
     private static func trimmed(_ text: String) -> String {
         let rest = text.drop { $0.isWhitespace }
         return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))

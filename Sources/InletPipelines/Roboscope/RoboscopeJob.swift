@@ -18,6 +18,7 @@ struct RoboscopeJob: Sendable {
     let fields: RoboscopeFields
     let pool: BlockingPool
     let readYAML: YAMLReading?
+    let rhythm: SessionRhythm
 
     var shown: String { path.display }
 
@@ -41,7 +42,7 @@ struct RoboscopeJob: Sendable {
     /// - Throws: `.conflict` when several spaces have the key: nobody but a person can tell which one is meant.
     func space(_ text: String? = nil) async throws(DeliveryError) -> RoboscopeSpace {
         guard let key = text ?? fields.space else {
-            throw refusal("no space is named; put the file into a folder of its space's key, or set 'space' in 'with:'")
+            throw refusal(RoboscopeFields.noSpace)
         }
         let name = text == nil || text == fields.space ? fields.name : nil
         return try await Turns.shared.alone("space \(key) at \(server)") { () throws(DeliveryError) in

@@ -14,12 +14,17 @@ package struct RoboscopePipeline: Pipeline {
     private let api: RoboscopeAPI
     private let pool: BlockingPool
     private let readYAML: YAMLReading?
+    private let rhythm: SessionRhythm
     private let memory = RoboscopeMemory()
 
-    package init(settings: RoboscopeSettings, client: HTTPClient, pool: BlockingPool, readYAML: YAMLReading?) {
+    package init(
+        settings: RoboscopeSettings, client: HTTPClient, pool: BlockingPool, readYAML: YAMLReading?,
+        rhythm: SessionRhythm = SessionRhythm()
+    ) {
         api = RoboscopeAPI(settings: settings, client: client)
         self.pool = pool
         self.readYAML = readYAML
+        self.rhythm = rhythm
     }
 
     package func deliver(
@@ -74,6 +79,6 @@ package struct RoboscopePipeline: Pipeline {
         }
         return RoboscopeJob(
             api: api, memory: memory, path: path, opened: source, order: order, attempt: attempt, fields: fields,
-            pool: pool, readYAML: readYAML)
+            pool: pool, readYAML: readYAML, rhythm: rhythm)
     }
 }

@@ -2,6 +2,14 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
+/// How often a server is told that we are still in a session.
+package struct SessionRhythm: Sendable {
+    /// Between two signs of presence; every second one extends the lock too. The server forgets both after 30 s.
+    package var beat: Duration
+
+    package init(beat: Duration = .seconds(10)) { self.beat = beat }
+}
+
 /// Shows that somebody writes into a session, and holds its lock, for as long as it takes. Both are courtesies to people at
 /// work there: a server without them is written to all the same.
 struct SessionWatch: Sendable {
@@ -10,7 +18,6 @@ struct SessionWatch: Sendable {
 
     /// The server forgets a lock or a visitor after 30 s.
     static let lifetime = Duration.seconds(30)
-    private static let beat = Duration.seconds(10)
     /// Tries to get a lock, a second apart.
     private static let tries = 4
     private static let wait = Duration.seconds(30)
@@ -66,7 +73,7 @@ struct SessionWatch: Sendable {
             switch await answer() {
             case .acquired(let token):
                 guard !token.isEmpty else { return .open(token: nil) }
-                try await job.attempt.checkpoint.put([Self.tokenNote: Array(token.utf8)])
+                try await keep(token)
                 return .open(token: token)
             case .unavailable: return .open(token: nil)
             case .taken where attempt < Self.tries:
@@ -80,6 +87,16 @@ struct SessionWatch: Sendable {
             }
         }
         return try await hasWaitedLongEnough() ? .open(token: nil) : .busy
+    }
+
+    /// A lock that no later attempt would know of is given back.
+    private func keep(_ token: String) async throws(DeliveryError) {
+        do throws(DeliveryError) {
+            try await job.attempt.checkpoint.put([Self.tokenNote: Array(token.utf8)])
+        } catch {
+            await leave(token)
+            throw error
+        }
     }
 
     /// The token of an earlier attempt's lock, where that was never given back; nil when it is not ours any more.
@@ -113,10 +130,10 @@ struct SessionWatch: Sendable {
 
     // MARK: - Presence
 
-    /// One word every ten seconds, until the task is cancelled; the first was said before.
+    /// One word at each beat, until the task is cancelled; the first was said before.
     private func beat(_ token: String?) async {
         var count = 0
-        while (try? await Task.sleep(for: Self.beat)) != nil {
+        while (try? await Task.sleep(for: job.rhythm.beat)) != nil {
             await enter()
             count += 1
             if let token, count.isMultiple(of: 2) {
@@ -136,9 +153,20 @@ struct SessionWatch: Sendable {
     }
 
     private func leave(_ token: String?) async {
-        if let token { try? await job.api.unlock(session, token: token) }
-        guard job.api.settings.presence, !job.memory.lacks(.presence) else { return }
-        try? await job.api.leave(session, as: Self.user)
+        if !Task.isCancelled { await leave(token, job.api) }
+        // Cancelled before or meanwhile: nobody else would wait for less than the whole lifetime of the lock.
+        if Task.isCancelled { await leave(token, job.api.parting) }
+    }
+
+    /// Both at once, so that a server that does not answer is waited for once.
+    private func leave(_ token: String?, _ api: RoboscopeAPI) async {
+        async let unlocked: Void = unlock(token, api)
+        if api.settings.presence, !job.memory.lacks(.presence) { try? await api.leave(session, as: Self.user) }
+        await unlocked
+    }
+
+    private func unlock(_ token: String?, _ api: RoboscopeAPI) async {
+        if let token { try? await api.unlock(session, token: token) }
     }
 
     static let user = "ingest:" + RoboscopeID.cleaned(ProcessSetup.hostName)

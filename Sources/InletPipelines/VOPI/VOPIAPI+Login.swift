@@ -28,12 +28,21 @@ extension VOPIAPI {
         if case .own(let tokens) = login { try await tokens.keepAlive() }
     }
 
+    /// When the login was last renewed, and what to do where that fails; nil before the first time.
+    package func renewal() async -> (at: WallTime, remedy: String)? {
+        guard case .own(let tokens) = login, let time = await tokens.lastRenewal() else { return nil }
+        return (time, tokens.remedy)
+    }
+
     /// An access token for the command line.
+    /// - Parameter refused: one that the server no longer takes; another is given then.
     /// - Throws: `.badRequest` with an API key, which is no secret between the two.
-    package func accessToken() async throws(DeliveryError) -> Secret {
+    package func accessToken(after refused: Secret? = nil) async throws(DeliveryError) -> Secret {
         switch login {
-        case .own(let tokens): return try await tokens.access()
-        case .borrowed(let lend): return try await lend()
+        case .own(let tokens):
+            guard let refused else { return try await tokens.access() }
+            return try await tokens.access(after: refused)
+        case .borrowed(let lend): return try await lend(refused)
         case .key:
             throw DeliveryError(.giveUp, .badRequest, "the destination has an api_key, and so no access tokens")
         }

@@ -8,14 +8,14 @@ enum VOPILogin: Sendable {
     /// Renewed here, and kept.
     case own(VOPITokens)
     /// Renewed by the agent.
-    case borrowed(@Sendable () async throws(DeliveryError) -> Secret)
+    case borrowed(@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)
 
     /// What goes with a request now.
     func credential() async throws(DeliveryError) -> Secret {
         switch self {
         case .key(let key): key
         case .own(let tokens): try await tokens.access()
-        case .borrowed(let lend): try await lend()
+        case .borrowed(let lend): try await lend(nil)
         }
     }
 
@@ -25,7 +25,7 @@ enum VOPILogin: Sendable {
         case .key: return nil
         case .own(let tokens): return try await tokens.access(after: rejected)
         case .borrowed(let lend):
-            let other = try await lend()
+            let other = try await lend(rejected)
             return other == rejected ? nil : other
         }
     }

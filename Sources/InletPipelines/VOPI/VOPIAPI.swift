@@ -14,10 +14,11 @@ package final class VOPIAPI: Sendable {
     /// - Parameters:
     ///   - name: the destination's, which names its files in `tokens`.
     ///   - tokens: `state_dir/tokens`; made when there is something to keep.
-    ///   - borrowing: an access token of the running agent, in place of a login of our own.
+    ///   - borrowing: an access token of the running agent, in place of a login of our own; given one that the server has
+    ///     refused, another.
     package init(
         _ settings: VOPISettings, name: String, client: HTTPClient, pool: BlockingPool, tokens: FilePath,
-        borrowing: (@Sendable () async throws(DeliveryError) -> Secret)? = nil
+        borrowing: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)? = nil
     ) {
         self.settings = settings
         self.client = client

@@ -19,6 +19,7 @@ extension VOPIChain {
 
     /// Takes in the job as the server tells it; the record may have changed then.
     mutating func polled(_ job: VOPIJob, now: WallTime) -> Verdict {
+        looked(now: now)
         record.trouble.missing = 0
         switch job.status {
         case .completed: return ended()
@@ -36,7 +37,7 @@ extension VOPIChain {
         }
         // Whoever deleted it has deleted the upload with it.
         record.beginAnew()
-        return .failed("the job was deleted at the server; 'inlet queue retry' sends the video again")
+        return end("the job was deleted at the server; 'inlet queue retry' sends the video again")
     }
 
     /// The server works on other jobs of ours: this one is not stuck but waits its turn.
@@ -47,6 +48,12 @@ extension VOPIChain {
 
     /// It was told to cancel.
     mutating func cancelled(at now: WallTime) { record.trouble.cancelledAt = now.milliseconds }
+
+    /// A person's retry has all chances anew.
+    private mutating func end(_ reason: String) -> Verdict {
+        record.restarts = 0
+        return .failed(reason)
+    }
 
     private mutating func ended() -> Verdict {
         record.job?.isFetching = true
@@ -93,7 +100,7 @@ extension VOPIChain {
             return .restart(reason)
         }
         record.bury()
-        return .failed("the job failed: \(reason); 'inlet queue retry' makes another job")
+        return end("the job failed: \(reason); 'inlet queue retry' makes another job")
     }
 
     /// How the server says that it cannot read what was uploaded.
@@ -107,7 +114,7 @@ extension VOPIChain {
             return .wait(saying: "cancelled at the server; it completes where it was running", percent: nil)
         }
         record.bury()
-        return .failed("the job was cancelled at the server; 'inlet queue retry' makes another job")
+        return end("the job was cancelled at the server; 'inlet queue retry' makes another job")
     }
 
     /// A job that was cancelled while it ran goes on, and completes.
@@ -118,7 +125,7 @@ extension VOPIChain {
         let limit = DurationText.format(record.job?.isAdopted == true ? limits.soft : limits.hard)
         record.beginAnew()
         guard record.restarts < 1 else {
-            return .failed("two jobs did not end within \(limit); 'inlet queue retry' sends the video again")
+            return end("two jobs did not end within \(limit); 'inlet queue retry' sends the video again")
         }
         record.restarts += 1
         return .restart("the job did not end within \(limit)")

@@ -14,6 +14,8 @@ struct VOPIChain: Sendable, Equatable {
         var settle = Duration.seconds(1800)
         /// The longest wait between two looks.
         var slowest = Duration.seconds(30)
+        /// As much of the time between two looks counts for any limit: what goes beyond, nobody could look.
+        var away = Duration.seconds(600)
         /// How long the results of an ended job are asked for.
         var fetching = Duration.seconds(86_400)
     }
@@ -64,6 +66,9 @@ struct VOPIChain: Sendable, Equatable {
         record.mayBeVisible = true
     }
 
+    /// Whether a job of the upload is known, or may be there.
+    var mayHaveJob: Bool { record.job != nil || record.creating != nil }
+
     mutating func created(_ id: String, now: WallTime) {
         let asked = record.creating?.sentAt ?? now.milliseconds
         record.job = VOPIRecord.Job(id: id, since: asked, isAdopted: false)
@@ -73,23 +78,54 @@ struct VOPIChain: Sendable, Equatable {
     /// The request has certainly made nothing.
     mutating func refused() { (record.creating, record.asked) = (nil, record.asked - 1) }
 
-    /// What a look for the job found, in any order. - Returns: jobs that nobody needs.
-    mutating func found(_ jobs: [VOPIJob], now: WallTime) -> [VOPIJob] {
-        guard var creating = record.creating else { return [] }
+    /// What a look for the job found, in any order. The oldest is adopted; those that nobody needs are noted in the same
+    /// breath, and cancelled after it, so that a crash in between forgets none and changes nothing.
+    mutating func found(_ jobs: [VOPIJob], now: WallTime) {
+        guard var creating = record.creating else { return }
         let ours = jobs.filter { $0.videoURL == record.upload?.publicURL && !record.dead.contains($0.id) }
-            .sorted { ($0.createdAt ?? now, $0.id) < ($1.createdAt ?? now, $1.id) }
+            .sorted { Self.rank($0, now) < Self.rank($1, now) }
         if let oldest = ours.first {
             record.job = VOPIRecord.Job(id: oldest.id, since: creating.sentAt, isAdopted: true)
+            record.surplus = ours.dropFirst().filter { $0.status == .pending }.map(\.id)
             (record.creating, record.trouble, record.asked) = (nil, VOPIRecord.Trouble(), 0)
-            return ours.dropFirst().filter { $0.status == .pending }
+            return
         }
         creating.looks += 1
         creating.lookAt = (now + Self.lostFor).milliseconds
         record.creating = creating.looks < 2 ? creating : nil
-        return []
+    }
+
+    /// One that was cancelled may never make anything: it comes last.
+    private static func rank(_ job: VOPIJob, _ now: WallTime) -> (Int, WallTime, String) {
+        (job.status == .cancelled ? 1 : 0, job.createdAt ?? now, job.id)
+    }
+
+    /// A job that nobody needs will make nothing, or cannot be stopped.
+    mutating func dropped(_ id: String) {
+        record.surplus.removeAll { $0 == id }
+        record.dead.append(id)
     }
 
     // MARK: - Waiting
+
+    /// We look at the job now. Limits count the time in which somebody looked: an agent that was off, or a server that
+    /// could not be reached, for a week has not watched the job for a week.
+    mutating func looked(now: WallTime) {
+        guard var job = record.job else { return }
+        let gap = now.milliseconds - (job.seen ?? job.since)
+        let unseen = gap - limits.away.milliseconds
+        if unseen > 0 {
+            // Never beyond now, whatever the clock was set to meanwhile.
+            let moved = { (time: Int64) in min(time + unseen, now.milliseconds) }
+            job.since = moved(job.since)
+            job.fetchingSince = job.fetchingSince.map(moved)
+            record.trouble.since = record.trouble.since.map(moved)
+            record.trouble.cancelledAt = record.trouble.cancelledAt.map(moved)
+        }
+        // Each look would be one more write to the journal.
+        if gap < 0 || gap >= limits.away.milliseconds / 2 { job.seen = now.milliseconds }
+        record.job = job
+    }
 
     /// When to look at the job again: `poll` in its first minute, then ever more rarely, never before its time.
     func pause<Generator: RandomNumberGenerator>(

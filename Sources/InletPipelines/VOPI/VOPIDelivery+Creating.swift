@@ -42,26 +42,40 @@ extension VOPIDelivery {
         let asked = chain.record.creating?.sentAt ?? 0
         let listed: [VOPIJob]
         do throws(DeliveryError) {
-            listed = try await jobs(of: upload, since: asked)
+            listed = try await api.jobs(of: upload.publicURL, since: asked)
         } catch {
             return try passing(error, since: asked, chain)
         }
-        let surplus = chain.found(listed, now: now())
+        chain.found(listed, now: now())
         try await note(chain)
-        // Each would be charged; those that run already cannot be stopped.
-        for job in surplus { try? await api.cancel(job.id) }
         return nil
     }
 
-    /// Pages through our jobs, back to a day before the request: clocks differ.
-    private func jobs(
-        of upload: VOPIRecord.Upload, since asked: Int64
-    ) async throws(DeliveryError) -> [VOPIJob] {
+    /// Cancels jobs that nobody needs: each would be charged. What passes is tried again at the next look; one that runs
+    /// already cannot be stopped.
+    func drop(_ chain: inout VOPIChain) async throws(DeliveryError) {
+        for id in chain.record.surplus {
+            do throws(DeliveryError) {
+                try await api.cancel(id)
+            } catch {
+                if error.verdict == .cancelled { throw error }
+                guard error.verdict == .giveUp || error.code == .notFound else { continue }
+            }
+            chain.dropped(id)
+            try await note(chain)
+        }
+    }
+}
+
+extension VOPIAPI {
+
+    /// The jobs of an upload: pages through ours, back to a day before they were asked for, as clocks differ.
+    func jobs(of publicURL: String, since asked: Int64) async throws(DeliveryError) -> [VOPIJob] {
         var found: [String: VOPIJob] = [:]
         var offset = 0
         while offset < 10_000 {
-            let page = try await api.jobs(limit: 100, offset: offset)
-            for job in page.jobs where job.videoURL == upload.publicURL { found[job.id] = job }
+            let page = try await jobs(limit: 100, offset: offset)
+            for job in page.jobs where job.videoURL == publicURL { found[job.id] = job }
             let isPast = page.jobs.last?.createdAt.map { $0.milliseconds < asked - 86_400_000 } ?? false
             // A server may give less at once than it was asked for.
             let total = page.total ?? 0

@@ -7,6 +7,7 @@ internal import SystemPackage
 extension VOPIDelivery {
     /// Looks at the job once. nil when the chain goes on at once.
     func poll(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) -> DeliveryOutcome? {
+        try await drop(&chain)
         let before = chain.record
         let verdict: VOPIChain.Verdict
         do throws(DeliveryError) {
@@ -20,7 +21,11 @@ extension VOPIDelivery {
         case .fetch, .restart: return nil
         case .wait(let saying, let percent): return waiting(chain, since: job.since, saying, percent)
         case .stuck:
-            try await unstick(job, &chain)
+            do throws(DeliveryError) {
+                try await unstick(job, &chain)
+            } catch {
+                return try passing(error, since: job.since, chain)
+            }
             return waiting(chain, since: job.since, "processing for long", nil)
         case .failed(let reason): throw DeliveryError(.giveUp, .rejected, reason)
         case .unpaid(let reason): throw Self.unpaid(reason)
@@ -31,13 +36,17 @@ extension VOPIDelivery {
     private func waiting(
         _ chain: VOPIChain, since: Int64, _ saying: String, _ percent: Double?
     ) -> DeliveryOutcome {
-        attempt.report(StepProgress(percent: 70 + 25 * (percent ?? 0) / 100, step: saying))
+        // Steps of a server come out of order, and some without a figure.
+        let shown = max(70 + 25 * (percent ?? 0) / 100, min(attempt.progress?.percent ?? 0, 95))
+        attempt.report(StepProgress(percent: shown, step: saying))
         var random = SystemRandomNumberGenerator()
         let until = chain.pause(since: chain.record.trouble.since ?? since, now: now(), using: &random)
         return .waiting(until: until, saying: saying)
     }
 
-    /// The job is safe at the server: what passes is waited out, and does not use up the file's attempts.
+    /// The job is safe at the server: what passes is waited out, and does not use up the file's attempts. Where there is
+    /// one, so is every answer that is no word on it, such as a proxy's page, a redirect or a call that is not there: a
+    /// delivery that failed would have its job cancelled.
     func passing(
         _ error: DeliveryError, since: Int64, _ chain: VOPIChain
     ) throws(DeliveryError) -> DeliveryOutcome {
@@ -46,6 +55,8 @@ extension VOPIDelivery {
         case .retry(let asked): after = asked
         // The server has had enough of us, and is there.
         case .outage(let asked) where error.code == .throttled: after = asked
+        case .outage where error.code == .outOfCredits && chain.mayHaveJob: after = nil
+        case .giveUp where chain.mayHaveJob: after = nil
         default: throw error
         }
         var random = SystemRandomNumberGenerator()
@@ -58,8 +69,7 @@ extension VOPIDelivery {
 
     /// A server that finishes other jobs has this one in its queue; one that does not is told to forget it.
     private func unstick(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) {
-        let readiness = try await api.ready()
-        guard readiness.isReady else {
+        guard try await isReady() else {
             throw DeliveryError(.outage(after: nil), .serverError, "\(api.settings.url.redacted) says it is not ready")
         }
         let recent = now().milliseconds - limits.soft.milliseconds
@@ -80,14 +90,27 @@ extension VOPIDelivery {
         try await note(chain)
     }
 
+    /// A server that does not know the question counts as ready.
+    private func isReady() async throws(DeliveryError) -> Bool {
+        do throws(DeliveryError) {
+            return try await api.ready().isReady
+        } catch {
+            guard error.verdict == .giveUp else { throw error }
+            return true
+        }
+    }
+
     // MARK: - Fetching
 
     func fetch(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) -> DeliveryOutcome {
+        try await drop(&chain)
+        let before = chain.record
+        chain.looked(now: now())
         if job.fetchingSince == nil || job.stuckSince != nil {
             chain.record.job?.fetchingSince = now().milliseconds
             chain.record.job?.stuckSince = nil
-            try await note(chain)
         }
+        if chain.record != before { try await note(chain) }
         let folder = VOPIResults.folder(of: job.id, in: api.settings)
         let known = chain.record.results ?? VOPIManifest()
         let attempt = attempt
@@ -124,9 +147,10 @@ extension VOPIDelivery {
         let isOver = now().milliseconds - since >= limits.fetching.milliseconds
         switch error.verdict {
         case .retry where !isOver: return try passing(error, since: since, chain)
-        // The server is still putting them together.
-        case .giveUp where error.code == .conflict && !isOver:
-            return try passing(DeliveryError(.retry(after: nil), error.code, error.reason), since: since, chain)
+        // The server is still putting them together, or something else answers in its place.
+        case .giveUp where [.conflict, .badRequest, .redirected].contains(error.code) && !isOver:
+            return try passing(error, since: since, chain)
+        case .outage: return try passing(error, since: since, chain)
         case .retry, .giveUp:
             chain.record.job?.stuckSince = now().milliseconds
             try await note(chain)

@@ -52,6 +52,7 @@ package struct VOPIPipeline: Pipeline {
     /// Cancels the job; an upload without one is nothing that could be removed, and costs nothing.
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let record = VOPIRecord(checkpoint)
+        for id in record.surplus { try await cancel(id) }
         if let job = record.job {
             guard job.isFetching else { return try await cancel(job.id) }
             // Paid for: its note stays in the journal, so that a retry, however late, makes no other job.
@@ -64,14 +65,26 @@ package struct VOPIPipeline: Pipeline {
                 record.results ?? VOPIManifest(), in: folder)
         }
         guard let creating = record.creating, let upload = record.upload else { return }
-        let ours = try await api.jobs(limit: 100).jobs.filter {
-            $0.videoURL == upload.publicURL && !record.dead.contains($0.id)
+        let ours = try await api.jobs(of: upload.publicURL, since: creating.sentAt).filter {
+            !record.dead.contains($0.id)
         }
         for job in ours { try await cancel(job.id) }
         // The request was cut off, and may still make one.
         if ours.isEmpty, now() < WallTime(milliseconds: creating.sentAt) + VOPIChain.answerable {
             throw DeliveryError(.retry(after: nil), .conflict, "the job that was asked for may still come to be")
         }
+    }
+
+    /// A video that arrived stays good for another job where none was made of it, or only such as came to nothing: the
+    /// server keeps it until a job completes. Of a job that was cancelled nobody can say that: it may have been running,
+    /// and takes the video away when it completes. Then only a new upload is safe.
+    package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        var record = VOPIRecord(checkpoint)
+        guard record.sent != nil, record.job == nil, record.creating == nil, checkpoint["surplus"] == nil else {
+            return [:]
+        }
+        (record.asked, record.restarts) = (0, 0)
+        return record.entries
     }
 
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }

@@ -45,6 +45,8 @@ struct VOPIRecord: Sendable, Equatable {
         var fetchingSince: Int64?
         /// When fetching was given up: the job is paid for, and a person's retry shall find it.
         var stuckSince: Int64?
+        /// When it was last looked at, to a few minutes.
+        var seen: Int64?
     }
 
     /// What has gone wrong with the job, as far as it is worth remembering.
@@ -64,6 +66,8 @@ struct VOPIRecord: Sendable, Equatable {
     var creating: Creating?
     var job: Job?
     var trouble = Trouble()
+    /// Jobs of the same upload that nobody needs, still to be cancelled.
+    var surplus: [String] = []
     /// What there is to fetch, once the server was asked.
     var results: VOPIManifest?
     /// Jobs that came to nothing: never to be adopted.
@@ -83,11 +87,16 @@ struct VOPIRecord: Sendable, Equatable {
         creating = Self.read(entries["creating"])
         job = Self.read(entries["job"])
         trouble = Self.read(entries["trouble"]) ?? Trouble()
+        surplus = Self.read(entries["surplus"]) ?? []
         results = Self.read(entries["results"])
         dead = Self.read(entries["dead"]) ?? []
         restarts = Self.read(entries["restarts"]) ?? 0
         asked = Self.read(entries["asked"]) ?? 0
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
+        // A note that cannot be read still tells of a job: it is looked for, not made a second time.
+        if job == nil, creating == nil, entries["job"] != nil || entries["creating"] != nil {
+            creating = Creating(sentAt: 0, lookAt: 0)
+        }
     }
 
     /// All notes.
@@ -98,6 +107,7 @@ struct VOPIRecord: Sendable, Equatable {
         entries["creating"] = creating.flatMap { Self.note($0) }
         entries["job"] = job.flatMap { Self.note($0) }
         if trouble != Trouble() { entries["trouble"] = Self.note(trouble) }
+        if !surplus.isEmpty { entries["surplus"] = Self.note(surplus) }
         entries["results"] = results.flatMap { Self.note($0) }
         if !dead.isEmpty { entries["dead"] = Self.note(dead) }
         if restarts > 0 { entries["restarts"] = Self.note(restarts) }

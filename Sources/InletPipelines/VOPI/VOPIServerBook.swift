@@ -57,8 +57,8 @@ final class VOPIServerBook: Sendable {
         do {
             let bytes = Array(try JSONEncoder().encode(page))
             try await pool.run {
-                try DurableFile.makeDirectories(folder, mode: 0o700)
-                try DurableFile.write(bytes, to: path, mode: 0o600)
+                try VOPITokenStore.make(folder)
+                try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
             }
         } catch {
             throw DeliveryError(

@@ -65,8 +65,8 @@ struct VOPITokenStore: Sendable {
             try await pool.run { () throws(SystemError) in
                 let old = try? DurableFile.read(path, limit: Self.sizeLimit)
                 // The new one first: the server has forgotten the old.
-                try DurableFile.write(bytes, to: path, mode: 0o600)
-                if let old { try DurableFile.write(old, to: previous, mode: 0o600) }
+                try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
+                if let old { try DurableFile.write(old, to: previous, mode: 0o600, asFolderOwner: true) }
             }
         } catch {
             throw Self.fault("cannot be kept", error)
@@ -95,7 +95,9 @@ struct VOPITokenStore: Sendable {
     /// Opens and locks a local file, which takes microseconds: not worth a thread of the pool.
     private func take() throws(DeliveryError) -> FileLock? {
         do throws(SystemError) {
-            return try FileLock(lockPath)
+            let lock = try FileLock(lockPath)
+            FileOwner.give(lockPath, toOwnerOf: folder)
+            return lock
         } catch {
             throw Self.fault("cannot be locked", error)
         }
@@ -103,7 +105,14 @@ struct VOPITokenStore: Sendable {
 
     private func makeFolder() async throws(SystemError) {
         let folder = folder
-        try await pool.run { () throws(SystemError) in try DurableFile.makeDirectories(folder, mode: 0o700) }
+        try await pool.run { () throws(SystemError) in try Self.make(folder) }
+    }
+
+    /// Makes `state_dir/tokens`. A command that root runs leaves nothing there that the agent, which runs as the owner of its
+    /// `state_dir`, could not write.
+    static func make(_ folder: FilePath) throws(SystemError) {
+        try DurableFile.makeDirectories(folder, mode: 0o700)
+        FileOwner.give(folder, toOwnerOf: folder.removingLastComponent())
     }
 
     private static func fault(_ what: String, _ error: SystemError) -> DeliveryError {

@@ -63,6 +63,15 @@ final class VOPITokens: Sendable {
         _ = try await flight.run { () throws(DeliveryError) in try await self.renewed(not: old) }
     }
 
+    /// When the login that is in use was last renewed; nil before the first time, and once another is configured.
+    func lastRenewal() async -> WallTime? {
+        var known = pair
+        if known == nil { known = try? await store.pair() }
+        guard let known, known.server == server.redacted else { return nil }
+        let seed = await store.seed()
+        return seed == nil || seed?.digest == known.seed ? known.obtainedAt : nil
+    }
+
     /// Has the configured token looked at again before the next request: the server refused us, and somebody may have
     /// logged in anew.
     func doubt() { state.withLock { $0.pair = nil } }
@@ -171,7 +180,8 @@ final class VOPITokens: Sendable {
         return result
     }
 
-    private var remedy: String { "log in again, and put the new refresh token into \(store.seedPath.display)" }
+    /// What a person does where the login has ended.
+    var remedy: String { "log in again, and put the new refresh token into \(store.seedPath.display)" }
 
     private var nothing: DeliveryError {
         DeliveryError(

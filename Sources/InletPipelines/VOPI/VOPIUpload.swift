@@ -49,7 +49,9 @@ struct VOPIUpload: Sendable {
         do throws(TransferError) {
             answer = try await client.send(request, meter: attempt.meter)
         } catch {
-            throw DeliveryError(error)
+            var failure = DeliveryError(error)
+            failure.reason = "sending \(DisplayText.escape(FileName(source.path).bytes)): \(failure.reason)"
+            throw failure
         }
         guard (200..<300).contains(answer.status) else { throw refusal(answer, url) }
         let md5 = try await hashed.get()

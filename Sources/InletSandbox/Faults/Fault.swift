@@ -93,6 +93,8 @@ package enum FaultAction: Sendable, Hashable {
     case expiredURLs
     /// The work is done, then the socket is closed instead of an answer.
     case loseAnswer
+    /// The work is done, and the answer never comes.
+    case withholdAnswer
     /// The work is done, then the socket is closed after so many bytes of the answer's body; its head is whole.
     case truncateAnswer(afterBytes: Int)
     /// Somebody else changes the object just before: a call with a version gets 409, and the object a newer version.

@@ -41,7 +41,7 @@ struct FaultAnswer<Operation: SandboxOperation>: Sendable {
             try await Task.sleep(for: duration)
             return nil
         case .replyAfterWork, .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer,
-            .truncateAnswer, .conflict:
+            .withholdAnswer, .truncateAnswer, .conflict:
             return nil
         }
     }

@@ -38,6 +38,9 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
         case .loseAnswer:
             try? await channel.close()
             throw ConnectionDropped()
+        case .withholdAnswer:
+            try await HeldConnections.waitForClose(of: channel)
+            throw ConnectionDropped()
         case .replyAfterWork(let reply): return Response(reply)
         case .truncateAnswer(let count): return response.cut(afterBytes: count)
         default: return response

@@ -8,14 +8,11 @@ package import SystemPackage
 ///
 /// Assets and unfinished uploads are found again by the next sandbox on the same directory; `rules` and `faults` change
 /// how it behaves while it runs. For `inlet demo` and the tests; it listens on 127.0.0.1 only, without TLS.
-package final class GigHiveSandbox: Sendable, Service {
-    /// What goes wrong; may be changed at any time.
-    package let faults: Faults<GigHiveOperation>
+package final class GigHiveSandbox: LoopbackSandbox, Service {
+    package let front: SandboxFront<GigHiveOperation>
 
     private let library: GigHiveLibrary
     private let uploads: TusStore
-    private let log = TrafficLog<GigHiveOperation>()
-    private let server: LoopbackServer
     private let responder: GigHiveResponder
     private let behaviour: Behaviour
 
@@ -34,20 +31,19 @@ package final class GigHiveSandbox: Sendable, Service {
         directory: FilePath, logins: GigHiveLogins, rules: GigHiveRules = GigHiveRules(),
         faults plan: FaultPlan<GigHiveOperation> = .none, port: Int = 0
     ) throws {
-        let faults = Faults(plan)
+        let front = SandboxFront(plan, port: port)
         let library = try GigHiveLibrary(root: directory)
         let uploads = try TusStore(root: directory)
         let behaviour = Behaviour(rules)
-        self.faults = faults
+        self.front = front
         self.library = library
         self.uploads = uploads
         self.behaviour = behaviour
-        server = LoopbackServer(port: port, held: faults.held)
         responder = GigHiveResponder(
             library: library, forms: FormCall(library: library), tus: TusCalls(store: uploads),
             finalizer: try Finalizer(root: directory, library: library, store: uploads),
             deletion: DeleteCall(library: library), access: GigHiveAccess(logins: logins),
-            gate: FaultGate(faults: faults, traffic: log), rules: { behaviour.rules.withLock { $0 } })
+            gate: front.gate, rules: { behaviour.rules.withLock { $0 } })
     }
 
     /// How it behaves; a change counts from the next request on.
@@ -58,22 +54,11 @@ package final class GigHiveSandbox: Sendable, Service {
 
     /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
     /// that a fault holds. Call it once.
-    package func run() async throws { try await server.run(responder) }
-
-    /// The port on 127.0.0.1, once it is bound.
-    ///
-    /// - Throws: `SandboxStopped` when `run()` ended before, `CancellationError` when the waiting task is cancelled.
-    package func port() async throws -> Int { try await server.port() }
+    package func run() async throws { try await front.server.run(responder) }
 
     /// The library, oldest first.
     package func assets() -> [GigHiveAsset] { library.assets() }
 
     /// Ids of tus uploads whose bytes are still outside the library, sorted.
     package func openUploads() -> [String] { uploads.open() }
-
-    /// Requests and bytes so far.
-    package var traffic: Traffic<GigHiveOperation> { log.traffic }
-
-    /// Requests so far, by `GigHiveOperation.rawValue`; 0 where none came.
-    package func counts() -> [String: Int] { log.counts() }
 }

@@ -33,16 +33,13 @@ struct MarkerCalls: Sendable {
     func update(_ id: String, _ body: Data, fault: FaultAction?) throws -> Response {
         let message = try RoboscopeMessages.decode(RoboscopeMessages.Marker.self, body)
         let changed = try store.withState { state, now throws(RoboscopeRefusal) in
+            let rules = state.rules
             var marker = try state.marker(id)
-            if fault == .conflict {
-                marker.version += 1
-                state.markers[id] = marker
+            // Somebody else's change stays when ours is refused.
+            defer { state.markers[id] = marker }
+            try marker.change(on: message.version, rules, fault, now) { marker throws(RoboscopeRefusal) in
+                try Self.apply(message, to: &marker, merging: rules.mergesObjects)
             }
-            try state.rules.check(message.version, against: marker.version)
-            try Self.apply(message, to: &marker, merging: state.rules.mergesObjects)
-            marker.version += 1
-            marker.updated = now
-            state.markers[id] = marker
             state.note("marker.updated", id, now)
             return marker
         }

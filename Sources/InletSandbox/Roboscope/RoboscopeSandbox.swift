@@ -4,16 +4,14 @@ import ServiceLifecycle
 /// A loopback server that speaks Roboscope 2's API: spaces, work sessions and markers with versions and conflicts,
 /// presence, locks and events.
 ///
-/// Everything lives in memory, as long as this value. `rules` and `faults` change how it behaves while it runs. For
+/// Everything lives in memory, as long as this value. `rules` and `faults` change how it behaves while it runs;
+/// `FaultAction.conflict` is for the two PATCH calls with a version. For
 /// `inlet demo` and the tests; it listens on 127.0.0.1 only, without TLS. A client's `url` is
 /// `http://127.0.0.1:<port>/api/v1`.
-package final class RoboscopeSandbox: Sendable, Service {
-    /// What goes wrong; may be changed at any time. `FaultAction.conflict` is for the two PATCH calls with a version.
-    package let faults: Faults<RoboscopeOperation>
+package final class RoboscopeSandbox: LoopbackSandbox, Service {
+    package let front: SandboxFront<RoboscopeOperation>
 
     private let store: RoboscopeStore
-    private let log = TrafficLog<RoboscopeOperation>()
-    private let server: LoopbackServer
     private let responder: RoboscopeResponder
 
     /// - Parameters:
@@ -25,12 +23,11 @@ package final class RoboscopeSandbox: Sendable, Service {
         faults plan: FaultPlan<RoboscopeOperation> = .none, clock: @escaping @Sendable () -> WallTime = { .now },
         port: Int = 0
     ) {
-        let faults = Faults(plan)
+        let front = SandboxFront(plan, port: port)
         let store = RoboscopeStore(rules: rules, clock: clock)
-        self.faults = faults
+        self.front = front
         self.store = store
-        server = LoopbackServer(port: port, held: faults.held)
-        responder = RoboscopeResponder(store: store, token: token, gate: FaultGate(faults: faults, traffic: log))
+        responder = RoboscopeResponder(store: store, token: token, gate: front.gate)
     }
 
     /// How it behaves; a change counts from the next request on.
@@ -41,12 +38,7 @@ package final class RoboscopeSandbox: Sendable, Service {
 
     /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
     /// that a fault holds. Call it once.
-    package func run() async throws { try await server.run(responder) }
-
-    /// The port on 127.0.0.1, once it is bound.
-    ///
-    /// - Throws: `SandboxStopped` when `run()` ended before, `CancellationError` when the waiting task is cancelled.
-    package func port() async throws -> Int { try await server.port() }
+    package func run() async throws { try await front.server.run(responder) }
 
     /// Makes a space, as the web portal does it; a second one of the same key is made too.
     @discardableResult
@@ -69,10 +61,4 @@ package final class RoboscopeSandbox: Sendable, Service {
 
     /// Whether a lock holds now.
     package func isLocked(session: String) -> Bool { store.isLocked(session) }
-
-    /// Requests and bytes so far.
-    package var traffic: Traffic<RoboscopeOperation> { log.traffic }
-
-    /// Requests so far, by `RoboscopeOperation.rawValue`; 0 where none came.
-    package func counts() -> [String: Int] { log.counts() }
 }

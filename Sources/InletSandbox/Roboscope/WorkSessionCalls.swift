@@ -44,16 +44,11 @@ struct WorkSessionCalls: Sendable {
     func update(_ id: String, _ body: Data, fault: FaultAction?) throws -> Response {
         let message = try RoboscopeMessages.decode(RoboscopeMessages.Session.self, body)
         let session = try store.withState { state, now throws(RoboscopeRefusal) in
-            let index = try state.session(id)
-            if fault == .conflict { state.sessions[index].version += 1 }
-            try state.rules.check(message.version, against: state.sessions[index].version)
-            if let space = message.space_id?.lowercased() {
-                _ = try state.space(space)
-                state.sessions[index].spaceID = space
+            let (index, rules) = (try state.session(id), state.rules)
+            if let space = message.space_id?.lowercased() { _ = try state.space(space) }
+            try state.sessions[index].change(on: message.version, rules, fault, now) { session in
+                Self.apply(message, to: &session, merging: rules.mergesObjects)
             }
-            Self.apply(message, to: &state.sessions[index], merging: state.rules.mergesObjects)
-            state.sessions[index].updated = now
-            state.sessions[index].version += 1
             state.note("session.updated", id, now)
             return state.sessions[index]
         }
@@ -72,21 +67,11 @@ struct WorkSessionCalls: Sendable {
     private static func apply(
         _ message: RoboscopeMessages.Session, to session: inout RoboscopeSandbox.WorkSession, merging: Bool
     ) {
+        session.spaceID = message.space_id?.lowercased() ?? session.spaceID
         session.type = message.session_type?.rawValue ?? session.type
         session.status = message.status?.rawValue ?? session.status
         session.startedAt = message.started_at ?? session.startedAt
         session.completedAt = message.completed_at ?? session.completedAt
         session.meta = message.meta.map { $0.over(session.meta, merging: merging) } ?? session.meta
-    }
-}
-
-extension RoboscopeRules {
-    /// Refuses a change that was made on another version.
-    func check(_ given: Int64?, against current: Int64) throws(RoboscopeRefusal) {
-        guard let given else {
-            guard !needsVersion else { throw RoboscopeRefusal(status: 400, message: "version is required") }
-            return
-        }
-        guard given == current else { throw .conflict }
     }
 }

@@ -7,7 +7,7 @@ package import SystemPackage
 ///
 /// Signatures and checksums are verified by its own code. Objects and open uploads are found again by the next sandbox
 /// on the same directory, and `faults` makes it misbehave.
-package final class S3Sandbox: Sendable, Service {
+package final class S3Sandbox: LoopbackSandbox, Service {
     /// Who may ask, and how the sandbox is addressed.
     package struct Account: Sendable {
         package var bucket: String
@@ -46,12 +46,9 @@ package final class S3Sandbox: Sendable, Service {
         }
     }
 
-    /// What goes wrong; may be changed at any time.
-    package let faults: Faults<S3Operation>
+    package let front: SandboxFront<S3Operation>
 
     private let store: ObjectStore
-    private let log = TrafficLog<S3Operation>()
-    private let server: LoopbackServer
     private let responder: S3Responder
 
     /// - Parameters:
@@ -62,37 +59,25 @@ package final class S3Sandbox: Sendable, Service {
         directory: FilePath, account: Account, rules: Rules = Rules(), faults plan: FaultPlan<S3Operation> = .none,
         port: Int = 0
     ) throws {
-        let faults = Faults(plan)
+        let front = SandboxFront(plan, port: port)
         let store = try ObjectStore(directory: directory)
-        self.faults = faults
+        self.front = front
         self.store = store
-        server = LoopbackServer(port: port, held: faults.held)
         let scope = SignatureScope(secret: account.secretKey, accessKey: account.accessKey, region: account.region)
         responder = S3Responder(
-            objects: S3ObjectCalls(store: store, faults: faults, largestBody: rules.largestBody),
+            objects: S3ObjectCalls(store: store, faults: front.faults, largestBody: rules.largestBody),
             uploads: S3UploadCalls(store: store, bucket: account.bucket, pageSize: max(1, rules.pageSize)),
-            gate: FaultGate(faults: faults, traffic: log),
+            gate: front.gate,
             verifier: HeaderVerifier(scope: scope, sessionToken: account.sessionToken), clockOffset: rules.clockOffset)
     }
 
     /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
     /// that a fault holds. Call it once.
-    package func run() async throws { try await server.run(responder) }
-
-    /// The port on 127.0.0.1, once it is bound.
-    ///
-    /// - Throws: `SandboxStopped` when `run()` ended before, `CancellationError` when the waiting task is cancelled.
-    package func port() async throws -> Int { try await server.port() }
+    package func run() async throws { try await front.server.run(responder) }
 
     /// What is stored, by key.
     package func objects() -> [StoredObject] { store.objects() }
 
     /// Ids of uploads that were created and neither completed nor aborted, sorted.
     package func openUploads() -> [String] { store.openUploads() }
-
-    /// Requests, bytes and parts so far.
-    package var traffic: Traffic<S3Operation> { log.traffic }
-
-    /// Requests so far, by `S3Operation.rawValue`; 0 where none came.
-    package func counts() -> [String: Int] { log.counts() }
 }

@@ -9,13 +9,10 @@ package import SystemPackage
 /// Videos and pictures are kept on disk below `directory`; jobs, logins and credits live as long as this value. `rules`
 /// and `faults` change how it behaves while it runs. For `inlet demo` and the tests; it listens on 127.0.0.1 only,
 /// without TLS. The API is at `http://127.0.0.1:<port>/api/v1`, so a client's `url` is `http://127.0.0.1:<port>`.
-package final class VOPISandbox: Sendable, Service {
-    /// What goes wrong; may be changed at any time.
-    package let faults: Faults<VOPIOperation>
+package final class VOPISandbox: LoopbackSandbox, Service {
+    package let front: SandboxFront<VOPIOperation>
 
     private let shop: VOPIShop
-    private let log = TrafficLog<VOPIOperation>()
-    private let server: LoopbackServer
     private let responder: VOPIResponder
 
     /// - Parameters:
@@ -30,12 +27,11 @@ package final class VOPISandbox: Sendable, Service {
         faults plan: FaultPlan<VOPIOperation> = .none, clock: @escaping @Sendable () -> WallTime = { .now },
         port: Int = 0
     ) throws {
-        let faults = Faults(plan)
+        let front = SandboxFront(plan, port: port)
         let shop = try VOPIShop(directory: directory, credits: credits, rules: rules, clock: clock)
-        self.faults = faults
+        self.front = front
         self.shop = shop
-        server = LoopbackServer(port: port, held: faults.held)
-        responder = VOPIResponder(shop: shop, apiKey: apiKey, gate: FaultGate(faults: faults, traffic: log))
+        responder = VOPIResponder(shop: shop, apiKey: apiKey, gate: front.gate)
     }
 
     /// How it behaves; a change counts from the next request on.
@@ -46,12 +42,7 @@ package final class VOPISandbox: Sendable, Service {
 
     /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
     /// that a fault holds. Call it once.
-    package func run() async throws { try await server.run(responder) }
-
-    /// The port on 127.0.0.1, once it is bound.
-    ///
-    /// - Throws: `SandboxStopped` when `run()` ended before, `CancellationError` when the waiting task is cancelled.
-    package func port() async throws -> Int { try await server.port() }
+    package func run() async throws { try await front.server.run(responder) }
 
     /// What a login of the user gives: a person does this, so no call does.
     package func signIn() -> Session { shop.signIn() }
@@ -82,10 +73,4 @@ package final class VOPISandbox: Sendable, Service {
 
     /// What was done so far.
     package var tally: Tally { shop.tally }
-
-    /// Requests and bytes so far.
-    package var traffic: Traffic<VOPIOperation> { log.traffic }
-
-    /// Requests so far, by `VOPIOperation.rawValue`; 0 where none came.
-    package func counts() -> [String: Int] { log.counts() }
 }

@@ -55,6 +55,11 @@ struct Check: AsyncParsableCommand {
         } catch {
             findings.add(.unavailable, name, "\(error)")
         }
+        if let (renewed, remedy) = await destination.renewal?(),
+            let warning = LoginAge.warning(renewed, remedy: remedy, now: .now)
+        {
+            findings.add(.warning, name, warning)
+        }
     }
 }
 

@@ -27,13 +27,13 @@ struct RouteCommand: AsyncParsableCommand {
         let config = try options.load()
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
-        // Only where files are registered is asked; what else is wrong with a destination, 'check' says.
-        let needs = config.settings.destinations.reduce(into: [:]) { needs, destination in
-            needs[destination.name] = (try? factory.make(destination))?.storage
+        // What is wrong with a destination, 'check' says.
+        let destinations = config.settings.destinations.reduce(into: [:]) { made, destination in
+            made[destination.name] = try? factory.make(destination)
         }
         var isTaken = true
         for file in files {
-            let explanation = try await RouteExplanation(Self.absolute(file), config.settings, needs)
+            let explanation = try await RouteExplanation(Self.absolute(file), config.settings, destinations)
             Console.print(explanation.text)
             isTaken = isTaken && explanation.isTaken
         }
@@ -50,8 +50,8 @@ struct RouteExplanation {
     let text: String
     let isTaken: Bool
 
-    /// - Parameter needs: where destinations that only register files have them stored.
-    init(_ path: FilePath, _ settings: Settings, _ needs: [String: StorageNeed]) async throws {
+    /// - Parameter destinations: those that could be made, by name.
+    init(_ path: FilePath, _ settings: Settings, _ destinations: [String: Destination]) async throws {
         var lines = [Console.tint(path.display, .strong)]
         let identity = (try? FileLook.look(at: path))?.identity
         if identity == nil { lines.append("  (not there: taken as an empty file)") }
@@ -82,7 +82,7 @@ struct RouteExplanation {
         }
         let mains = Self.mains(table, arrival)
         lines += mains + Self.sets(table, arrival)
-        let (more, isTaken) = try await Self.decision(table, arrival, path, needs)
+        let (more, isTaken) = try await Self.decision(table, arrival, path, destinations)
         // A companion needs no route of its own.
         let goesAlong = !mains.isEmpty && table.route(for: relative, size: arrival.identity.size) == nil
         self.isTaken = isTaken || goesAlong
@@ -112,7 +112,7 @@ struct RouteExplanation {
     }
 
     private static func decision(
-        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ needs: [String: StorageNeed]
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ destinations: [String: Destination]
     ) async throws -> ([String], Bool) {
         // A number for {seq} is only given out when a file is admitted.
         var facts = Facts(sequence: 0)
@@ -134,8 +134,7 @@ struct RouteExplanation {
                 }
                 try await learn(wanted, from: source, &facts)
             case .plan(let plan):
-                let storages = needs.filter { $0.value.isNeeded(arrival.path, fields: plan.with) }
-                return (lines(of: plan, facts, storages.mapValues(\.destination)), true)
+                return (lines(of: plan, arrival, facts, destinations), true)
             }
         }
     }
@@ -157,7 +156,11 @@ struct RouteExplanation {
         }
     }
 
-    private static func lines(of plan: Plan, _ facts: Facts, _ storages: [String: String]) -> [String] {
+    private static func lines(
+        of plan: Plan, _ arrival: Arrival, _ facts: Facts, _ destinations: [String: Destination]
+    ) -> [String] {
+        let storages = destinations.compactMapValues(\.storage)
+            .filter { $0.value.isNeeded(arrival.path, fields: plan.with) }.mapValues(\.destination)
         let steps = DeliverySteps(plan.destinations, storages: storages).steps.map { step in
             step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
         }
@@ -166,8 +169,13 @@ struct RouteExplanation {
             "  to       \(steps.joined(separator: ", "))",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
-        lines += plan.with.sorted { $0.key < $1.key }.map { "  with     \($0.key): \($0.value)" }
+        let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
+        lines += plan.with.sorted { $0.key < $1.key }.map { name, text in
+            let decided = readings.lazy.compactMap { $0.decided[name] }.first
+            return "  with     \(name): \(text)" + (decided.map { " (\($0))" } ?? "")
+        }
         if case .at(let time, let origin) = facts.captured { lines.append("  captured \(time.display) (\(origin))") }
-        return lines + plan.notes.map { "  note     \($0)" }
+        lines += plan.notes.map { "  note     \($0)" }
+        return lines + readings.compactMap(\.objection).map { Console.tint("  warning  \($0)", .warning) }
     }
 }

@@ -46,14 +46,15 @@ struct VOPI: AsyncParsableCommand {
         }
     }
 
-    /// The agent's access token, asked for again whenever one is needed.
+    /// The agent's access token, asked for again whenever one is needed, and renewed by it where the server refused one
+    /// before its time.
     private static func borrowed(
         _ destination: String, from agent: ControlClient
-    ) -> @Sendable () async throws(DeliveryError) -> Secret {
-        { () async throws(DeliveryError) in
+    ) -> @Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret {
+        { refused async throws(DeliveryError) in
             let report: TokenReport
             do {
-                report = try await agent.accessToken(destination)
+                report = try await agent.accessToken(destination, after: refused)
             } catch {
                 throw DeliveryError(.outage(after: nil), .connectFailed, "the running agent gave no token: \(error)")
             }

@@ -19,7 +19,8 @@ struct DemoStage: Sendable {
         self.control = control
         let (lines, ended) = (lines, ended)
         _ = log.listen { event in
-            if let line = Self.line(event, place.drop) {
+            if case .jobStarted(let ref, _, _, _, _) = event { lines.begin(ref.delivery) }
+            if let line = Self.line(event, place.drop, lines) {
                 lines.put(line)
             } else if case .jobWaiting(let ref, _, let saying?, _) = event {
                 // Each look at a job tells; what is new of it is shown.
@@ -104,10 +105,12 @@ struct DemoStage: Sendable {
         Console.draw(bars.joined(separator: "\n") + up)
     }
 
-    private static func line(_ event: AgentEvent, _ drop: FilePath) -> String? {
+    private static func line(_ event: AgentEvent, _ drop: FilePath, _ lines: DemoLines) -> String? {
         switch event {
-        case .jobDelivered(let ref, let proof, let duration):
+        case .jobDelivered(let ref, let proof, let last):
             let size = ByteText.format(proof.size)
+            // The last attempt alone may be a look at a job that ran for long.
+            let duration = lines.end(ref.delivery) ?? last
             return
                 "\(Console.tint("✓", .good)) \(name(ref.path, drop)) \(Console.tint("(\(size), \(duration.milliseconds) ms)", .faint))"
                 + " → \(ref.destination): \(proof.key)"
@@ -134,7 +137,8 @@ struct DemoStage: Sendable {
 
 /// Lines that wait to be printed.
 private final class DemoLines: Sendable {
-    private let state = Mutex((waiting: [String](), shownOnce: Set<String>()))
+    private let state = Mutex(
+        (waiting: [String](), shownOnce: Set<String>(), begun: [Int64: ContinuousClock.Instant]()))
 
     func put(_ line: String) { state.withLock { $0.waiting.append(line) } }
 
@@ -143,6 +147,16 @@ private final class DemoLines: Sendable {
         state.withLock { state in
             if state.shownOnce.insert(line).inserted { state.waiting.append(line) }
         }
+    }
+
+    /// A delivery is tried; its first attempt counts.
+    func begin(_ delivery: Int64) {
+        state.withLock { $0.begun[delivery] = $0.begun[delivery] ?? .now }
+    }
+
+    /// How long a delivery took in all, with its waits; nil when its beginning was not seen.
+    func end(_ delivery: Int64) -> Duration? {
+        state.withLock { $0.begun.removeValue(forKey: delivery) }.map { $0.duration(to: .now) }
     }
 
     func take() -> [String] {

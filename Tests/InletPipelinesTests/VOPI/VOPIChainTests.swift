@@ -24,6 +24,18 @@ struct VOPIChainTests {
         return try #require(VOPIJob(value))
     }
 
+    /// Looks at the job every few minutes. - Returns: what the last look came to.
+    private func watched(
+        _ chain: inout VOPIChain, _ job: VOPIJob, until end: WallTime
+    ) throws -> VOPIChain.Verdict {
+        var now = Self.start
+        while now < end {
+            _ = chain.polled(job, now: now)
+            now = min(now + .seconds(240), end)
+        }
+        return chain.polled(job, now: end)
+    }
+
     private func running() -> VOPIChain {
         chain {
             $0.upload = Self.upload
@@ -66,6 +78,8 @@ struct VOPIChainTests {
         step.record.results = VOPIManifest(
             entries: [VOPIManifest.Entry(path: "frames/a.png", object: "https://x/a", frame: "a")], expected: 1)
         (step.record.dead, step.record.restarts, step.record.asked) = (["k"], 1, 2)
+        step.record.surplus = ["s"]
+        step.record.job?.seen = 5
         step.record.mayBeVisible = true
         #expect(VOPIRecord(step.record.entries) == step.record)
         #expect(VOPIRecord([:]) == VOPIRecord())
@@ -88,19 +102,23 @@ struct VOPIChainTests {
                 #"{"id":"\#(id)","status":"\#(status)","videoUrl":"\#(video)","createdAt":"2023-11-14T22:1\#(minute):00.000Z"}"#
             )
         }
-        let verdict1 = step.found([try listed("other", 1, "pending", "https://store.example/upp")], now: now)
-        #expect(verdict1 == [])
+        step.found([try listed("other", 1, "pending", "https://store.example/upp")], now: now)
+        #expect(step.record.job == nil && step.record.surplus == [])
         #expect(step.next(size: 1, now: now + .seconds(30)) == .look(Self.upload))
         var missed = step
-        let verdict2 = missed.found([], now: now + .seconds(30))
-        #expect(verdict2 == [])
+        missed.found([], now: now + .seconds(30))
         #expect(missed.record.creating == nil)
         let jobs = [
             try listed("gone", 0), try listed("late", 4), try listed("first", 2), try listed("runs", 3, "scoring"),
+            try listed("ended", 1, "cancelled"),
         ]
-        let verdict3 = step.found(jobs, now: now)
-        #expect(verdict3.map(\.id) == ["late"])
+        step.found(jobs, now: now)
+        #expect(step.record.surplus == ["late"])
         #expect(step.record.job == VOPIRecord.Job(id: "first", since: now.milliseconds, isAdopted: true))
+        // What was noted is enough to go on with, and no other look could adopt what was cancelled.
+        #expect(VOPIRecord(step.record.entries) == step.record)
+        step.dropped("late")
+        #expect(step.record.surplus == [] && step.record.dead == ["gone", "late"])
     }
 
     @Test func `a job is judged by its status, its age and its history`() throws {
@@ -112,7 +130,7 @@ struct VOPIChainTests {
             Issue.record("does not wait")
             return
         }
-        let verdict4 = step.polled(pending, now: hours(5.9))
+        let verdict4 = try watched(&step, pending, until: hours(5.9))
         #expect(verdict4 != .stuck)
         let verdict5 = step.polled(pending, now: hours(6))
         #expect(verdict5 == .stuck)
@@ -142,6 +160,38 @@ struct VOPIChainTests {
         #expect(verdict10 == .fetch)
     }
 
+    @Test func `time in which nobody could look counts for no limit`() throws {
+        let pending = try job(#"{"id":"j","status":"pending"}"#)
+        let week = Duration.seconds(7 * 86_400)
+        var step = running()
+        let before = try watched(&step, pending, until: Self.start + .seconds(3000))
+        #expect(before != .stuck)
+        // What was noted survives the process.
+        step.record = VOPIRecord(step.record.entries)
+        let back = Self.start + .seconds(3000) + week
+        let after = step.polled(pending, now: back)
+        #expect(after != .stuck)
+        let age = back.milliseconds - (step.record.job?.since ?? 0)
+        #expect((2_700_000...4_200_000).contains(age), "\(age)")
+        // A `failed` job is not judged by a week in which it may have been tried again.
+        let failed = try job(#"{"id":"j","status":"failed","error":"bad","updatedAt":"2023-11-14T22:13:01.000Z"}"#)
+        step = running()
+        let first = step.polled(failed, now: Self.start)
+        let second = step.polled(failed, now: Self.start + week)
+        for verdict in [first, second] {
+            guard case .wait = verdict else {
+                Issue.record("judged: \(verdict)")
+                return
+            }
+        }
+        // A clock that was set back makes nothing older.
+        step = running()
+        _ = step.polled(pending, now: Self.start + .seconds(500))
+        _ = step.polled(pending, now: Self.start + .seconds(-7 * 86_400))
+        let set = step.polled(pending, now: Self.start)
+        #expect(set != .stuck)
+    }
+
     @Test func `a failure counts when it comes three times, or stays`() throws {
         let now = Self.start
         func failed(_ second: Int) throws -> VOPIJob {
@@ -160,9 +210,11 @@ struct VOPIChainTests {
             return
         }
         #expect(step.record.job == nil && step.record.sent != nil && step.record.dead == ["j"])
-        guard case .wait = waited.polled(try failed(2), now: now + .seconds(1799)) else {
-            Issue.record("too soon")
-            return
+        for second in [500, 1000, 1500, 1799] {
+            guard case .wait = waited.polled(try failed(2), now: now + .seconds(second)) else {
+                Issue.record("too soon")
+                return
+            }
         }
         guard case .failed = waited.polled(try failed(2), now: now + .seconds(1800)) else {
             Issue.record("waits")

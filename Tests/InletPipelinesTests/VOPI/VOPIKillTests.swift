@@ -7,7 +7,7 @@ import InletTestSupport
 import Testing
 
 /// A process that is killed at any step goes on there: one upload, one job, all results.
-@Suite(.timeLimit(.minutes(4))) struct VOPIKillTests {
+@Suite(.timeLimit(.minutes(8))) struct VOPIKillTests {
     @Test(arguments: [VOPIRules.Generation.apiKey, .bearer], DyingNotes.Moment.allCases)
     func `killed once at each note`(_ generation: VOPIRules.Generation, _ moment: DyingNotes.Moment) async throws {
         // Until an attempt outlives all its notes.

@@ -30,15 +30,16 @@ final class VOPIPlace: Sendable {
     private let directory: TemporaryDirectory
 
     fileprivate init(
-        _ sandbox: VOPISandbox, _ clock: HandClock, _ directory: TemporaryDirectory, port: Int, login: ConfigValue
+        _ sandbox: VOPISandbox, _ clock: HandClock, _ directory: TemporaryDirectory, port: Int,
+        _ settings: [String: ConfigValue]
     ) throws {
         self.sandbox = sandbox
         self.clock = clock
         self.directory = directory
         let values: [String: ConfigValue] = [
-            "url": .string("http://127.0.0.1:\(port)"), "auth": login,
+            "url": .string("http://127.0.0.1:\(port)"),
             "results": .string(directory.path.appending("results").string),
-        ]
+        ].merging(settings) { $1 }
         client = HTTPClient(userAgent: "inlet-tests/1")
         pool = BlockingPool(name: "vopi", threads: 4)
         api = VOPIAPI(
@@ -64,12 +65,7 @@ final class VOPIPlace: Sendable {
     func attempt(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws -> Result<DeliveryOutcome, DeliveryError> {
-        let source = try SourceFile(opening: path)
-        do throws(DeliveryError) {
-            return .success(try await pipeline.deliver(source, order, attempt))
-        } catch {
-            return .failure(error)
-        }
+        try await pipeline.attempt(path, order, attempt)
     }
 
     /// Attempts until it ends, the clock moved to where each wait ends.
@@ -137,7 +133,8 @@ final class VOPIPlace: Sendable {
 
 /// Runs `body` on a destination of its own.
 func withVOPI(
-    _ rules: VOPIRules = VOPIRules(), credits: Int = 100, _ body: @Sendable (VOPIPlace) async throws -> Void
+    _ rules: VOPIRules = VOPIRules(), credits: Int = 100, settings: [String: ConfigValue] = [:],
+    _ body: @Sendable (VOPIPlace) async throws -> Void
 ) async throws {
     let directory = try TemporaryDirectory()
     let clock = HandClock()
@@ -150,7 +147,8 @@ func withVOPI(
             rules.generation == .apiKey
             ? ["api_key": .secret(Secret(VOPIPlace.apiKey))] : ["refresh_token_file": .string(seed.string)]
         let place = try VOPIPlace(
-            sandbox, clock, directory, port: try await sandbox.port(), login: .section(section(login)))
+            sandbox, clock, directory, port: try await sandbox.port(),
+            settings.merging(["auth": .section(section(login))]) { $1 })
         try await body(place)
         // First, so that no connection of ours outlives its server.
         place.client.shutdown()

@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// What comes between a video and its pictures on bad days: gateways, cancellations at the wrong moment, other people.
-@Suite(.timeLimit(.minutes(2))) struct VOPIUnkindTests {
+@Suite(.timeLimit(.minutes(8))) struct VOPIUnkindTests {
     private static let publicURL = "https://store.example/uploads/1.mp4"
 
     /// Notes of a delivery that has just asked for a job and got no answer.

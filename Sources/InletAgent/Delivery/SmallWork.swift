@@ -1,0 +1,64 @@
+internal import InletCore
+internal import InletJournal
+internal import Synchronization
+
+/// The small files' claims between the journal and the loops: what waits at hand, what runs, and what has ended. The journal
+/// calls all of them claimed; only this knows which have not been begun.
+final class SmallWork: Sendable {
+    struct Ended {
+        let claim: Claim
+        let settlement: Settlement
+        /// nil for what was never begun.
+        let report: DeliverOne.Report?
+        /// Why the journal refuses it, as it was said last.
+        var refusal: String?
+
+        /// Whether it waits in the queue again.
+        var isBack: Bool {
+            switch settlement {
+            case .again, .waiting: true
+            case .delivered, .ended, .expired: false
+            }
+        }
+
+        /// Back to its place in the queue, untried.
+        static func back(_ claim: Claim) -> Ended {
+            let settlement = Settlement.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
+            return Ended(claim: claim, settlement: settlement, report: nil)
+        }
+
+        static func expired(_ claim: Claim) -> Ended {
+            Ended(claim: claim, settlement: .expired, report: nil)
+        }
+    }
+
+    struct State {
+        var stock = ClaimStock()
+        var ended: [Ended] = []
+        /// What the journal refuses while it takes others, tried again now and then.
+        var refused: [Ended] = []
+        var refusedUntil = ContinuousClock.now
+        var isClosed = false
+
+        /// Claims that the journal does not know the end of.
+        var open: Int { stock.count + ended.count + refused.count }
+        /// When the feeder must look again for the sake of what was refused.
+        var nextTry: ContinuousClock.Instant? { refused.isEmpty ? nil : refusedUntil }
+    }
+
+    let state = Mutex(State())
+
+    /// What was claimed and has not been begun, by destination.
+    var waiting: [String: Int] { state.withLock { $0.stock.waiting } }
+
+    func isWaiting(_ delivery: Int64) -> Bool { state.withLock { $0.stock.isWaiting(delivery) } }
+
+    /// Lets go of a delivery that a person cancelled. - Returns: false when it does not wait here.
+    func letGo(of delivery: Int64) -> Bool {
+        state.withLock { state in
+            guard let claim = state.stock.remove(delivery) else { return false }
+            state.ended.append(.back(claim))
+            return true
+        }
+    }
+}

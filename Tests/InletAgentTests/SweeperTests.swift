@@ -1,0 +1,79 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletPipelines
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// What given-up deliveries left at their destinations goes, soon; what a retry can use stays.
+@Suite struct SweeperTests {
+    @Test func `a leftover is tried again after ten seconds, then ever more rarely`() {
+        var pace = SweepPace()
+        #expect((1...7).map { _ in pace.wait(for: 1).components.seconds } == [10, 20, 40, 80, 160, 300, 300])
+        #expect(pace.wait(for: 2) == .seconds(10))
+        pace.forget(1)
+        #expect(pace.wait(for: 1) == .seconds(10))
+    }
+
+    /// Drops `a`, and waits until its delivery hangs.
+    private func stall(_ scene: Scene) async throws {
+        scene.here.script("a", .stall)
+        try scene.drop("a")
+        try await eventually("it is under way") { scene.here.record.running == 1 }
+    }
+
+    @Test func `what a person cancels is let go at once, also where the destination is paused and down`() async throws {
+        let scene = try Scene()
+        scene.here.failProbes(.outage, .outage, .outage, .outage, .outage)
+        try await scene.run { stage in
+            try await stall(scene)
+            scene.here.script("b", .fail(.outage))
+            try scene.drop("b")
+            try await eventually("it is down") { stage.events.count("destination.down") == 1 }
+            let commands = stage.agent.commands
+            _ = try await commands.setPaused(true, "here", known: ["here"], by: "test")
+            let job = try await stage.job("a")
+            #expect(try await commands.cancel(job.file.id))
+            try await eventually("it is let go") { scene.here.record.abandoned.map(\.key) == ["a"] }
+            try await stage.finished("a", .cancelled)
+        }
+    }
+
+    @Test func `a destination that cannot be asked is asked again ten seconds later`() async throws {
+        let scene = try Scene()
+        scene.here.failAbandons(.outage)
+        try await scene.run { stage in
+            try await stall(scene)
+            let job = try await stage.job("a")
+            let before = WallTime.now
+            #expect(try await stage.agent.commands.cancel(job.file.id))
+            try await eventually("it was asked") { scene.here.record.abandoned.count == 1 }
+            var next: WallTime?
+            try await eventually("it is put off") {
+                next = try await stage.journal.nextLeftover()
+                return next.map { $0 >= before + .seconds(10) } ?? false
+            }
+            #expect(try #require(next) <= .now + .seconds(10))
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a retry goes on with the notes that are still good`(_ areGood: Bool) async throws {
+        let scene = try Scene()
+        if areGood { scene.here.keep("upload") }
+        try await scene.run { stage in
+            try await stall(scene)
+            let job = try await stage.job("a")
+            #expect(try await stage.agent.commands.cancel(job.file.id))
+            try await eventually("the leftover is gone") { stage.events.count("transfer.aborted") == 1 }
+            #expect(try await stage.journal.nextLeftover() == nil)
+            try await stage.finished("a", .cancelled)
+            #expect(try await stage.agent.commands.retry(job.file.id))
+            try await stage.finished("a")
+            #expect(scene.here.record.notes == [[:], areGood ? ["upload": [1]] : [:]])
+        }
+    }
+}

@@ -1,0 +1,194 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletPipelines
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Answers about a job that are no word of the server on that job: none of them may end its delivery.
+@Suite(.timeLimit(.minutes(8))) struct VOPIStrangerTests {
+    private static let unknownRoute = FaultReply.vopi(
+        404, error: "Not Found", message: "Route GET:/api/v1/jobs not found")
+
+    static let answers: [FaultAction] = [
+        .reply(unknownRoute), .redirect(to: "https://elsewhere.example/"), .status(400), .status(409), .status(413),
+        .status(501), .html, .garbage,
+        .reply(.vopi(403, error: "INSUFFICIENT_CREDITS", message: "Insufficient credits.")),
+    ]
+
+    @Test(arguments: answers.indices) func `whatever answers in the server's place, the job is waited for`(
+        _ index: Int
+    ) async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file(1000)
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            place.misbehave(Self.answers[index], at: .job, times: 3)
+            for _ in 1...3 {
+                let start = place.clock.now
+                guard case .waiting(let until, let saying) = try await place.attempt(path, order, notes.attempt()).get()
+                else {
+                    Issue.record("does not wait")
+                    return
+                }
+                #expect(saying?.contains("looking at job") == true, "\(saying ?? "")")
+                #expect(until > start && until - start <= .seconds(60))
+                place.clock.advance(to: until)
+            }
+            place.sandbox.advance(steps: 20)
+            _ = try await place.deliver(path, order, notes)
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.cancels, tally.charges) == (1, 1, 0, 1))
+        }
+    }
+
+    @Test(arguments: [VOPIOperation.listJobs, .downloadURLs])
+    func `nor do strange answers to other questions about it`(_ operation: VOPIOperation) async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file(1000)
+            if operation == .listJobs { place.misbehave(.loseAnswer, at: .createJob) }
+            for fault in [FaultAction.redirect(to: "https://elsewhere.example/"), .reply(Self.unknownRoute), .html] {
+                place.misbehave(fault, at: operation)
+            }
+            _ = try await place.deliver(path, order)
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.cancels, tally.charges) == (1, 1, 0, 1))
+            #expect(place.count(operation) >= 4)
+        }
+    }
+
+    @Test func `a request for a job that is refused ends it, since there is no job`() async throws {
+        try await withVOPI { place in
+            place.misbehave(.status(400), at: .createJob)
+            let (path, order) = try place.file(1000)
+            #expect(try await place.failure(path, order)?.verdict == .giveUp)
+            #expect(place.sandbox.tally.jobs == 0)
+        }
+    }
+
+    @Test func `a server that cannot say whether it is ready has its stuck jobs cancelled all the same`() async throws {
+        try await withVOPI(VOPIRules(outcome: .neverRuns)) { place in
+            place.misbehave(.reply(Self.unknownRoute), at: .ready, times: nil)
+            let (path, order) = try place.file(1000)
+            let notes = Notes()
+            for _ in 1...50 where place.sandbox.tally.cancels == 0 {
+                guard case .waiting = try await place.attempt(path, order, notes.attempt()).get() else {
+                    Issue.record("does not wait")
+                    return
+                }
+                place.clock.advance(.seconds(600))
+            }
+            #expect(place.sandbox.tally.cancels == 1)
+        }
+    }
+
+    @Test func `an agent that was off for days picks up what was finished meanwhile`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file(1000)
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            place.clock.advance(.seconds(5 * 86_400))
+            // The server was off too, and the job is still to be made.
+            guard case .waiting(_, let saying) = try await place.attempt(path, order, notes.attempt()).get() else {
+                Issue.record("does not wait")
+                return
+            }
+            #expect(saying?.hasPrefix("processing: pending") == true, "\(saying ?? "")")
+            #expect(place.sandbox.tally.cancels == 0 && place.count(.ready) == 0)
+            place.sandbox.advance(steps: 20)
+            _ = try await place.deliver(path, order, notes)
+            #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+
+    @Test func `an empty account holds back new jobs only`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual), credits: 1) { place in
+            let (path, order) = try place.file(1000)
+            let (other, another) = try place.file(1000, "other.mp4")
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            place.sandbox.advance(steps: 3)
+            #expect(place.sandbox.credits == 0)
+            #expect(try await place.failure(other, another)?.code == .outOfCredits)
+            guard case .waiting = try await place.attempt(path, order, notes.attempt()).get() else {
+                Issue.record("does not wait")
+                return
+            }
+            place.sandbox.advance(steps: 20)
+            _ = try await place.deliver(path, order, notes)
+            let tally = place.sandbox.tally
+            #expect((tally.presigns, tally.jobs) == (1, 1))
+        }
+    }
+
+    // MARK: - Jobs that nobody needs
+
+    /// Notes of a delivery whose request was not answered, beside two jobs that came of it.
+    private func twoJobs(
+        _ place: VOPIPlace, _ path: FilePath, _ order: DeliveryOrder
+    ) async throws -> Notes.Entries {
+        let notes = Notes()
+        _ = try await place.attempt(path, order, notes.attempt()).get()
+        let first = try #require(place.sandbox.jobs().first)
+        var entries = notes.entries
+        let asked = #"{"lookAt":0,"looks":0,"sentAt":\#(place.clock.now.milliseconds)}"#
+        (entries["job"], entries["creating"]) = (nil, Array(asked.utf8))
+        place.clock.advance(.seconds(1))
+        _ = try await place.api.createJob(VOPINewJob(videoURL: first.videoURL))
+        return entries
+    }
+
+    /// Killed around the note of the adoption.
+    private func killed(
+        _ place: VOPIPlace, _ path: FilePath, _ order: DeliveryOrder, _ entries: Notes.Entries,
+        _ moment: DyingNotes.Moment
+    ) async throws -> Notes.Entries {
+        let dying = DyingNotes(entries, notes: moment == .afterNote ? 1 : 0, moment)
+        let attempt = Task { try await place.attempt(path, order, dying.attempt()) }
+        _ = try await attempt.value
+        #expect(dying.hasDied)
+        return dying.entries
+    }
+
+    @Test(arguments: DyingNotes.Moment.allCases)
+    func `killed while it adopts a job, it forgets none of the others`(_ moment: DyingNotes.Moment) async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file(1000)
+            let entries = try await twoJobs(place, path, order)
+            let first = try #require(place.sandbox.jobs().first)
+            let again = Notes(try await killed(place, path, order, entries, moment))
+            _ = try await place.attempt(path, order, again.attempt()).get()
+            #expect(place.sandbox.tally.cancels == 1)
+            place.sandbox.advance(steps: 20)
+            let proof = try await place.deliver(path, order, again)
+            #expect(proof.details?["job_id"] == first.id)
+            let tally = place.sandbox.tally
+            #expect((tally.jobs, tally.cancels, tally.charges) == (2, 1, 1))
+        }
+    }
+
+    @Test func `a job that could not be cancelled at once is cancelled at the next look`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file(1000)
+            let notes = Notes(try await twoJobs(place, path, order))
+            _ = try await place.api.generation()
+            place.misbehave(.status(500), at: .cancel)
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            #expect(place.sandbox.tally.cancels == 0)
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            #expect(place.sandbox.tally.cancels == 1)
+        }
+    }
+
+    @Test func `giving up a delivery cancels those that nobody needs too`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file(1000)
+            let entries = try await twoJobs(place, path, order)
+            let left = try await killed(place, path, order, entries, .afterNote)
+            for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: left) }
+            #expect(place.sandbox.tally.cancels == 2)
+        }
+    }
+}
