@@ -96,7 +96,8 @@ let package = Package(
         tests("InletLinuxTests", ["InletLinux", "InletCore", system]),
         tests("InletMediaTests", ["InletMedia", "InletLinux", "InletCore", system]),
         tests("InletConfigTests", ["InletConfig", "InletCore", system], resources: [.copy("Fixtures")]),
-        tests("InletJournalTests", ["InletJournal", "InletCore", system]),
+        .target(name: "CFaultVFS", dependencies: [sqlite], path: "Tests/CFaultVFS"),
+        tests("InletJournalTests", ["InletJournal", "InletCore", "CFaultVFS", system]),
         tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", system]),
         tests(
             "InletPipelinesTests",

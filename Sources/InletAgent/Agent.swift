@@ -43,7 +43,8 @@ package final class Agent: Sendable {
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch)
         services =
             [parts.sweeper, parts.probes(renew), parts.keepAlive, parts.manifests(label.version), parts.finisher]
-            + [parts.workers, parts.housekeeper] + parts.intakes + [parts.watchdog]
+            + [parts.workers, parts.housekeeper] + [parts.backups].compactMap(\.self) + parts.intakes
+            + [parts.watchdog]
         commands = AgentCommands(journal: journal, live: parts.live)
         view = AgentView(journal: journal, live: parts.liveView(label.version))
     }

@@ -156,6 +156,11 @@ package struct AgentCommands: Sendable {
         return names
     }
 
+    /// Backs the journal up, as `JournalBackups.make` does. - Returns: the backup's path.
+    package func backUp(to target: FilePath?) async throws -> FilePath {
+        try await JournalBackups(journal).make(at: target, now: .now)
+    }
+
     /// Takes one file into the running agent's queue, to `destination` or by its route.
     package func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
         await live?.send(path, destination) ?? .refused("no agent is running")

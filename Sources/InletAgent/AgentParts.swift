@@ -110,6 +110,11 @@ struct AgentParts: Sendable {
             home: settings.stateDirectory.appending("manifests"), roots: settings.watch.map(\.path), version: version)
     }
 
+    /// nil where the configuration asks for none.
+    var backups: BackupKeeper? {
+        settings.journalBackup.map { BackupKeeper(backups: JournalBackups(journal), rule: $0, log: log) }
+    }
+
     var watchdog: Watchdog {
         Watchdog(
             notify: ServiceNotify(), heartbeat: heartbeat, journal: journal, log: log,

@@ -6,6 +6,12 @@ package import SystemPackage
 package enum JournalError: Error, Sendable, CustomStringConvertible {
     /// The disk under the journal is full; admission stops and goes on when space returns.
     case full(FilePath)
+    /// The disk does not read or write (`EIO`, a quota, a file system that went read-only); goes on when it does.
+    case ioError(FilePath, cause: String)
+    /// The process, or the system, has no file descriptor left; goes on when one is free.
+    case noDescriptors(FilePath)
+    /// An open journal turned out to be damaged. It is left as it is: what can still be read of it is.
+    case damaged(FilePath, cause: String)
     /// The file is not a journal, or damaged; it was renamed to `setAside` and nothing of it was changed.
     case unreadable(FilePath, setAside: FilePath, cause: String)
     /// Written by a newer version of Inlet; set aside in the same way.
@@ -19,9 +25,19 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
         switch self {
         case .full(let path):
             "\(path.display): the disk is full; free some space and Inlet goes on by itself"
+        case .ioError(let path, let cause):
+            "\(path.display): the disk does not read or write (\(cause)); see 'dmesg', quotas and mounts. "
+                + "Inlet goes on by itself when it does"
+        case .noDescriptors(let path):
+            "\(path.display): no file descriptor is left; raise the limit (LimitNOFILE=, 'ulimit -n'). "
+                + "Inlet goes on by itself when one is free"
+        case .damaged(let path, let cause):
+            "\(path.display): the journal is damaged (\(cause)). Stop Inlet, then go on from a backup with "
+                + "'inlet queue restore FILE --yes', or with an empty journal by 'inlet queue reset --yes': "
+                + "both keep the damaged one"
         case .unreadable(let path, let aside, let cause):
             "\(path.display): the journal cannot be read (\(cause)). It was kept as \(aside.display). "
-                + Self.advice
+                + "'inlet queue restore FILE --yes' goes on from a backup. " + Self.advice
         case .newerSchema(let path, let aside):
             "\(path.display): the journal was written by a newer version of Inlet. It was kept as \(aside.display); "
                 + "to use it, install that version and rename it back. " + Self.advice
@@ -39,10 +55,35 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
     static func from(_ cause: any Error, at path: FilePath) -> JournalError {
         if let known = cause as? JournalError { return known }
         guard let database = cause as? DatabaseError else { return .failed(path, "\(cause)") }
-        return switch database.extendedResultCode {
+        let message = database.message ?? "SQLite error \(database.extendedResultCode.rawValue)"
+        switch database.extendedResultCode {
         // The second: no room for the index of the write-ahead log.
-        case .SQLITE_FULL, .SQLITE_IOERR_SHMSIZE: .full(path)
-        default: .failed(path, database.message ?? "SQLite error \(database.resultCode.rawValue)")
+        case .SQLITE_FULL, .SQLITE_IOERR_SHMSIZE: return .full(path)
+        case .SQLITE_IOERR_NOMEM: return .failed(path, "out of memory")
+        default: break
+        }
+        switch database.resultCode {
+        case .SQLITE_CANTOPEN, .SQLITE_IOERR:
+            if DescriptorShortage.isNow { return .noDescriptors(path) }
+            return database.resultCode == .SQLITE_IOERR
+                ? .ioError(path, cause: "\(message), code \(database.extendedResultCode.rawValue)")
+                : .failed(path, message)
+        case .SQLITE_READONLY: return .ioError(path, cause: message)
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT: return .damaged(path, cause: message)
+        default: return .failed(path, message)
+        }
+    }
+}
+
+/// SQLite says "unable to open" for a missing folder and for a full table of descriptors alike.
+private enum DescriptorShortage {
+    /// Whether no file can be opened at this moment (`EMFILE`, `ENFILE`).
+    static var isNow: Bool {
+        do {
+            try FileDescriptor.open("/dev/null", .readOnly).close()
+            return false
+        } catch {
+            return error as? Errno == .tooManyOpenFiles || error as? Errno == .tooManyOpenFilesInSystem
         }
     }
 }

@@ -174,9 +174,10 @@ extension Checklist {
                     "what waits is cancelled by number, or all of it by clear",
                     "clear cancels what waits, and what is ended can be forgotten",
                     "a file that is no journal is set aside as it is",
+                    "a reset keeps the journal and begins an empty one, and not while the agent runs",
                 ],
                 why:
-                    "Clearing cancels what waits and leaves the sources; the whole state is one folder instead of a folder and a preference key."
+                    "Clearing cancels what waits and leaves the sources; a reset begins an empty journal and keeps the old one. The whole state is one folder instead of a folder and a preference key."
             )),
         Row(
             "S1.25",

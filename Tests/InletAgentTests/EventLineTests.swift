@@ -30,7 +30,10 @@ import Testing
         (.fileRejected(job: 1, path: path, route: "r", reason: hostile), "file.rejected"),
         (.fileTrouble(path: path, reason: hostile), "file.trouble"),
         (.journalFull(reason: "full"), "journal.full"),
+        (.journalFailing(reason: hostile), "journal.failing"),
         (.journalFree, "journal.free"),
+        (.journalBackup(path: path), "journal.backup"),
+        (.journalBackupFailed(reason: hostile), "journal.backup_failed"),
         (.jobAdmitted(job: 1, path: path, route: "r", size: 9, deliveries: ["d", "e"]), "job.admitted"),
         (.fileNote(job: 1, path: path, route: "r", note: hostile), "file.note"),
         (.jobKnown(job: 1, path: path), "job.known"),
@@ -135,7 +138,7 @@ import Testing
         #expect(health.isFailing)
         for _ in 0..<3 { health.works() }
         #expect(!health.isFailing)
-        health.fails(.failed("/j", "again"))
-        #expect(record.names == ["journal.full", "journal.free", "journal.full"])
+        health.fails(.ioError("/j", cause: "again"))
+        #expect(record.names == ["journal.full", "journal.free", "journal.failing"])
     }
 }

@@ -18,6 +18,7 @@ struct SettingsTests {
         #expect(read.shutdownGrace == plain.shutdownGrace)
         #expect(read.log == plain.log)
         #expect(read.queueWarning == plain.queueWarning)
+        #expect(read.journalBackup == nil && plain.journalBackup == nil)
         let watch = try #require(read.watch.first)
         let standard = WatchSettings(path: "/srv/drop")
         #expect(watch.path == standard.path && watch.recursive == standard.recursive)
@@ -30,6 +31,24 @@ struct SettingsTests {
         #expect(route.onSuccess == .keep && route.onFailure == .keep && route.settle == nil)
         #expect(route.sidecars == SidecarRule() && route.unit == .file && route.completion == .quiet)
         #expect(route.match.paths.isEmpty && route.match.extensions.isEmpty && route.validate == Validation())
+    }
+
+    @Test func `the journal is backed up where the file says how often`() throws {
+        func read(_ value: String) throws -> BackupRule? {
+            try parse(
+                """
+                journal_backup: \(value)
+                destinations: { lib: { type: folder, path: /lib } }
+                watch: [{ path: /srv/drop }]
+                routes: [{ name: all, to: lib }]
+                """
+            ).settings.journalBackup
+        }
+        #expect(try read("{ every: 24h }") == BackupRule(every: .seconds(86_400), keep: 7))
+        #expect(try read("{ every: 1m, keep: 2 }") == BackupRule(every: .seconds(60), keep: 2))
+        #expect(try read("{ keep: 2 }") == nil)
+        #expect(try read("{ every: off }") == nil)
+        #expect(throws: (any Error).self) { try read("{ every: 10s }") }
     }
 
     @Test func `every form of every value is read`() throws {

@@ -7,7 +7,7 @@ import Testing
 /// Random commands on files with companions, in units and alone. Whatever the order: what waits is not sent too early, and
 /// nothing that has ended is forgotten by its batch.
 @Suite struct BatchModelTests {
-    @Test(arguments: [1, 2, 3] as [UInt64])
+    @Test(arguments: Seeds.all)
     func `companions come after their files, units after they are closed, and batches end with their files`(
         seed: UInt64
     ) async throws {
@@ -39,7 +39,8 @@ private struct BatchRun {
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<22: return try await admit()
         case 22..<30: return try await admitLate(to: file)
-        case 30..<60: return try await claim()
+        case 30..<56: return try await claim()
+        case 56..<60: return try await crash()
         case 60..<66: return try await close()
         case 66..<70:
             _ = try await journal.cancel(file, at: now)
@@ -52,11 +53,28 @@ private struct BatchRun {
             return "forget \(file)"
         case 81..<96: return try await finish()
         default:
-            journal.close()
-            journal = try Journal(path: journal.path, now: now)
-            _ = try await journal.recover(destinations: Self.destinations, at: now)
+            try await restart()
             return "restart"
         }
+    }
+
+    private mutating func restart() async throws {
+        journal.close()
+        journal = try Journal(path: journal.path, now: now)
+        _ = try await journal.recover(destinations: Self.destinations, at: now)
+    }
+
+    /// The process dies with claims that nobody ends; a person may have cancelled one of them.
+    private mutating func crash() async throws -> String {
+        let rooms = Self.destinations.map { ClaimRoom.test($0) }
+        let wish = ClaimWish(lane: .big, rooms: rooms, most: Int.random(in: 1...3, using: &random), owner: "w")
+        let claims = try await journal.exchange([], for: wish, at: now).claims
+        if let claim = claims.randomElement(using: &random) {
+            if Bool.random(using: &random) { try await journal.checkpoint(claim.delivery.id, ["upload": [1]]) }
+            if Bool.random(using: &random) { _ = try await journal.cancel(claim.file.id, at: now) }
+        }
+        try await restart()
+        return "crash with \(claims.map(\.delivery.id))"
     }
 
     private func companion(_ name: String, _ kind: Companion.Kind, size: Int64) -> CompanionAdmission {

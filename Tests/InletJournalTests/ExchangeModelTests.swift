@@ -72,7 +72,7 @@ private struct HeldRun {
         let outcome = try await journal.admit(admission, at: now)
         if model.isBusy(name, size: size) {
             guard case .busy = outcome else { throw Unexpected(what: "\(outcome), but \(name) is on its way") }
-        } else if let id = model.admit(name, size: size, to: destinations, at: now) {
+        } else if let id = model.admit(name, size: size, to: destinations, lane: .small, at: now) {
             #expect(outcome == .admitted(id: id))
             seen += 1
         } else {
@@ -91,7 +91,7 @@ private struct HeldRun {
         let wish = ClaimWish(lane: .small, rooms: rooms, most: most, owner: "small")
         let exchange = try await journal.exchange(ended.map { EndedClaim($0.0, $0.1) }, for: wish, at: now)
         let claimed = exchange.claims.map(\.delivery.id)
-        #expect(claimed == model.claimDue(Self.limits, most: most, at: now))
+        #expect(claimed == model.claim(Self.limits, .small, most, at: now))
         #expect(exchange.damaged.isEmpty)
         held += exchange.claims
         return "end \(ended.map { ($0.0.delivery.id, $0.1) }), claim \(claimed)"
@@ -160,27 +160,5 @@ private struct HeldRun {
         let none = ClaimWish(lane: .small, rooms: [], most: 0, owner: "small")
         _ = try await journal.exchange(claims.map { EndedClaim($0, .test(.delivered)) }, for: none, at: now)
         #expect(try await journal.totals()[.pending] == nil)
-    }
-}
-
-extension QueueModel {
-    /// Whether an older content of that name is on its way.
-    func isBusy(_ name: String, size: Int64) -> Bool {
-        guard let file = files.last(where: { $0.name == name }) else { return false }
-        return file.size != size && file.deliveries.contains { $0.state == .claimed }
-    }
-
-    /// Claims what an exchange must find. - Returns: in its order.
-    mutating func claimDue(_ limits: [String: Int], most: Int, at now: WallTime) -> [Int64] {
-        var found: [Delivery] = []
-        for (destination, limit) in limits {
-            let all = files.flatMap(\.deliveries).filter { $0.destination == destination }
-            let due = all.filter { $0.state == .ready && $0.nextAt <= now && !$0.isHeld }
-                .sorted { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }
-            found += due.prefix(max(0, limit - all.count { $0.state == .claimed }))
-        }
-        let claimed = found.sorted { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }.prefix(most).map(\.id)
-        for id in claimed { claim(id) }
-        return claimed
     }
 }

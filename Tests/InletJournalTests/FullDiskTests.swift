@@ -99,6 +99,31 @@ import Testing
         #expect(exchange.claims.map { "\($0.file.path)" } == ["b"])
     }
 
+    /// In KiB. With the first a journal has no room for its tables; with the last it has for some hundreds of files.
+    @Test(arguments: Array(stride(from: 128, through: 1024, by: 64)))
+    func `whatever room there is, what was admitted stays and the rest can come later`(size: Int) async throws {
+        let disk = try SmallDisk(size: "\(size)k")
+        defer { disk.unmount() }
+        let path = disk.path.appending("journal.sqlite")
+        var admitted = 0
+        do throws(JournalError) {
+            let journal = try Journal(path: path, now: Bench.start)
+            defer { journal.close() }
+            for number in 0..<1500 {
+                _ = try await journal.admit(.test("\(number)"), at: Bench.start)
+                admitted += 1
+            }
+        } catch {
+            #expect(error.isFull, "\(error)")
+        }
+        try disk.grow()
+        let journal = try Journal(path: path, now: Bench.start)
+        defer { journal.close() }
+        #expect(try await journal.totals()[.pending]?.files ?? 0 == admitted)
+        _ = try await journal.admit(.test("after"), at: Bench.start)
+        #expect(try await journal.jobs(FileFilter(limit: 10_000)).count == admitted + 1)
+    }
+
     /// Returns how many were admitted.
     private static func admitUntilFull(_ journal: Journal) async throws -> Int {
         for number in 0..<5000 {
@@ -124,10 +149,12 @@ private final class SmallDisk: Sendable {
         return true
     }()
 
-    init() throws {
+    init(size: String = "2m") throws {
         directory = try TemporaryDirectory()
-        try Bench.run("/bin/mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", directory.path.string])
+        try Bench.run("/bin/mount", ["-t", "tmpfs", "-o", "size=\(size)", "tmpfs", directory.path.string])
     }
+
+    func grow() throws { try Bench.run("/bin/mount", ["-o", "remount,size=16m", directory.path.string]) }
 
     func unmount() { _ = try? Bench.run("/bin/umount", ["-l", path.string]) }
 

@@ -6,167 +6,191 @@ import Testing
 
 /// Random commands to a journal and to `QueueModel`; the two must never differ.
 @Suite struct ModelTests {
-    @Test(arguments: [1, 2, 3, 5] as [UInt64])
+    @Test(arguments: Seeds.all)
     func `the journal does what the model does`(seed: UInt64) async throws {
-        var run = try Run(seed: seed)
-        for step in 0..<120 {
-            let what = try await run.step()
-            try await run.compare("seed \(seed), step \(step): \(what)")
+        let commands = QueueCommands.sequence(seed: seed, count: 120)
+        guard let difference = try await QueuePlayer.difference(commands) else { return }
+        let (shortest, last) = try await Self.shrink(commands, difference)
+        Issue.record("seed \(seed): \(last)\nafter:\n  \(shortest.map(\.description).joined(separator: "\n  "))")
+    }
+
+    /// Leaves out whatever command the difference does not need.
+    private static func shrink(
+        _ commands: [TimedCommand], _ difference: String
+    ) async throws -> ([TimedCommand], String) {
+        var (shortest, last) = (commands, difference)
+        var size = max(1, commands.count / 2)
+        while size > 0 {
+            var start = 0
+            while start < shortest.count {
+                var candidate = shortest
+                candidate.removeSubrange(start..<min(start + size, candidate.count))
+                if let found = try await QueuePlayer.difference(candidate) {
+                    (shortest, last) = (candidate, found)
+                } else {
+                    start += size
+                }
+            }
+            size /= 2
         }
-        run.journal.close()
+        return (shortest, last)
     }
 }
 
-private struct Run {
-    let directory: TemporaryDirectory
-    var journal: Journal
-    private var model = QueueModel()
-    private var random: SeededGenerator
-    private var now = Bench.start
-    private static let destinations = ["r2", "disk", "tape"]
-
-    init(seed: UInt64) throws {
-        directory = try TemporaryDirectory()
-        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: Bench.start)
-        random = SeededGenerator(seed: seed)
+/// Plays commands to a journal of its own and to a model.
+private struct QueuePlayer {
+    struct Difference: Error {
+        var text: String
     }
 
-    /// Does one random thing to both and says what it was.
-    mutating func step() async throws -> String {
-        now = now + .milliseconds(Int64.random(in: 0...400, using: &random))
-        let file = Int64.random(in: 1...30, using: &random)
-        switch Int.random(in: 0..<100, using: &random) {
-        case 0..<30: return try await admit()
-        case 30..<65: return try await claim()
-        case 65..<70:
-            let done = try await journal.cancel(file, at: now) != nil
-            #expect(done == model.cancel(file))
-            return "cancel \(file)"
-        case 70..<75:
+    private let directory: TemporaryDirectory
+    private var journal: Journal
+    private var model = QueueModel()
+    private var now = Bench.start
+
+    private init() throws {
+        directory = try TemporaryDirectory()
+        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: Bench.start)
+    }
+
+    /// Where the two differ first; nil when they do not.
+    static func difference(_ commands: [TimedCommand]) async throws -> String? {
+        var player = try QueuePlayer()
+        defer { player.journal.close() }
+        for (number, timed) in commands.enumerated() {
+            do {
+                player.now = player.now + .milliseconds(timed.after)
+                try await player.play(timed.command)
+                try await player.compare()
+            } catch {
+                return "step \(number), \(timed): \((error as? Difference)?.text ?? "\(error)")"
+            }
+        }
+        return nil
+    }
+
+    private func require<Value: Equatable>(_ journals: Value, _ models: Value, _ what: String) throws {
+        if journals != models { throw Difference(text: "\(what): the journal \(journals), the model \(models)") }
+    }
+
+    private mutating func play(_ command: QueueCommand) async throws {
+        switch command {
+        case .admit(let name, let size, let destinations): try await admit("file-\(name)", size, destinations)
+        case .claim(let destination, let lane, let ending, let checkpoint):
+            try await claim(destination, lane, ending.settlement(at: now), checkpoint)
+        case .crash(let destination, let lane, let most, let checkpoint, let cancel):
+            try await crash(destination, lane, most, checkpoint, cancel)
+        case .cancel(let file): try require(await journal.cancel(file, at: now) != nil, model.cancel(file), "cancel")
+        case .retry(let file):
             let done = try await journal.retry(file, uptimes: model.uptimes, at: now)
-            #expect(done == model.retry(file, at: now))
-            return "retry \(file)"
-        case 75..<79:
-            let done = try await journal.forget(file)
-            #expect(done == model.forget(file))
-            return "forget \(file)"
-        case 79..<88: return try await finish()
-        case 88..<91: return try await sweep()
-        case 91..<94: return try await pass()
-        case 94..<97: return try await restart()
-        case 97: return try await clear()
-        default:
-            return "wait"
+            try require(done, model.retry(file, at: now), "retry")
+        case .forget(let file): try require(await journal.forget(file), model.forget(file), "forget")
+        case .finish(let pick): try await finish(pick)
+        case .sweep: try await sweep()
+        case .pass(let destination, let time):
+            let uptime = (model.uptimes[destination] ?? 0) + time
+            let expired = try await journal.setUptime(destination, uptime, at: now)
+            try require(expired.sorted(), model.pass(uptime, of: destination).sorted(), "expired")
+        case .restart(let destinations): try await restart(destinations)
+        case .clear:
+            let pending = model.files.filter { $0.state == .pending }.map(\.id)
+            try require(await journal.clear(at: now).files, pending.count, "clear")
+            for id in pending { _ = model.cancel(id) }
+        case .pause(let destination, let isPaused):
+            try await journal.setPaused(destination, isPaused)
+            model.pause(destination, isPaused)
+        case .wait: break
         }
     }
 
-    private mutating func admit() async throws -> String {
-        let name = "file-\(Int.random(in: 0..<8, using: &random))"
-        let size = Int64.random(in: 1...3, using: &random)
-        let destinations = Self.destinations.filter { $0 == "r2" || Bool.random(using: &random) }
+    private mutating func admit(_ name: String, _ size: Int64, _ destinations: [String]) async throws {
         var admission = Admission.test(
             name, .test(size: size), to: destinations, key: "one-key", expire: .milliseconds(QueueModel.life))
         admission.uptimes = model.uptimes
         let outcome = try await journal.admit(admission, at: now)
         if let id = model.admit(name, size: size, to: destinations, at: now) {
-            #expect(outcome == .admitted(id: id))
-        } else if case .known = outcome {
-            return "known \(name)"
+            try require(outcome, .admitted(id: id), "admit")
         } else {
-            Issue.record("\(outcome), but it is known")
+            guard case .known = outcome else { throw Difference(text: "\(outcome), but it is known") }
         }
-        return "admit \(name) of \(size)"
     }
 
-    private mutating func claim() async throws -> String {
-        let destination = Self.destinations.randomElement(using: &random) ?? "r2"
-        let leaves = Int.random(in: 0..<4, using: &random) == 0
-        let settlement = randomSettlement()
+    private mutating func claim(
+        _ destination: String, _ lane: Lane, _ settlement: Settlement, _ checkpoint: Bool
+    ) async throws {
         let (journal, now) = (journal, now)
         let claimed = try await journal.withClaim(
-            .big, rooms: [.test(destination)], owner: "w", clock: { now }
+            lane, rooms: [.test(destination)], owner: "w", clock: { now }
         ) { claim in
-            if leaves { try await journal.checkpoint(claim.delivery.id, ["upload": [1]]) }
+            if checkpoint { try await journal.checkpoint(claim.delivery.id, ["upload": [1]]) }
             return (settlement, claim.delivery.id)
         }?.1
-        #expect(claimed == model.next(destination, at: now))
-        if let claimed {
-            model.claim(claimed)
-            model.settle(claimed, settlement, leavingCheckpoint: leaves)
-        }
-        return "claim \(String(describing: claimed)) \(settlement)"
+        try require(claimed, model.claim([destination: 100], lane, 1, at: now).first, "claim")
+        guard let claimed else { return }
+        if checkpoint { model.checkpoint(claimed) }
+        model.settle(claimed, settlement)
     }
 
-    private mutating func randomSettlement() -> Settlement {
-        switch Int.random(in: 0..<10, using: &random) {
-        case 0..<4: .test(.delivered)
-        case 4: .again(now + .milliseconds(500), counts: true)
-        case 5: .again(now + .milliseconds(500))
-        case 6: .test(.superseded)
-        case 7: .test(.gone)
-        default: .test(.failed)
+    private mutating func crash(
+        _ destination: String, _ lane: Lane, _ most: Int, _ checkpoint: Bool, _ cancel: Bool
+    ) async throws {
+        let wish = ClaimWish(lane: lane, rooms: [.test(destination)], most: most, owner: "w")
+        let claims = try await journal.exchange([], for: wish, at: now).claims
+        try require(claims.map(\.delivery.id), model.claim([destination: 100], lane, most, at: now), "claims")
+        if let first = claims.first, checkpoint {
+            try await journal.checkpoint(first.delivery.id, ["upload": [1]])
+            model.checkpoint(first.delivery.id)
         }
+        if let last = claims.last, cancel {
+            try require(await journal.cancel(last.file.id, at: now) != nil, model.cancel(last.file.id), "cancel")
+        }
+        try await restart(QueueCommands.destinations)
     }
 
-    private mutating func finish() async throws -> String {
-        guard let job = try await journal.unfinished(at: now, limit: 100).randomElement(using: &random) else {
-            return "nothing to finish"
-        }
-        let vacating = Bool.random(using: &random)
-        let isFirst = try await journal.finish(
-            job.file, disposition: vacating ? Disposition.deleted : Disposition.kept, receipt: [], at: now)
-        #expect(isFirst != nil)
+    private mutating func finish(_ pick: Int) async throws {
+        let unfinished = try await journal.unfinished(at: now, limit: 100)
+        try require(Set(unfinished.map(\.file.id)), model.unfinished, "unfinished")
+        if unfinished.isEmpty { return }
+        let job = unfinished[pick % unfinished.count]
+        let disposition = pick.isMultiple(of: 2) ? Disposition.deleted : Disposition.kept
+        let isFirst = try await journal.finish(job.file, disposition: disposition, receipt: [], at: now) != nil
+        try require(isFirst, true, "finish")
         model.finish(job.file.id)
-        return "finish \(job.file.id)"
     }
 
-    private mutating func sweep() async throws -> String {
-        let leftovers = try await journal.leftovers(at: now, limit: 1000)
-        let wanted = model.files.flatMap(\.deliveries).filter(\.hasLeftover).map(\.id)
-        #expect(Set(leftovers.map(\.delivery.id)) == Set(wanted))
-        for leftover in leftovers { try await journal.leftoverRemoved(leftover.delivery.id) }
+    private mutating func sweep() async throws {
+        let leftovers = try await journal.leftovers(at: now, limit: 1000).map(\.delivery.id)
+        try require(Set(leftovers), Set(model.files.flatMap(\.deliveries).filter(\.hasLeftover).map(\.id)), "leftovers")
+        for id in leftovers { try await journal.leftoverRemoved(id) }
         model.sweep()
-        return "sweep"
     }
 
-    private mutating func pass() async throws -> String {
-        let destination = Self.destinations.randomElement(using: &random) ?? "r2"
-        let uptime = (model.uptimes[destination] ?? 0) + Int64.random(in: 0...700, using: &random)
-        let expired = try await journal.setUptime(destination, uptime, at: now)
-        #expect(expired.sorted() == model.pass(uptime, of: destination).sorted())
-        return "\(destination) is up for \(uptime)"
-    }
-
-    private mutating func restart() async throws -> String {
+    private mutating func restart(_ destinations: [String]) async throws {
         journal.close()
         journal = try Journal(path: journal.path, now: now)
-        let configured = Self.destinations.filter { _ in Int.random(in: 0..<4, using: &random) > 0 }
-        let recovery = try await journal.recover(destinations: configured, at: now)
-        #expect([recovery.freedClaims, recovery.parked, recovery.unparked] == model.recover(configured, at: now))
-        return "restart with \(configured)"
+        let recovery = try await journal.recover(destinations: destinations, at: now)
+        try require(
+            [recovery.freedClaims, recovery.parked, recovery.unparked], model.recover(destinations, at: now), "recover")
     }
 
-    private mutating func clear() async throws -> String {
-        let pending = model.files.filter { $0.state == .pending }.map(\.id)
-        let cleared = try await journal.clear(at: now).files
-        #expect(cleared == pending.count)
-        for id in pending { _ = model.cancel(id) }
-        return "clear"
-    }
-
-    func compare(_ place: String) async throws {
+    private func compare() async throws {
         let totals = try await journal.totals().mapValues { StateSum(files: $0.files, bytes: $0.bytes) }
-        #expect(totals == model.totals, "\(place)")
+        try require(totals.filter { $0.value.files > 0 }, model.totals, "totals")
+        try require(await journal.paused(), model.paused, "paused")
         let jobs = try await journal.jobs(FileFilter(limit: 10_000)).reversed()
-        #expect(jobs.map(\.file.id) == model.files.map(\.id), "\(place)")
+        try require(jobs.map(\.file.id), model.files.map(\.id), "files")
         for (job, file) in zip(jobs, model.files) {
-            #expect(job.file.state == file.state, "\(place)")
-            #expect((job.file.finishedAt != nil) == file.isFinished, "\(place)")
-            #expect(job.deliveries.map(\.state) == file.deliveries.map(\.state), "\(place)")
-            #expect(job.deliveries.map(\.attempts) == file.deliveries.map(\.attempts), "\(place)")
-            #expect(job.deliveries.map(\.expiresAt) == file.deliveries.map(\.expiresAt), "\(place)")
+            let what = "job \(file.id)"
+            try require(job.file.state, file.state, what)
+            try require(job.file.finishedAt != nil, file.isFinished, "\(what) finished")
+            try require(job.deliveries.map(\.state), file.deliveries.map(\.state), what)
+            try require(job.deliveries.map(\.attempts), file.deliveries.map(\.attempts), "\(what) attempts")
+            try require(job.deliveries.map(\.expiresAt), file.deliveries.map(\.expiresAt), "\(what) expiry")
+            for (row, delivery) in zip(job.deliveries, file.deliveries) where delivery.state == .ready {
+                try require(row.nextAt, delivery.nextAt, "\(what) next time")
+            }
         }
         let keys = jobs.flatMap(\.deliveries).compactMap { row in row.key.map { "\(row.destination) \($0)" } }
-        #expect(Set(keys).count == keys.count, "\(place)")
+        try require(Set(keys).count, keys.count, "keys")
     }
 }

@@ -37,7 +37,7 @@ import Testing
             case .newerSchema(let named, let aside):
                 #expect(named == path)
                 return (aside, "\(error)")
-            case .full, .failed: throw error
+            default: throw error
             }
         }
         throw Unexpected(what: "the journal opened")

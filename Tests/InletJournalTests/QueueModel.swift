@@ -7,15 +7,16 @@ struct QueueModel {
         var id: Int64
         var destination: String
         var state = DeliveryState.ready
+        var lane = Lane.big
         var attempts = 0
+        /// How many processes died while it was owned, without progress in between.
+        var interrupted = 0
+        /// A holder has it, or had it when a person cancelled it.
+        var isOwned = false
         var nextAt: WallTime
         var expiresAt: Int64?
         var hasLeftover = false
         var hasCheckpoint = false
-        /// Somebody works on it, or did when it was cancelled.
-        var isHeld = false
-        /// How many processes died while it was held.
-        var interrupted = 0
     }
 
     struct File: Equatable {
@@ -31,6 +32,7 @@ struct QueueModel {
     static let life: Int64 = 1000
     private(set) var files: [File] = []
     private(set) var uptimes: [String: Int64] = [:]
+    private(set) var paused: Set<String> = []
     private var lastFile: Int64 = 0
     private var lastDelivery: Int64 = 0
 
@@ -39,7 +41,9 @@ struct QueueModel {
     }
 
     /// nil: the file is known.
-    mutating func admit(_ name: String, size: Int64, to destinations: [String], at now: WallTime) -> Int64? {
+    mutating func admit(
+        _ name: String, size: Int64, to destinations: [String], lane: Lane = .big, at now: WallTime
+    ) -> Int64? {
         if let index = files.lastIndex(where: { $0.name == name }) {
             let file = files[index]
             // Here the size is the whole identity, so a vacated path that shows it again is the file on its way out.
@@ -51,7 +55,7 @@ struct QueueModel {
         let deliveries = destinations.map { destination in
             lastDelivery += 1
             return Delivery(
-                id: lastDelivery, destination: destination, nextAt: now,
+                id: lastDelivery, destination: destination, lane: lane, nextAt: now,
                 expiresAt: (uptimes[destination] ?? 0) + Self.life)
         }
         files.append(File(id: lastFile, name: name, size: size, deliveries: deliveries))
@@ -64,65 +68,20 @@ struct QueueModel {
         }
     }
 
-    private static func end(_ delivery: inout Delivery, _ state: DeliveryState) {
+    /// Ends it without proof.
+    static func end(_ delivery: inout Delivery, _ state: DeliveryState) {
         delivery.state = state
         delivery.hasLeftover = delivery.hasCheckpoint
     }
 
-    /// The delivery that a claim must find.
-    func next(_ destination: String, at now: WallTime) -> Int64? {
-        files.flatMap(\.deliveries)
-            .filter { $0.destination == destination && $0.state == .ready && $0.nextAt <= now && !$0.isHeld }
-            .min { ($0.nextAt, $0.id) < ($1.nextAt, $1.id) }?.id
+    /// Files whose deliveries have all ended and which are not finished.
+    var unfinished: Set<Int64> { Set(files.filter { $0.state != .pending && !$0.isFinished }.map(\.id)) }
+
+    mutating func pause(_ destination: String, _ isPaused: Bool) {
+        if isPaused { paused.insert(destination) } else { paused.remove(destination) }
     }
 
-    mutating func claim(_ id: Int64) {
-        change(id) { delivery in
-            delivery.state = .claimed
-            delivery.attempts += 1
-            delivery.isHeld = true
-        }
-    }
-
-    /// The end of a claim. One that was cancelled meanwhile changes nothing any more, unless it is a proof.
-    mutating func settle(_ id: Int64, _ settlement: Settlement, leavingCheckpoint: Bool = false) {
-        var isProof = false
-        change(id) { delivery in
-            if leavingCheckpoint { delivery.hasCheckpoint = true }
-            delivery.isHeld = false
-            let isClaimed = delivery.state == .claimed
-            switch settlement {
-            case .delivered:
-                isProof = !isClaimed
-                delivery.state = .delivered
-                delivery.hasCheckpoint = false
-            case .again(let time, let counts, _, _):
-                if !counts { delivery.attempts = max(0, delivery.attempts - 1) }
-                if isClaimed { (delivery.state, delivery.nextAt) = (.ready, time) }
-            case .waiting(let time, _):
-                if isClaimed {
-                    (delivery.state, delivery.nextAt, delivery.attempts) = (.ready, time, delivery.attempts - 1)
-                }
-            case .ended(let state, _, _):
-                if isClaimed { Self.end(&delivery, state) }
-            case .expired:
-                if isClaimed {
-                    delivery.attempts -= 1
-                    Self.end(&delivery, .expired)
-                }
-            }
-        }
-        if isProof { reopen(id) }
-    }
-
-    /// A proof that came after the end: the file is finished anew.
-    private mutating func reopen(_ delivery: Int64) {
-        for index in files.indices where files[index].deliveries.contains(where: { $0.id == delivery }) {
-            files[index].isFinished = false
-        }
-    }
-
-    private mutating func change(_ id: Int64, _ body: (inout Delivery) -> Void) {
+    mutating func change(_ id: Int64, _ body: (inout Delivery) -> Void) {
         for file in files.indices {
             for place in files[file].deliveries.indices where files[file].deliveries[place].id == id {
                 body(&files[file].deliveries[place])
@@ -158,7 +117,7 @@ struct QueueModel {
 
     mutating func forget(_ id: Int64) -> Bool {
         guard let index = files.firstIndex(where: { $0.id == id }), files[index].isFinished,
-            !files[index].deliveries.contains(where: { $0.hasLeftover || $0.isHeld })
+            !files[index].deliveries.contains(where: { $0.hasLeftover || $0.isOwned })
         else { return false }
         files.remove(at: index)
         return true
@@ -167,6 +126,13 @@ struct QueueModel {
     mutating func finish(_ id: Int64) {
         for index in files.indices where files[index].id == id {
             files[index].isFinished = true
+        }
+    }
+
+    /// A proof came after the end.
+    mutating func reopen(_ delivery: Int64) {
+        for index in files.indices where files[index].deliveries.contains(where: { $0.id == delivery }) {
+            files[index].isFinished = false
         }
     }
 
@@ -195,34 +161,6 @@ struct QueueModel {
             }
         }
         return expired
-    }
-
-    /// What a process that starts puts right. - Returns: how many it freed, parked and put back.
-    mutating func recover(_ destinations: [String], at now: WallTime) -> [Int] {
-        var counts = [0, 0, 0]
-        for held in files.flatMap(\.deliveries) where held.isHeld || held.state == .claimed {
-            change(held.id) { delivery in
-                if delivery.state == .claimed {
-                    let wait = delivery.interrupted < 3 ? 0 : Int64(min(delivery.interrupted, 15))
-                    (delivery.state, delivery.nextAt) = (.ready, now + .seconds(wait))
-                    delivery.attempts -= 1
-                    counts[0] += 1
-                }
-                delivery.isHeld = false
-                delivery.interrupted += 1
-            }
-        }
-        for delivery in files.flatMap(\.deliveries) {
-            let isConfigured = destinations.contains(delivery.destination)
-            if delivery.state == .ready, !isConfigured {
-                change(delivery.id) { $0.state = .parked }
-                counts[1] += 1
-            } else if delivery.state == .parked, isConfigured {
-                change(delivery.id) { $0.state = .ready }
-                counts[2] += 1
-            }
-        }
-        return counts
     }
 }
 

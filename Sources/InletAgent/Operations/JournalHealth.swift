@@ -15,7 +15,9 @@ package final class JournalHealth: Sendable {
             defer { failing = true }
             return !failing
         }
-        if isNew { log.emit(.journalFull(reason: error.description)) }
+        guard isNew else { return }
+        log.emit(
+            error.isFull ? .journalFull(reason: error.description) : .journalFailing(reason: error.description))
     }
 
     func works() {

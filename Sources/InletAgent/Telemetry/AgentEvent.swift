@@ -20,7 +20,11 @@ package enum AgentEvent: Sendable {
     case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
     case fileTrouble(path: FilePath, reason: String)
     case journalFull(reason: String)
+    /// The journal cannot be written for another reason than a full disk.
+    case journalFailing(reason: String)
     case journalFree
+    case journalBackup(path: FilePath)
+    case journalBackupFailed(reason: String)
     case jobAdmitted(job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String])
     /// Something of an admitted file's plan that a person should know.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)

@@ -25,6 +25,7 @@ struct SettingsReader {
         if let grace = section.duration("shutdown_timeout") { settings.shutdownGrace = grace }
         settings.log = log(section.section("log"))
         if let count = section.section("limits")?.integer("queue_warning") { settings.queueWarning = count }
+        settings.journalBackup = journalBackup(section.section("journal_backup"))
         settings.destinations = destinations(section.section("destinations"))
         destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
         checkStorages(settings.destinations, section)
@@ -32,6 +33,14 @@ struct SettingsReader {
         settings.routes = routes(section)
         checkFolders(settings, section)
         return settings
+    }
+
+    private mutating func journalBackup(_ section: ConfigSection?) -> BackupRule? {
+        guard let section, let every = section.duration("every") else { return nil }
+        if every < .seconds(60) {
+            report(position("every", section), "a backup reads the whole journal: every minute (1m) at most")
+        }
+        return BackupRule(every: every, keep: section.integer("keep") ?? 7)
     }
 
     private func log(_ section: ConfigSection?) -> LogSettings {

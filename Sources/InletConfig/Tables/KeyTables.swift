@@ -14,6 +14,7 @@ package enum KeyTables {
                 "How long running parts may go on after SIGTERM."),
             KeySpec("log", .section(log), "What is logged, where, and how."),
             KeySpec("limits", .section(limits), "Bounds of the whole agent."),
+            KeySpec("journal_backup", .section(journalBackup), "Backups of the journal in state_dir/backups."),
             KeySpec(
                 "destinations", .map(.section([destinationType(types)])), "Where files can go, each under a name."),
             KeySpec("watch", .list(.section(watch)), "The folders whose files are taken."),
@@ -33,6 +34,13 @@ package enum KeyTables {
         KeySpec(
             "queue_warning", .integer(1...1_000_000_000), default: "20",
             "A warning is logged when more files than this wait.")
+    ]
+
+    package static let journalBackup: [KeySpec] = [
+        KeySpec(
+            "every", .duration(offAllowed: true), default: "off",
+            "How often the journal is backed up, when something of it has changed; from 1m."),
+        KeySpec("keep", .integer(1...1000), default: "7", "How many backups are kept."),
     ]
 
     package static let watch: [KeySpec] = [

@@ -10,6 +10,8 @@ package struct Settings: Sendable {
     package var log: LogSettings
     /// A warning is logged when more files wait than this.
     package var queueWarning: Int
+    /// nil = no backups by themselves.
+    package var journalBackup: BackupRule?
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]
@@ -27,6 +29,17 @@ package struct Settings: Sendable {
         self.destinations = destinations
         self.watch = watch
         self.routes = routes
+    }
+}
+
+/// `journal_backup:` — how often the journal is backed up when it has changed, and how many backups are kept.
+package struct BackupRule: Sendable, Equatable {
+    package var every: Duration
+    package var keep: Int
+
+    package init(every: Duration, keep: Int = 7) {
+        self.every = every
+        self.keep = keep
     }
 }
 

@@ -25,6 +25,8 @@ package protocol ControlAPI: Sendable {
     /// Receipts as JSON lines, newest first.
     func receipts(limit: Int) async throws -> [String]
     func send(_ path: FilePath, to destination: String?) async throws -> CommandReport
+    /// Backs the journal up; nil = under a name of its own in the state directory.
+    func backUp(to target: FilePath?) async throws -> CommandReport
 }
 
 /// What can be done to one file of the queue.
@@ -143,6 +145,15 @@ package struct LocalControl: ControlAPI {
         switch await commands.send(path, to: destination) {
         case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
         case .refused(let why): CommandReport(done: false, message: why)
+        }
+    }
+
+    package func backUp(to target: FilePath?) async throws -> CommandReport {
+        do {
+            let path = try await commands.backUp(to: target)
+            return CommandReport(done: true, message: "the journal is backed up as \(path.display)")
+        } catch {
+            return CommandReport(done: false, message: "no backup was made: \(error)")
         }
     }
 

@@ -72,6 +72,12 @@ package struct ControlClient: ControlAPI {
         return try Self.decode(try await send("POST", "send", body: .bytes(Array(body))))
     }
 
+    package func backUp(to target: FilePath?) async throws -> CommandReport {
+        let body = try JSONEncoder().encode(BackupOrder(path: target?.bytes))
+        return try Self.decode(
+            try await send("POST", "queue/backup", body: .bytes(Array(body)), deadline: .seconds(3600)))
+    }
+
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 

@@ -150,6 +150,11 @@ struct ControlRoutes: Sendable {
 
     private func addCommands(_ api: RouterGroup<ControlContext>) {
         api.post("queue/clear") { _, _ in try await JSONAnswer(control.clear()) }
+        api.post("queue/backup") { request, context in
+            let order = try await JSONDecoder().decode(
+                BackupOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
+            return try await JSONAnswer(control.backUp(to: order.path.map { FilePath(bytes: $0) }))
+        }
         api.post("send") { request, context in
             let order = try await JSONDecoder().decode(
                 SendOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
@@ -173,6 +178,11 @@ struct ControlRoutes: Sendable {
 struct SendOrder: Codable, Sendable {
     var path: [UInt8]
     var to: String?
+}
+
+/// What `queue backup` posts; no path for one in the state directory.
+struct BackupOrder: Codable, Sendable {
+    var path: [UInt8]?
 }
 
 /// A JSON answer.

@@ -25,6 +25,17 @@ package enum DurableFile {
         try syncDirectory(parent(of: path))
     }
 
+    /// Gives a finished file the name `target`, over a file that is there, once its content is on the disk: a reader, or the
+    /// next start after a power cut, sees the old content or the new. Both names are on one file system.
+    package static func place(_ file: FilePath, at target: FilePath) throws(SystemError) {
+        let descriptor = try Descriptor(opening: file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+        try descriptor.synchronize(file)
+        _ = try SystemCall.result("rename", file, target: target) {
+            file.withPlatformString { from in target.withPlatformString { Glibc.rename(from, $0) } }
+        }
+        try syncDirectory(parent(of: target))
+    }
+
     /// Makes the folder and those above it that are missing, each synced into the one above. `mode` is subject to the
     /// umask. A folder that is there already stays as it is.
     package static func makeDirectories(_ path: FilePath, mode: UInt32) throws(SystemError) {

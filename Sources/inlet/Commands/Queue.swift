@@ -15,7 +15,10 @@ struct Queue: AsyncParsableCommand {
               inlet queue retry 17 18
               inlet queue retry --all-failed
             """,
-        subcommands: [List.self, Show.self, Retry.self, Cancel.self, Forget.self, Clear.self],
+        subcommands: [
+            List.self, Show.self, Retry.self, Cancel.self, Forget.self, Clear.self, Backup.self, Restore.self,
+            Reset.self,
+        ],
         defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {

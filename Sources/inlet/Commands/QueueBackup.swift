@@ -1,0 +1,115 @@
+import ArgumentParser
+import InletAgent
+import InletConfig
+import InletCore
+import InletDashboard
+import InletJournal
+import InletLinux
+import SystemPackage
+
+extension Queue {
+    struct Backup: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Backs the journal up into one file, while the agent goes on.",
+            discussion: """
+                The file is whole, checked, and readable by its owner only; an earlier backup of the same name is replaced.
+                Without FILE it goes to 'backups' in state_dir, under the time. The running agent writes it: as its user,
+                and under systemd only where the unit may write. 'journal_backup:' in the configuration does it by itself.
+
+                Examples:
+                  inlet queue backup
+                  inlet queue backup /var/lib/inlet/backups/before-upgrade.sqlite
+                """)
+
+        @OptionGroup var options: ConfigOption
+        @Argument(help: ArgumentHelp("Where to; a relative path starts here.", valueName: "FILE")) var file: String?
+
+        func run() async throws {
+            let target = file.map { RouteCommand.absolute($0) }
+            let report = try await ControlAccess.use(try options.load()) { try await $0.backUp(to: target) }
+            report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
+            if !report.done { throw ExitStatus.failed }
+        }
+    }
+
+    struct Restore: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Puts a backup of the journal in its place; only while no agent runs.",
+            discussion: """
+                The journal of now is kept beside it. What happened since the backup is not known to it:
+                  files that were waiting then go to the same keys again, so that there are no second objects;
+                  files that came since are new ones if they are still in the watched folders;
+                  files that came since and were deleted or archived are at their destinations, but not in the journal.
+
+                Example: inlet queue restore /var/lib/inlet/backups/journal-20260101030000000.sqlite --yes
+                """)
+
+        @OptionGroup var options: ConfigOption
+        @Argument(help: ArgumentHelp("The backup.", valueName: "FILE")) var file: String
+        @Flag(help: "Do it without asking.") var yes = false
+
+        func run() async throws {
+            guard yes else { throw ValidationError("this replaces the journal by FILE; say --yes if you mean it") }
+            let backup = RouteCommand.absolute(file)
+            try StoppedState.use(try options.load().settings.stateDirectory) { journal in
+                let done = try Journal.restore(backup, to: journal, now: .now)
+                if let aside = done.setAside { Console.print("The journal was kept as \(aside.display).") }
+                Console.print(
+                    "\(backup.display) is the journal now: \(done.files) files, \(done.open) deliveries still to be made. "
+                        + "Those may have arrived since: they go to the same keys again.")
+            }
+        }
+    }
+
+    struct Reset: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Begins an empty journal and keeps the old one; only while no agent runs.",
+            discussion: """
+                No file of yours and nothing at a destination is touched. Files that are still in the watched folders are
+                new ones then and are sent again, unless their watch entry says 'existing: skip'; uploads that were under
+                way are left to the destinations' own expiry. To go back, use 'inlet queue restore' with the old one.
+
+                Example: inlet queue reset --yes
+                """)
+
+        @OptionGroup var options: ConfigOption
+        @Flag(help: "Do it without asking.") var yes = false
+
+        func run() async throws {
+            guard yes else {
+                throw ValidationError("this forgets every file, waiting or done; say --yes if you mean it")
+            }
+            try StoppedState.use(try options.load().settings.stateDirectory) { journal in
+                guard let aside = try Journal.reset(journal, now: .now) else {
+                    Console.print("There is no journal yet: the next start begins one.")
+                    return
+                }
+                Console.print(
+                    """
+                    The journal was kept as \(aside.display).
+                    The next start begins an empty one: files still in the watched folders are new ones then.
+                    """)
+            }
+        }
+    }
+}
+
+/// The state directory of an agent that does not run, for as long as its journal is moved about.
+private enum StoppedState {
+    /// Calls `body` with the journal's path, under the lock; exits with 75 while an agent runs.
+    static func use(_ path: FilePath, _ body: (FilePath) throws -> Void) throws {
+        let state = try AgentSession.takeState(path)
+        do {
+            try body(state.journal)
+            try DurableFile.syncDirectory(path)
+        } catch let error as JournalError {
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.failed
+        } catch let error as SystemError {
+            Console.printError("inlet: \(error)")
+            throw ExitStatus.failed
+        }
+        // The lock is held until here.
+        _ = state.path
+    }
+}

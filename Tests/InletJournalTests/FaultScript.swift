@@ -1,0 +1,155 @@
+import InletCore
+import InletJournal
+import SystemPackage
+
+/// A day in a journal's life. No step takes anything from another but rows by their numbers, so that each can be repeated;
+/// each writes at most once, so that it is there wholly or not at all.
+struct FaultScript {
+    struct Step: Sendable {
+        var name: String
+        var act: @Sendable (inout FaultScript) async throws -> Void
+    }
+
+    private let path: FilePath
+    /// Any claim, to make ends of others from.
+    private let claim: Claim
+    private var journal: Journal?
+
+    init(_ path: FilePath, _ claim: Claim) {
+        self.path = path
+        self.claim = claim
+    }
+
+    /// Made before there are faults.
+    static func anyClaim() async throws -> Claim {
+        let bench = try Bench()
+        _ = try await bench.admit("any")
+        guard let claim = try await bench.journal.exchange([], for: wish(1), at: Bench.start).claims.first else {
+            throw Unexpected(what: "no claim")
+        }
+        return claim
+    }
+
+    mutating func open() async throws { journal = try Journal(path: path, now: Bench.start) }
+
+    var isOpen: Bool { journal != nil }
+
+    mutating func close() {
+        journal?.close()
+        journal = nil
+    }
+
+    func opened() throws -> Journal {
+        guard let journal else { throw Unexpected(what: "the journal is not open") }
+        return journal
+    }
+
+    private static func at(_ seconds: Int64) -> WallTime { Bench.start + .seconds(seconds) }
+
+    /// File 1 was there before, with the deliveries 1 (r2) and 2 (disk).
+    static let steps: [Step] = admissions + deliveries + commands + ends
+
+    private static let admissions = [
+        Step(name: "recover") { state in
+            _ = try await state.opened().recover(destinations: ["r2", "disk"], at: at(1))
+        },
+        // Files 2 to 4, deliveries 3 to 8.
+        Step(name: "admit three files") { state in
+            let admissions = ["a", "b", "c"].map { Admission.test($0, to: ["r2", "disk"]) }
+            _ = try await state.opened().admit(admissions, at: at(2))
+        },
+        Step(name: "admit a file with a companion") { state in
+            var admission = Admission.test("clip.mp4")
+            admission.companions = [
+                CompanionAdmission(
+                    .test("clip.xmp"), Companion(path: "clip.xmp", kind: .sameStem, ending: "xmp"), category: "other",
+                    mediaType: "text/plain", lanes: ["r2": .big])
+            ]
+            _ = try await state.opened().admitSet(admission, at: at(3))
+        },
+        Step(name: "admit a file of a unit") { state in
+            var admission = Admission.test("gigs/X/a")
+            admission.unit = "gigs/X"
+            _ = try await state.opened().admit(admission, at: at(4))
+        },
+        Step(name: "close the unit") { state in
+            _ = try await state.opened().closeUnit(
+                "gigs/X", root: "/in", routes: ["all"], marker: .test("gigs/X/DONE"), uptimes: [:], at: at(5))
+        },
+        Step(name: "refuse a file") { state in
+            _ = try await state.opened().admit(.refused("too-large"), at: at(6))
+        },
+    ]
+
+    private static func wish(_ most: Int) -> ClaimWish {
+        ClaimWish(lane: .big, rooms: [.test("r2")], most: most, owner: "w")
+    }
+
+    /// Ends the claim of delivery `number`, whoever was told of it: a claim whose answer was lost is one all the same.
+    private static func end(
+        _ number: Int64, _ settlement: Settlement, claiming most: Int, at time: WallTime, _ state: FaultScript
+    ) async throws {
+        let journal = try state.opened()
+        let row = try await journal.jobs(FileFilter(limit: 100)).flatMap(\.deliveries).first { $0.id == number }
+        guard row?.state == .claimed else { throw Unexpected(what: "delivery \(number) is \(String(describing: row))") }
+        var ended = EndedClaim(state.claim, settlement)
+        ended.delivery = number
+        _ = try await journal.exchange([ended], for: wish(most), at: time)
+    }
+
+    private static let deliveries = [
+        Step(name: "claim two") { state in
+            _ = try await state.opened().exchange([], for: wish(2), at: at(10))
+        },
+        Step(name: "write a checkpoint") { state in
+            try await state.opened().checkpoint(3, ["upload": [1, 2, 3], "part:1": Array(repeating: 7, count: 5000)])
+        },
+        Step(name: "settle one as delivered, and claim the next") { state in
+            try await end(1, .delivered(.test()), claiming: 1, at: at(11), state)
+        },
+        Step(name: "settle one to try again") { state in
+            try await end(3, .again(at(20), counts: true), claiming: 0, at: at(12), state)
+        },
+        Step(name: "settle one that its destination works on, and claim the next") { state in
+            try await end(5, .waiting(until: at(30), saying: "processing"), claiming: 1, at: at(13), state)
+        },
+        Step(name: "settle one as failed") { state in
+            try await end(7, .test(.failed), claiming: 0, at: at(14), state)
+        },
+    ]
+
+    private static let commands = [
+        Step(name: "cancel") { state in _ = try await state.opened().cancel(4, at: at(40)) },
+        Step(name: "retry") { state in _ = try await state.opened().retry(4, uptimes: [:], at: at(41)) },
+        Step(name: "pause") { state in try await state.opened().setPaused("disk", true) },
+        Step(name: "count the uptime") { state in _ = try await state.opened().setUptime("r2", 5000, at: at(42)) },
+        Step(name: "start again") { state in
+            state.close()
+            try await state.open()
+        },
+        Step(name: "recover again") { state in
+            _ = try await state.opened().recover(destinations: ["r2", "disk"], at: at(43))
+        },
+        Step(name: "cancel a file with a checkpoint") { state in _ = try await state.opened().cancel(2, at: at(44)) },
+    ]
+
+    private static let ends = [
+        Step(name: "finish what was refused") { state in
+            let journal = try state.opened()
+            let refused = try await journal.jobs(FileFilter(states: [.rejected], limit: 10))
+            guard let job = refused.first, refused.count == 1 else { throw Unexpected(what: "\(refused)") }
+            _ = try await journal.finish(job.file, disposition: Disposition.kept, receipt: [1], at: at(50))
+        },
+        Step(name: "finish what was cancelled") { state in
+            let journal = try state.opened()
+            guard let job = try await journal.job(2) else { throw Unexpected(what: "no job 2") }
+            _ = try await journal.finish(job.file, disposition: Disposition.kept, receipt: [2], at: at(51))
+        },
+        Step(name: "forget what was refused") { state in
+            let journal = try state.opened()
+            for job in try await journal.jobs(FileFilter(states: [.rejected], limit: 10)) {
+                _ = try await journal.forget(job.file.id)
+            }
+        },
+    ]
+}
