@@ -20,5 +20,6 @@ struct Inlet: AsyncParsableCommand {
         subcommands: [
             Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, Receipts.self, Pause.self,
             Resume.self, Storage.self, Fetch.self, GigHive.self, VOPI.self, Roboscope.self, Demo.self, Config.self,
+            Sandbox.self,
         ])
 }
