@@ -1,7 +1,7 @@
 """kill -9 at random moments while a folder fills; then every source is compared with what every destination holds.
 
-Deliveries go to all kinds of destinations: `inlet sandbox`, and spiral_store.py, which shares no code with inlet. One kill in
-four comes while inlet recovers, some of them twice in a row. Run crash.sh.
+Deliveries go to all kinds of destinations: `inlet sandbox`, and spiral_store.py, which shares no code with inlet. One kill
+in four comes while inlet recovers, some of them twice in a row. Run crash.sh.
 """
 
 import argparse

@@ -71,17 +71,18 @@ def body_bytes(report):
                for name, operations in BODIES.items() for operation in operations)
 
 
-def write_config(folder, place, other=None, kinds=None, level="info"):
+def write_config(folder, place, other=None, more=""):
     """All destinations, one root, and routes by the first two folders of a file: its kind and its on_success.
 
-    `other` is the URL of a second Spiral store. Units, with sidecars and a marker, go to the library and to S3.
+    `other` is the URL of a second Spiral store, `more` what every route says besides. Units, with sidecars and a marker, go
+    to the library and to S3.
     """
     (folder / "drop").mkdir(parents=True, exist_ok=True)
     (folder / "library").mkdir(exist_ok=True)
     spiral = "type: r2, dialect: v1, part_size: 5MiB, parallel_parts: 1"
     lines = [
         f"state_dir: {folder}/state",
-        f"log: {{ level: {level}, output: stderr, format: json }}",
+        "log: { level: info, output: stderr, format: json }",
         "destinations:",
         f'  spiral: {{ {spiral}, api: "{place["spiral"]}", api_key: {place["api_key"]},'
         f' public_url: "{place["spiral"]}/public" }}',
@@ -98,17 +99,17 @@ def write_config(folder, place, other=None, kinds=None, level="info"):
     if other:
         lines.append(f'  other: {{ {spiral}, api: "{other}", api_key: bench }}')
     lines += ["watch:", f"  - {{ path: {folder}/drop, settle: 100ms }}", "routes:"]
-    for kind in kinds or KINDS:
+    for kind in KINDS:
         destination, _, fields = KINDS[kind]
         if destination == "other" and not other:
             continue
         for policy in POLICIES:
             lines.append(f'  - {{ name: {kind}-{policy}, match: {{ path: "{kind}/{policy}/**" }}, to: {destination},'
-                         f' key: "{{dir}}/{{name}}", on_success: {policy}{fields} }}')
+                         f' key: "{{dir}}/{{name}}", on_success: {policy}{fields}{more} }}')
     for policy in POLICIES:
         lines.append(f'  - {{ name: units-{policy}, match: {{ path: "units/{policy}/**", extensions: [mp4] }},'
                      f' to: [library, s3], key: "{{dir}}/{{name}}", on_success: {policy},'
-                     " sidecars: { extensions: [xmp], wait: 60s }, unit: folder, completion: marker }")
+                     " sidecars: { extensions: [xmp], wait: 60s }, unit: folder, completion: marker" + more + " }")
     path = folder / "inlet.yaml"
     path.write_text("\n".join(lines) + "\n")
     os.chmod(path, 0o600)

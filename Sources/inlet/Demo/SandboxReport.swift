@@ -1,5 +1,7 @@
 import Foundation
+import InletCore
 import InletSandbox
+import SystemPackage
 
 /// What the loopback servers have received so far, as JSON for programs that judge it.
 struct SandboxReport: Encodable {
