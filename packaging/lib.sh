@@ -122,6 +122,7 @@ bench() {
         need_packages "python3 command:python3" "curl command:curl"
         build_release
         INLET_BINARY="$(release_binary)"
+        export INLET_BUILD=release
     fi
     export INLET_BINARY
     # -B: no __pycache__ beside the sources.

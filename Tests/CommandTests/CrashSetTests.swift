@@ -180,6 +180,26 @@ import Testing
         return device(path) != nil && device(path) != device(NSTemporaryDirectory())
     }
 
+    @Test(.enabled(if: Nobody.isAvailable), .timeLimit(.minutes(3)))
+    func `a file that is held, because its writers cannot be known, is archived once`() async throws {
+        let place = try Place()
+        let text = Self.configuration("to: store, on_success: archive")
+        try place.configure(text: text.replacing("settle: 0s,", with: "settle: 0s, hold: 1s,"))
+        try Nobody.own(place.folder.path)
+        let points = ["intentWritten", "renamedAway", "moveNoted", "moved", "disposed"]
+        for (round, point) in points.enumerated() {
+            try place.put(FilePath("clip\(round).mp4"), bytes(3000 + round))
+            try await place.die(at: point, launcher: Nobody.launcher)
+            let next = try await place.run(launcher: Nobody.launcher)
+            try await next.line("job.finished") { $0.isAbout("clip\(round).mp4") }
+            try await next.kill()
+        }
+        let expected = Dictionary(uniqueKeysWithValues: points.indices.map { ("clip\($0).mp4", bytes(3000 + $0)) })
+        #expect(Place.files(below: place.drop.appending(".inlet").appending("done")) == expected)
+        #expect(Place.files(below: place.drop).count == points.count)
+        #expect(Place.files(below: place.library) == expected)
+    }
+
     @Test(arguments: ["abandoned", "leftoverRemoved"])
     func `an upload that nobody wants is gone after a crash in the midst of its removal`(_ point: String) async throws {
         try await withSpiral("parallel_parts: 1") { place, sandbox in

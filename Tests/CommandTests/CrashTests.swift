@@ -58,8 +58,8 @@ import Testing
 
 extension Place {
     /// Runs an agent, which must pass `point` and so end by SIGKILL.
-    func die(at point: String) async throws {
-        let killed = try start("run", environment: ["INLET_FAILPOINT": point])
+    func die(at point: String, launcher: [String] = []) async throws {
+        let killed = try start("run", environment: ["INLET_FAILPOINT": point], launcher: launcher)
         let ending = try await killed.ending()
         try #require(ending == .signal(SIGKILL), "\(point): \(ending)\n\(killed.errors.suffix(2000))")
     }

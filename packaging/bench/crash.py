@@ -6,8 +6,10 @@ in four comes while inlet recovers, some of them twice in a row. Run crash.sh.
 
 import argparse
 import json
+import mmap
 import os
 import random
+import re
 import sys
 import time
 from pathlib import Path
@@ -15,7 +17,7 @@ from pathlib import Path
 import judge
 import judge_test
 from filler import Filler
-from measure import Inlet, Server, Workspace, inlet, table, verdict
+from measure import HERE, Inlet, Server, Workspace, binary, inlet, table, verdict
 from sandbox import MIB, Sandbox, body_bytes, write_config
 
 FORM_OVERHEAD = 4 << 10
@@ -128,6 +130,17 @@ def mib(count):
     return f"{count / MIB:.1f} MiB"
 
 
+def has_failpoints(program):
+    """Whether a binary can be told to end itself. By a meaning of theirs: as short a text as `INLET_FAILPOINT` itself stands in
+    no data section of an optimized build."""
+    source = (HERE.parent.parent / "Sources/InletLinux/Process/Failpoint.swift").read_text()
+    meaning = re.search(r'case \.opening: "([^"]{30,})"', source)
+    if not meaning:
+        sys.exit("Failpoint.swift has no meaning of `opening`")
+    with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return text.find(meaning.group(1).encode()) >= 0
+
+
 def print_result(given, sources, found, died, code, bytes_of):
     sent, needed, again, allowed = bytes_of
     rows = [["cycles", given.cycles, "", ""], ["files", len(sources), "", ""]]
@@ -175,6 +188,9 @@ def main():
     given = options.parse_args()
     if given.self_test:
         return judge_test.main()
+    # A build of crash.sh's own is one for people.
+    if os.environ.get("INLET_BUILD") == "release" and has_failpoints(binary()):
+        sys.exit("the release binary has failpoints")
     print(f"seed {given.seed}", flush=True)
     with Workspace() as folder:
         # Kept until it is known to be of no use.
