@@ -21,6 +21,23 @@ from measure import HERE, Inlet, Server, Workspace, binary, inlet, table, verdic
 from sandbox import MIB, Sandbox, body_bytes, write_config
 
 FORM_OVERHEAD = 4 << 10
+# Files that are long enough on their way for a kill to find them there.
+NOTICEABLE = 64 << 10
+
+
+def wait_for_the_moment(agent, moments, is_early):
+    """One kill in four while inlet recovers; of the others half at any time, half while something is being sent."""
+    if is_early:
+        return time.sleep(moments.uniform(0, 0.08))
+    if moments.random() < 0.5:
+        return time.sleep(moments.uniform(0.05, 2))
+    # Drawn here, however the waiting ends: the later moments must not depend on it.
+    pause, deadline = moments.uniform(0, 0.04), time.monotonic() + 2
+    while agent.process.poll() is None and time.monotonic() < deadline:
+        if max(judge.in_flight(agent.events()).values(), default=0) > NOTICEABLE:
+            break
+        time.sleep(0.001)
+    time.sleep(pause)
 
 
 def kill_again_and_again(config, log, filler, given):
@@ -32,10 +49,11 @@ def kill_again_and_again(config, log, filler, given):
         again = is_early and not again and moments.random() < 0.5
         filler.allow(given.files_per_cycle)
         with Inlet(config, log) as agent:
-            time.sleep(moments.uniform(0, 0.08) if is_early else moments.uniform(0.05, 2))
+            wait_for_the_moment(agent, moments, is_early)
             if agent.process.poll() is not None:
                 died += 1
                 print(f"inlet ended by itself with {agent.process.returncode}:\n{agent.tail()}")
+                break
             agent.process.kill()
             agent.process.wait()
             runs.append(list(agent.events()))
@@ -141,9 +159,10 @@ def has_failpoints(program):
         return text.find(meaning.group(1).encode()) >= 0
 
 
-def print_result(given, sources, found, died, code, bytes_of):
+def print_result(given, sources, found, died, code, bytes_of, hit):
     sent, needed, again, allowed = bytes_of
-    rows = [["cycles", given.cycles, "", ""], ["files", len(sources), "", ""]]
+    rows = [["cycles", given.cycles, "", ""], ["kills with files in flight", hit, "> 0", verdict(hit > 0)],
+            ["files", len(sources), "", ""]]
     rows += [[kind, found.counts[kind], 0, verdict(not found.counts[kind])] for kind in found.KINDS]
     rows += [["ended by itself", died, 0, verdict(not died)], ["exit code at the end", code, 0, verdict(code == 0)],
              ["bytes sent", mib(sent), "", ""], ["bytes needed", mib(needed), "", ""],
@@ -171,9 +190,10 @@ def measure(folder, given):
     judge.balance(found, status, len(filler.sources))
     judge.finished(found, runs)
     bytes_of = traffic(filler.sources, report, other, runs)
+    hit = sum(bool(judge.in_flight(events)) for events in runs[:-1])
     for line in found.lines[:40]:
         print("  " + line)
-    print_result(given, filler.sources, found, died, code, bytes_of)
+    print_result(given, filler.sources, found, died, code, bytes_of, hit)
     return not found.lines and not died and code == 0 and bytes_of[2] <= bytes_of[3]
 
 
@@ -181,7 +201,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("cycles", type=int, nargs="?", default=50)
     options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--files-per-cycle", type=int, default=5)
+    options.add_argument("--files-per-cycle", type=int, default=6)
     options.add_argument("--seconds", type=int, default=180, help="for what is left after the last kill")
     options.add_argument("--sandbox-binary", help="another inlet for the servers")
     options.add_argument("--self-test", action="store_true", help="only try the judgements on made-up findings")

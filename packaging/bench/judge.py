@@ -126,9 +126,10 @@ def in_flight(events):
 
 
 def allowance(runs, part=PART):
-    """Bytes that kills may have cost: a part, or a smaller file's bytes, of each file in flight at each. The last run is
-    not killed."""
-    return sum(min(size, part) for events in runs[:-1] for size in in_flight(events).values())
+    """Bytes that kills may have cost: a part, or a smaller file's bytes, of each file in flight to a server at each. The
+    last run is not killed."""
+    return sum(min(size, part) for events in runs[:-1]
+               for (_, destination), size in in_flight(events).items() if destination != "library")
 
 
 def sha256(path):

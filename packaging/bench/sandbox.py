@@ -109,7 +109,7 @@ def write_config(folder, place, other=None, more=""):
     for policy in POLICIES:
         lines.append(f'  - {{ name: units-{policy}, match: {{ path: "units/{policy}/**", extensions: [mp4] }},'
                      f' to: [library, s3], key: "{{dir}}/{{name}}", on_success: {policy},'
-                     " sidecars: { extensions: [xmp], wait: 60s }, unit: folder, completion: marker" + more + " }")
+                     " sidecars: { extensions: [xmp], wait: 2s }, unit: folder, completion: marker" + more + " }")
     path = folder / "inlet.yaml"
     path.write_text("\n".join(lines) + "\n")
     os.chmod(path, 0o600)
