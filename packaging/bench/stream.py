@@ -9,6 +9,7 @@ import threading
 import time
 
 from sandbox import KINDS, MIB
+from trend import WAVE
 
 # How long what has arrived is left where it is, in seconds.
 STAY = 30
@@ -39,7 +40,7 @@ class Stream(threading.Thread):
         before = begin
         while not self._ended.wait(0.1):
             now = time.monotonic()
-            owed += (now - before) * (4 + 4 * (1 - math.cos((now - begin) / 120 * 2 * math.pi)))
+            owed += (now - before) * (4 + 4 * (1 - math.cos((now - begin) / WAVE * 2 * math.pi)))
             before = now
             while owed >= 1:
                 self._drop(self._random.randrange(0, 32 << 10))

@@ -7,6 +7,8 @@ HOUR = 3600
 # What is too much over a day, and what a run of less than an hour can tell from noise.
 MOST_PER_HOUR = 1 * MIB
 LEAST_TOLD = (64 << 10) / 60
+# Seconds of one wave of the load.
+WAVE = 120
 
 
 def slope(points):
@@ -29,17 +31,19 @@ def bound(points, per_second):
     return max(MOST_PER_HOUR / HOUR, 2 * spread(points, per_second) / time, told)
 
 
-def settled(points, share=0.25):
-    """Without the warm-up: the first quarter of the time."""
+def settled(points):
+    """Without the warm-up: the first quarter of the time, but at least the first full wave of the load."""
     begin, end = points[0][0], points[-1][0]
-    return [point for point in points if point[0] >= begin + share * (end - begin)]
+    since = begin + max(0.25 * (end - begin), min(WAVE, 0.5 * (end - begin)))
+    return [point for point in points if point[0] >= since]
 
 
 def step(points):
-    """By how much the median of the last third is above that of the first: for counts, which grow by whole steps."""
+    """By how much the lowest of the last third is above the lowest of the first: for counts, which follow the load, and whose
+    low-water mark only a leak lifts."""
     third = max(1, len(points) // 3)
     values = [value for _, value in points]
-    return statistics.median(values[-third:]) - statistics.median(values[:third])
+    return min(values[-third:]) - min(values[:third])
 
 
 def self_test():
@@ -56,6 +60,6 @@ def self_test():
         raise SystemExit("2 MiB an hour must be seen in four hours")
     if abs(slope(leak) - 20_000) > 2000 or len(settled(flat)) != 90:
         raise SystemExit("slope or settled is wrong")
-    if step([(0, 20), (1, 21), (2, 20), (3, 20), (4, 20), (5, 21)]) > 1 or step([(0, 9), (1, 9), (2, 15)]) != 6:
+    if step([(0, 20), (1, 51), (2, 20), (3, 20), (4, 21), (5, 52)]) > 1 or step([(0, 9), (1, 9), (2, 15)]) != 6:
         raise SystemExit("step is wrong")
     print("ok    trend")
