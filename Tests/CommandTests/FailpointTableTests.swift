@@ -1,5 +1,6 @@
 import Foundation
 import InletLinux
+import SystemPackage
 import Testing
 
 /// What contributors read about failpoints is what there is.
