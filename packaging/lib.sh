@@ -115,12 +115,15 @@ release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-
 # The debug build of everything. check.sh and test.sh share it, flags included, so that nothing is built twice.
 build_debug() { swift build --build-tests --explicit-target-dependency-import-check error >&2; }
 
-# bench NAME [argument…]: packaging/bench/NAME.py with the release binary.
+# bench NAME [argument…]: packaging/bench/NAME.py with the release binary, or with the one that INLET_BINARY names.
 bench() {
-    need_toolchain
-    need_packages "python3 command:python3" "curl command:curl"
-    build_release
-    INLET_BINARY="$(release_binary)"
+    if [[ -z ${INLET_BINARY:-} ]]; then
+        need_toolchain
+        need_packages "python3 command:python3" "curl command:curl"
+        build_release
+        INLET_BINARY="$(release_binary)"
+        export INLET_BUILD=release
+    fi
     export INLET_BINARY
     # -B: no __pycache__ beside the sources.
     exec python3 -B "packaging/bench/$1.py" "${@:2}"

@@ -54,6 +54,7 @@ package final class Agent: Sendable {
         _ journal: Journal, _ destinations: [Destination], _ workers: Int, _ log: EventLog
     ) async throws -> DestinationBoard {
         let recovery = try await journal.recover(destinations: destinations.map(\.name), at: .now)
+        Failpoint.recovered.reached()
         if !recovery.isEmpty {
             log.emit(
                 .jobRecovered(claims: recovery.freedClaims, parked: recovery.parked, unparked: recovery.unparked))

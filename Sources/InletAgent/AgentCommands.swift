@@ -39,7 +39,9 @@ package struct AgentCommands: Sendable {
     /// Sends an ended, undelivered file again. False when there is nothing to send again.
     package func retry(_ file: Int64) async throws(JournalError) -> Bool {
         let stored = try await journal.uptimes()
+        Failpoint.retrying.reached()
         let isQueued = try await journal.retry(file, uptimes: live?.board.uptimes() ?? stored, at: .now)
+        Failpoint.retried.reached()
         live?.bells.ringAll()
         return isQueued
     }

@@ -20,6 +20,6 @@ struct Inlet: AsyncParsableCommand {
         subcommands: [
             Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, BatchCommand.self,
             Receipts.self, Report.self, Pause.self, Resume.self, Storage.self, Fetch.self, GigHive.self, VOPI.self,
-            Roboscope.self, Demo.self, Config.self,
+            Roboscope.self, Demo.self, Config.self, Sandbox.self,
         ])
 }

@@ -1,64 +1,50 @@
 import Foundation
-import InletLinux
 import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
 
 /// The process dies where it hurts most; after a restart nothing is lost and nothing was done twice.
-@Suite(.serialized) struct CrashTests {
-    struct Case: Sendable, CustomTestStringConvertible {
-        let point: Failpoint
-        let disposition: String
-        let size: Int
-
-        var testDescription: String { "\(point.rawValue), on_success: \(disposition), \(size) bytes" }
-
-        /// Whether the journal knows the end already. What stays where it is has no step between its proof and its end.
-        var isFinished: Bool { point == .finished || point == .delivered && disposition == "keep" }
-
-        static let small = 20_000
-        static let large = 11 << 20
-
-        /// Every failpoint that such a delivery passes, but for the one where an upload's id is lost: the store ends that.
-        static let all: [Case] = Failpoint.allCases.filter { $0 != .noting }.flatMap { point in
-            ["keep", "archive", "delete"].flatMap { disposition in
-                [small, large].map { Case(point: point, disposition: disposition, size: $0) }
-            }
-        }.filter { one in
-            let isPartOfUpload = [.uploadCreated, .partUploaded, .beforeComplete].contains(one.point)
-            let isPartOfMove = [.intentWritten, .renamedAway, .disposed].contains(one.point)
-            return !(isPartOfUpload && one.size == small) && !(isPartOfMove && one.disposition == "keep")
-        }
-    }
-
-    @Test(arguments: Case.all)
-    func `a crash at any point leaves one object, one receipt, and the source as its route asks`(_ one: Case)
+@Suite struct CrashTests {
+    /// One machine for each kind, and a new file for each death: what was there before must stay as it is.
+    @Test(.timeLimit(.minutes(5)), arguments: CrashKind.allCases)
+    func `a crash at any point leaves one object, one receipt, and the source as its route asks`(_ kind: CrashKind)
         async throws
     {
-        try await withSpiral(route: "on_success: \(one.disposition)") { place, sandbox in
-            let content = bytes(one.size)
-            try place.put("camera/clip.mov", content)
-            let agent = try place.start("run", environment: ["INLET_FAILPOINT": one.point.rawValue])
-            #expect(try await agent.ending() == .signal(SIGKILL))
-            let next = try await place.run()
-            if !one.isFinished { try await next.line("job.finished") }
-            #expect(try await next.stop() == .code(0))
-            try await Aftermath(place, sandbox).check("camera/clip.mov", content, one.disposition)
+        try await kind.withScene { scene in
+            let place = scene.place
+            let files = kind.points.enumerated().map { CrashFile(kind, $0, $1) }
+            for file in files {
+                try place.put(file.name, file.content)
+                try await place.die(at: file.point)
+                let next = try await place.run()
+                if !file.wasFinished {
+                    try await next.line("job.finished") { $0["path"]?.hasSuffix("/\(file.name.string)") ?? false }
+                }
+                // The next file's process finds what a power cut leaves of an idle one.
+                try await next.kill()
+            }
+            let last = try await place.run()
+            #expect(try await last.stop() == .code(0))
+            try await Aftermath(place).check(files)
+            #expect(try scene.leftovers().count <= kind.mostOrphans)
+            let stored = try scene.stored()
+            #expect(stored.count == files.count)
+            for file in files { #expect(stored.count { $0 == file.content } == 1, "\(file.point)") }
+            try scene.check(files.count)
         }
     }
 
-    @Test(arguments: [Failpoint.intentWritten, .renamedAway, .disposed])
-    func `after a crash the receipt still names the archived file, beside an older one of that name`(
-        _ point: Failpoint
-    ) async throws {
+    @Test(arguments: ["intentWritten", "renamedAway", "moveNoted", "moved", "disposed"])
+    func `after a crash the receipt still names the archived file, beside an older one of that name`(_ point: String)
+        async throws
+    {
         var config = ConfigText()
         config.route.append("on_success: archive")
         let place = try Place(config)
         try place.folder.write(bytes(5), to: "drop/.inlet/done/clip.mov")
         try place.put("clip.mov", bytes(10))
-        let agent = try place.start("run", environment: ["INLET_FAILPOINT": point.rawValue])
-        #expect(try await agent.ending() == .signal(SIGKILL))
+        try await place.die(at: point)
         let next = try await place.run()
         try await next.line("job.finished")
         #expect(try await next.stop() == .code(0))
@@ -70,27 +56,37 @@ import Testing
     }
 }
 
+extension Place {
+    /// Runs an agent, which must pass `point` and so end by SIGKILL.
+    func die(at point: String, launcher: [String] = []) async throws {
+        let killed = try start("run", environment: ["INLET_FAILPOINT": point], launcher: launcher)
+        let ending = try await killed.ending()
+        try #require(ending == .signal(SIGKILL), "\(point): \(ending)\n\(killed.errors.suffix(2000))")
+    }
+}
+
 /// What must hold once everything has ended, however often the process died.
 struct Aftermath {
     let place: Place
-    let sandbox: SpiralSandbox
 
-    init(_ place: Place, _ sandbox: SpiralSandbox) {
-        self.place = place
-        self.sandbox = sandbox
-    }
+    init(_ place: Place) { self.place = place }
 
-    func check(_ name: FilePath, _ content: Data, _ disposition: String) async throws {
-        #expect(sandbox.objects().map(\.key) == [name.string])
-        #expect(sandbox.openUploads().isEmpty)
-        #expect(try place.content(#require(sandbox.objects().first).path) == content)
-        try checkSource(name, content, disposition)
-        let receipts = try await place.inlet("receipts").objects()
-        #expect(receipts.count == 1)
+    /// One receipt for each file, each source where its route wants it, and nobody waits.
+    func check(_ files: [CrashFile]) async throws {
+        let receipts = try await place.inlet("receipts", "--limit", "1000").objects()
+        #expect(receipts.count == files.count)
+        #expect(receipts.allSatisfy { $0["state"] as? String == "delivered" }, "\(receipts)")
         let words = ["keep": "kept", "archive": "archived", "delete": "deleted"]
-        #expect(
-            (receipts.first?["disposition"] as? String)?.hasPrefix(words[disposition] ?? "?") ?? false, "\(receipts)")
-        #expect(receipts.first?["state"] as? String == "delivered")
+        for file in files {
+            let own = receipts.filter { ($0["path"] as? String)?.hasSuffix("/\(file.name.string)") ?? false }
+            #expect(own.count == 1, "\(file.point)")
+            let disposition = own.first?["disposition"] as? String ?? ""
+            #expect(disposition.hasPrefix(words[file.disposition] ?? "?"), "\(file.point): \(disposition)")
+            try checkSource(file.name, file.content, file.disposition)
+        }
+        let balance = try await place.balance()
+        #expect(balance["delivered"] == files.count && balance["pending"] == 0, "\(balance)")
+        #expect(balance.values.reduce(0, +) == files.count, "\(balance)")
     }
 
     /// The source is where its route wants it, and nowhere else.

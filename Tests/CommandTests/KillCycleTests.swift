@@ -40,7 +40,7 @@ import Testing
         let objects = Dictionary(sandbox.objects().map { ($0.key, $0) }, uniquingKeysWith: { $1 })
         #expect(Set(objects.keys) == Set(expected.keys.map(\.string)))
         #expect(try uploadsWithParts(place, sandbox) == [])
-        let aftermath = Aftermath(place, sandbox)
+        let aftermath = Aftermath(place)
         for (name, content) in expected {
             let object = try #require(objects[name.string])
             #expect(try place.content(object.path) == content)

@@ -119,4 +119,26 @@ struct FailpointTests {
             exit(4)
         }
     }
+
+    @Test func `the failpoints about notes can be told which, and what they are called`() async {
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            setenv("INLET_FAILPOINT", "noted:part:2", 1)
+            let (parts, others) = (["part:7": [UInt8]()], ["upload": [UInt8](), "completing": []])
+            Failpoint.noting.reached(with: parts.keys)
+            Failpoint.noted.reached(with: others.keys)
+            Failpoint.noted.reached(with: parts.keys)
+            Failpoint.noted.reached()
+            if getenv("INLET_FAILPOINT") == nil { exit(1) }
+            Failpoint.noted.reached(with: parts.merging(others) { $1 }.keys)
+            exit(2)
+        }
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            setenv("INLET_FAILPOINT", "noting:2", 1)
+            let notes = ["upload": [UInt8]()]
+            Failpoint.noting.reached(with: notes.keys)
+            if getenv("INLET_FAILPOINT") == nil { exit(1) }
+            Failpoint.noting.reached(with: notes.keys)
+            exit(2)
+        }
+    }
 }

@@ -25,6 +25,7 @@ enum AcrossFileSystems {
             throw error
         }
         try DurableFile.syncDirectory(directory)
+        Failpoint.moveCopied.reached()
         try DurableFile.remove(path)
         return true
     }

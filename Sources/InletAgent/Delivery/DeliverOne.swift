@@ -102,7 +102,7 @@ final class DeliverOne: Sendable {
         let notes = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
-                Failpoint.noting.reached()
+                Failpoint.noting.reached(with: entries.keys)
                 do {
                     try await journal.checkpoint(delivery, entries)
                 } catch {
@@ -111,7 +111,7 @@ final class DeliverOne: Sendable {
                 Self.tell(entries, ref, log)
             },
             replace: { entries throws(DeliveryError) in
-                Failpoint.noting.reached()
+                Failpoint.noting.reached(with: entries.keys)
                 do {
                     try await journal.replaceCheckpoint(delivery, entries)
                 } catch {
@@ -125,6 +125,7 @@ final class DeliverOne: Sendable {
     }
 
     private static func tell(_ notes: [String: [UInt8]], _ ref: AgentEvent.JobRef, _ log: EventLog) {
+        Failpoint.noted.reached(with: notes.keys)
         if !notes.isEmpty { log.emit(.jobCheckpoint(ref, notes: notes.keys.sorted())) }
         notes.keys.forEach(reachFailpoint)
     }

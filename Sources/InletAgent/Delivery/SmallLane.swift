@@ -176,6 +176,7 @@ final class SmallLane: Sendable {
     private func commit(_ ended: [Ended], _ wish: ClaimWish) async -> Result<Exchange, JournalError> {
         let claims = ended.map { EndedClaim($0.claim, $0.settlement) }
         do throws(JournalError) {
+            if !claims.isEmpty { Failpoint.settling.reached() }
             let exchange = try await journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
             follow(ended, exchange)
             return .success(exchange)

@@ -94,6 +94,7 @@ struct SourceDisposal: Sendable {
     }
 
     private func rename(to intent: FinishIntent) async throws {
+        Failpoint.intending.reached()
         try await journal.intend(file.id, intent.note)
         Failpoint.intentWritten.reached()
         do {

@@ -22,7 +22,9 @@ struct SourceMove: Sendable {
                 step.target = target.bytes
                 step.isMoving = true
                 try await journal.intend(job.file.id, step.note)
+                Failpoint.moveNoted.reached()
                 if try moved(to: target) {
+                    Failpoint.moved.reached()
                     try DurableFile.syncDirectory(directory)
                     try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
                     return try conclude(target)
@@ -64,6 +66,7 @@ struct SourceMove: Sendable {
         let note = FilePath(bytes: target.bytes + Array(".reason.json".utf8))
         let receipt = Receipt(job, state: job.file.state, disposition: disposition, finishedAt: .now)
         try DurableFile.write(receipt.json + [UInt8(ascii: "\n")], to: note, mode: 0o644)
+        Failpoint.reasonWritten.reached()
         return disposition
     }
 }

@@ -67,8 +67,10 @@ struct Sweeper: Service {
             }
             pace.forget(delivery.id)
             // What a retry can go on with; one that was superseded is never retried.
+            Failpoint.abandoned.reached()
             let notes = delivery.state == .superseded ? [:] : destination.pipeline.reusable(leftover.checkpoint)
             try await journal.leftoverRemoved(delivery.id, keeping: notes)
+            Failpoint.leftoverRemoved.reached()
             log.emit(.uploadAborted(Self.ref(leftover)))
             return .gone
         } catch {

@@ -99,6 +99,7 @@ final class WorkerPool: Service {
         ) { claim in
             Failpoint.claimed.reached()
             let (settlement, report) = await deliverOne.deliver(claim)
+            Failpoint.settling.reached()
             return (settlement, (claim.file, report))
         }
         guard let (settled, (file, report)) = outcome else { return false }

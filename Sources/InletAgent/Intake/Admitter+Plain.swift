@@ -52,6 +52,7 @@ extension Admitter {
     /// Durable point 1 for all of them; nil for those that the journal does not take now.
     private func commitAll(_ admissions: [Admission], at now: WallTime) async -> [AdmissionOutcome?] {
         do {
+            Failpoint.admitting.reached()
             let outcomes = try await journal.admit(admissions, at: now)
             health.works()
             return outcomes

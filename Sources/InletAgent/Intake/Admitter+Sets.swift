@@ -80,9 +80,11 @@ extension Admitter {
     /// Closes a unit: everything that `routes` took of it is sent. - Returns: false when the journal cannot be written now.
     func close(_ unit: FilePath, _ routes: [String], root: FilePath, marker: Arrival?) async -> Bool {
         do {
+            Failpoint.closingUnit.reached()
             let batches = try await journal.closeUnit(
                 unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(),
                 closing: board.closers, at: .now)
+            Failpoint.unitClosed.reached()
             health.works()
             for batch in batches {
                 log.emit(

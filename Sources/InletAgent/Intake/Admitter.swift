@@ -180,6 +180,7 @@ struct Admitter: Sendable {
         _ admission: Admission, at now: WallTime
     ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {
+            Failpoint.admitting.reached()
             let outcome = try await journal.admitSet(admission, at: now)
             health.works()
             return outcome

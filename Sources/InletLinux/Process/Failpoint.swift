@@ -1,45 +1,128 @@
 import Glibc
 import Synchronization
 
-/// The places where tests end the process by `SIGKILL`, to prove that nothing is lost or done twice there.
+/// The places where tests end the process by `SIGKILL`, to prove that nothing is lost or done twice there: before and
+/// after each change of the journal, and between the steps that one such change announces.
 ///
-/// Debug builds read `INLET_FAILPOINT`, which names one of them, and `name:N` its Nth passing. Release builds do nothing.
+/// Debug builds read `INLET_FAILPOINT`, which names one of them, `name:N` its Nth passing; of the two about notes,
+/// `name:NOTE` and `name:NOTE:N` count only those of that name (`part` for every `part:7`). Release builds do nothing.
 package enum Failpoint: String, CaseIterable, Sendable {
+    case opening
+    case opened
+    case recovered
+    case admitting
     case admitted
+    case closingUnit
+    case unitClosed
     case claimed
     /// A step has been done, and its note is about to be written.
     case noting
+    case noted
     case uploadCreated
     case partUploaded
     case beforeComplete
+    case copied
+    case renamed
     case afterComplete
+    case settling
     case delivered
+    case retrying
+    case retried
+    case abandoned
+    case leftoverRemoved
+    case intending
     case intentWritten
     case renamedAway
+    case moveNoted
+    case moveCopied
+    case moved
+    case reasonWritten
     case disposed
     case finished
 
     @inline(__always)
     package func reached() {
         #if DEBUG
-            Armed.pass(self)
+            Armed.pass(self, [])
         #endif
     }
+
+    /// - Parameter notes: the names of those that are written together.
+    @inline(__always)
+    package func reached(with notes: Dictionary<String, [UInt8]>.Keys) {
+        #if DEBUG
+            Armed.pass(self, notes.map(Self.kind))
+        #endif
+    }
+
+    #if DEBUG
+        /// `part` of `part:7`.
+        private static func kind(_ note: String) -> String { String(note.prefix { $0 != ":" }) }
+
+        /// What has just happened there, or is about to; the contributors' table.
+        package var meaning: String {
+            switch self {
+            case .opening: "the journal is about to be opened: made, its log taken in, its schema brought up to date"
+            case .opened: "the journal is open and of this version; nothing is recovered"
+            case .recovered: "the claims of the process that died are back in the queue"
+            case .admitting: "a file, alone or with its companions, is about to be admitted"
+            case .admitted: "durable point 1: it is in the journal, and nobody has been told"
+            case .closingUnit: "a unit is complete, which the journal is about to hear"
+            case .unitClosed: "all deliveries of the unit are due"
+            case .claimed: "an attempt has been counted and is about to begin"
+            case .noting: "a step of a pipeline is done, and its note is about to be written"
+            case .noted: "that note is durable"
+            case .uploadCreated: "the note `upload` is durable"
+            case .partUploaded: "the note of a part, or of an offset, is durable"
+            case .beforeComplete: "it is noted that something may be visible at the destination from here on"
+            case .copied: "a copy to a folder is on the disk under its temporary name"
+            case .renamed: "the copy has its final name, which is not synced yet"
+            case .afterComplete: "the pipeline has its proof; the journal does not know it"
+            case .settling: "the ends of deliveries, whatever they are, are about to be written"
+            case .delivered: "durable point 2: an end of a delivery is in the journal"
+            case .retrying: "a file that has ended is about to go back into the queue"
+            case .retried: "it is back in the queue"
+            case .abandoned: "a given-up upload is gone from its destination; the journal still has it"
+            case .leftoverRemoved: "the journal has forgotten it too"
+            case .intending: "the source may be disposed of; its intent is about to be written"
+            case .intentWritten: "the intent is durable, the source still has its name"
+            case .renamedAway: "the source has its private name, or is below `.inlet/held`"
+            case .moveNoted: "the name in the archive or quarantine is durable; nothing has been moved"
+            case .moveCopied: "a copy on another file system has that name, and the source is still there"
+            case .moved: "the source has that name, which is not synced yet"
+            case .reasonWritten: "`.reason.json` stands beside the quarantined file"
+            case .disposed: "the source is disposed of, and its receipt is about to be written"
+            case .finished: "durable point 3: the receipt is in the journal, and nobody has been told"
+            }
+        }
+    #endif
 }
 
 #if DEBUG
-    /// The failpoint that the environment names, read once.
+    /// What the environment names, read once.
     private enum Armed {
-        private static let target: (point: Failpoint, passing: Int)? = {
-            guard let text = ProcessSetup.environment("INLET_FAILPOINT") else { return nil }
-            let parts = text.split(separator: ":", maxSplits: 1)
-            guard let name = parts.first, let point = Failpoint(rawValue: String(name)) else { return nil }
-            return (point, parts.count == 2 ? Int(parts[1]) ?? 1 : 1)
-        }()
+        private struct Target {
+            var point: Failpoint
+            var note: String?
+            var passing = 1
+
+            /// nil for text that names no failpoint.
+            init?(_ text: String) {
+                let words = text.split(separator: ":").map(String.init)
+                guard let first = words.first, let point = Failpoint(rawValue: first) else { return nil }
+                self.point = point
+                for word in words.dropFirst() {
+                    if let number = Int(word) { passing = number } else { note = word }
+                }
+            }
+        }
+
+        private static let target = ProcessSetup.environment("INLET_FAILPOINT").flatMap { Target($0) }
         private static let passed = Atomic<Int>(0)
 
-        static func pass(_ point: Failpoint) {
+        static func pass(_ point: Failpoint, _ notes: [String]) {
             guard let target, target.point == point else { return }
+            if let note = target.note, !notes.contains(note) { return }
             let count = passed.wrappingAdd(1, ordering: .relaxed).newValue
             if count == target.passing { kill(getpid(), SIGKILL) }
         }

@@ -70,7 +70,9 @@ extension FolderPipeline {
 
     func publish(_ temporary: FilePath, as target: FilePath, in directory: FilePath) throws(DeliveryError) {
         do {
+            Failpoint.copied.reached()
             try DurableFile.rename(temporary, to: target)
+            Failpoint.renamed.reached()
             try DurableFile.syncDirectory(directory)
         } catch {
             throw error.isTaken ? Self.taken(target) : Self.unwritable(error)

@@ -19,7 +19,7 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
         let fault = faults.next(at: operation, part: part, on: channel)
         defer { if fault != nil { faults.held.remove(channel) } }
         let traffic = traffic
-        var body = IncomingBody(request, channel: channel, fault: fault) { traffic.received($0) }
+        var body = IncomingBody(request, channel: channel, fault: fault) { traffic.received($0, operation) }
         if let fault,
             let replacement = try await FaultAnswer(faults: faults).response(for: fault, body: &body, on: channel)
         {

@@ -19,6 +19,11 @@ extension LoopbackSandbox {
 
     /// Requests so far, by the operation's `rawValue`; 0 where none came.
     package func counts() -> [String: Int] { front.log.counts() }
+
+    /// Bytes of request bodies so far, by the operation's `rawValue`; only where there were any.
+    package func bytes() -> [String: Int64] {
+        Dictionary(uniqueKeysWithValues: traffic.bytes.map { ($0.key.rawValue, $0.value) })
+    }
 }
 
 /// The side of a sandbox that its clients come to.

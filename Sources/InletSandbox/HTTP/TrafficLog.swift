@@ -8,8 +8,11 @@ package struct Traffic<Operation: SandboxOperation>: Sendable, Equatable {
     package var partOrder: [Int] = []
     /// The most part requests that were open at one time.
     package var peakParallelParts = 0
+    /// Bytes of request bodies per operation, those of requests that failed included.
+    package var bytes: [Operation: Int64] = [:]
+
     /// Bytes of request bodies.
-    package var bytesReceived: Int64 = 0
+    package var bytesReceived: Int64 { bytes.values.reduce(0, +) }
 }
 
 /// Counts requests as they come and go.
@@ -44,7 +47,7 @@ final class TrafficLog<Operation: SandboxOperation>: Sendable {
         return Dictionary(uniqueKeysWithValues: Operation.allCases.map { ($0.rawValue, counts[$0] ?? 0) })
     }
 
-    func received(_ bytes: Int) {
-        state.withLock { $0.traffic.bytesReceived += Int64(bytes) }
+    func received(_ bytes: Int, _ operation: Operation) {
+        state.withLock { $0.traffic.bytes[operation, default: 0] += Int64(bytes) }
     }
 }

@@ -21,28 +21,36 @@ struct DemoServers: Sendable {
     static let bucket = "archive"
     static let password = "demo-password"
 
-    private let spiral: SpiralSandbox
-    private let s3: S3Sandbox
-    private let gigHive: GigHiveSandbox
-    private let vopi: VOPISandbox
-    private let roboscope = RoboscopeSandbox()
+    let spiral: SpiralSandbox
+    let s3: S3Sandbox
+    let gigHive: GigHiveSandbox
+    let vopi: VOPISandbox
+    let roboscope: RoboscopeSandbox
 
-    /// How long VOPI's sandbox takes for each of its steps: long enough to be seen.
-    private static let pace = Duration.milliseconds(400)
+    /// VOPI as the demo has it: each step takes long enough to be seen.
+    static let visible = VOPIRules(pace: .clock(step: .milliseconds(400)), progress: .full)
+    private static let credits = 1_000_000
 
+    /// - Parameters:
+    ///   - vopi: How VOPI's behaves; it takes `apiKey` where it goes by keys.
+    ///   - trouble: What goes wrong at each of them.
     /// - Throws: When a folder of a server cannot be made, read or written.
-    init(_ place: DemoPlace) throws {
-        spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey))
+    init(_ place: DemoPlace, vopi rules: VOPIRules = visible, trouble: SandboxTrouble = SandboxTrouble()) throws {
+        spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey), faults: trouble.plan(1))
         // Stores of one's own sign for this region, and so does the agent where nothing else is said.
         s3 = try S3Sandbox(
             directory: place.archive,
             account: .init(
-                bucket: Self.bucket, accessKey: Self.accessKey, secretKey: Secret(Self.secretKey), region: "us-east-1"))
+                bucket: Self.bucket, accessKey: Self.accessKey, secretKey: Secret(Self.secretKey), region: "us-east-1"),
+            faults: trouble.plan(2))
         let password = Secret(Self.password)
         gigHive = try GigHiveSandbox(
-            directory: place.gigHive, logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
+            directory: place.gigHive, logins: GigHiveLogins(admin: password, uploader: password, viewer: password),
+            faults: trouble.plan(3))
         vopi = try VOPISandbox(
-            directory: place.vopi, credits: 1000, rules: VOPIRules(pace: .clock(step: Self.pace), progress: .full))
+            directory: place.vopi, apiKey: Secret(Self.apiKey), credits: Self.credits, rules: rules,
+            faults: trouble.plan(4))
+        roboscope = RoboscopeSandbox(faults: trouble.plan(5))
     }
 
     /// What a person gets who logs in to VOPI: the seed of the agent's own tokens.

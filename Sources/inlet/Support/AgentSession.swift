@@ -28,7 +28,9 @@ struct AgentSession: Sendable {
         state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil,
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
+        Failpoint.opening.reached()
         journal = try Journal(path: state.journal, now: .now)
+        Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
