@@ -226,7 +226,7 @@ extension Journal {
         return try batch(id, database)
     }
 
-    private static func batch(_ id: Int64, _ database: Database) throws -> Batch {
+    static func batch(_ id: Int64, _ database: Database) throws -> Batch {
         let found = try Row.fetchOne(database.cachedStatement(sql: "SELECT * FROM batch WHERE id = ?"), arguments: [id])
         guard let row = found else { throw RowNotFound() }
         let counts = try Row.fetchAll(
