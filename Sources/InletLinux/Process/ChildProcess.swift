@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// A program that is run to its end: without a shell, in a process group of its own, with no descriptor of ours but the
 /// three standard ones, no signal of ours blocked or ignored, and nothing of our environment.
@@ -45,8 +45,10 @@ package struct ChildProcess: Sendable {
 
     /// Whether we may run the file at `path` (`access(2)`, X_OK): a folder can be "executable" too, and is not meant.
     package static func isExecutable(_ path: FilePath) -> Bool {
-        guard case .file? = try? FileLook.look(at: path, following: true) else { return false }
-        return path.withPlatformString { access($0, X_OK) == 0 }
+        path.withPlatformString { text in
+            var status = stat()
+            return stat(text, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(text, X_OK) == 0
+        }
     }
 
     /// Runs it on a thread of `pool`. The task's cancellation ends it as a time-out does.
