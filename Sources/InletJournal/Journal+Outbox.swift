@@ -31,6 +31,11 @@ package struct OutboxBacklog: Sendable, Equatable {
     package var waiting = 0
     /// Given up; kept for a while to be looked at.
     package var failed = 0
+
+    package init(waiting: Int = 0, failed: Int = 0) {
+        self.waiting = waiting
+        self.failed = failed
+    }
 }
 
 extension Journal {

@@ -21,6 +21,11 @@ package struct SinkChange: Sendable, Equatable {
     package var identity: String
     /// Notices that waited for receivers which are no longer configured, by receiver: they are gone.
     package var dropped: [String: Int]
+
+    package init(identity: String, dropped: [String: Int]) {
+        self.identity = identity
+        self.dropped = dropped
+    }
 }
 
 extension Journal {
