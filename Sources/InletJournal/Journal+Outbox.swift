@@ -14,6 +14,19 @@ package struct Notice: Sendable, Equatable {
     package var payload: [UInt8]
     /// Tries that failed.
     package var attempts: Int
+
+    package init(
+        id: Int64, sink: String, event: NoticeEvent, subject: Int64?, createdAt: WallTime, payload: [UInt8],
+        attempts: Int
+    ) {
+        self.id = id
+        self.sink = sink
+        self.event = event
+        self.subject = subject
+        self.createdAt = createdAt
+        self.payload = payload
+        self.attempts = attempts
+    }
 }
 
 /// What a receiver is to be told next.

@@ -19,6 +19,11 @@ package struct ChildProcess: Sendable {
         package var end: End
         /// The end of what it wrote to standard error, at most `mostErrors` bytes. What it wrote to standard output is dropped.
         package var errors: [UInt8]
+
+        package init(end: End, errors: [UInt8]) {
+            self.end = end
+            self.errors = errors
+        }
     }
 
     package static let mostErrors = 4096
