@@ -19,6 +19,7 @@ struct Inlet: AsyncParsableCommand {
         version: version,
         subcommands: [
             Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, Receipts.self, Pause.self,
-            Resume.self, Notify.self, Storage.self, Fetch.self, GigHive.self, VOPI.self, Roboscope.self, Demo.self, Config.self,
+            Resume.self, Notify.self, Storage.self, Fetch.self, GigHive.self, VOPI.self, Roboscope.self, Demo.self,
+            Config.self,
         ])
 }
