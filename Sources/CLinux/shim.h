@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -13,6 +14,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <linux/fs.h>
@@ -65,3 +67,33 @@ static inline int inlet_name_thread(const char *_Nonnull name) { return prctl(PR
 /* flock(2) shares its name with a structure. */
 int flock(int, int);
 static inline int inlet_lock(int fd, int operation) { return flock(fd, operation); }
+
+/* pidfd_open(2) has no declaration before glibc 2.36: a descriptor that can be read once the process has ended. */
+static inline int inlet_pidfd_open(int process) { return (int)syscall(434, process, 0U); }
+
+/* Declared since glibc 2.34: the child closes every descriptor from `first` on. Before that, those with O_CLOEXEC only. */
+static inline int inlet_spawn_close_from(posix_spawn_file_actions_t *_Nonnull actions, int first) {
+#if __GLIBC_PREREQ(2, 34)
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+#else
+    (void)actions;
+    (void)first;
+    return 0;
+#endif
+}
+
+/* pipe2(2) is declared for _GNU_SOURCE only. */
+static inline int inlet_pipe(int *_Nonnull ends) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
+
+/* fcntl(2) is variadic. */
+static inline int inlet_set_nonblocking(int fd) {
+    int flags = fcntl(fd, F_GETFL);
+    return flags == -1 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+/* Whether a child has ended, or is no child of ours any more. It stays there to be waited for: its group keeps its number. */
+static inline int inlet_has_ended(pid_t process) {
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)process, &info, WEXITED | WNOHANG | WNOWAIT) == 0) return info.si_pid == process;
+    return errno == ECHILD;
+}

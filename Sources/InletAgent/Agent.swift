@@ -29,22 +29,27 @@ package final class Agent: Sendable {
     ///
     /// - Parameters:
     ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
+    ///   - outlets: those who are told what happens.
     ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
-        sendRoots: [WatchSettings]? = nil, renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
+        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(),
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
+        let notifier = try await Notifier(AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
         let board = try await Self.recover(journal, destinations, settings.workers, log)
         _ = try await journal.closeUnits(
             exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
         let parts = try AgentParts(
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch)
         services =
-            [parts.sweeper, parts.probes(renew), parts.keepAlive, parts.manifests(label.version), parts.finisher]
-            + [parts.workers, parts.housekeeper] + [parts.backups].compactMap(\.self) + parts.intakes
-            + [parts.watchdog]
+            [
+                notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive,
+                parts.manifests(label.version), parts.finisher, parts.workers, parts.housekeeper,
+            ]
+            + [parts.backups].compactMap(\.self) + parts.intakes + [parts.watchdog]
         commands = AgentCommands(journal: journal, live: parts.live)
         view = AgentView(journal: journal, live: parts.liveView(label.version))
     }

@@ -125,6 +125,22 @@ struct AgentParts: Sendable {
             })
     }
 
+    /// Programs have a thread each, so that one that hangs holds nobody else up.
+    static func receivers(_ notify: [NotifySettings], _ outlets: Outlets) -> [NoticeOutlet] {
+        let pool = BlockingPool(name: "hook", threads: notify.count)
+        return notify.map { NoticeOutlet($0, webhook: outlets.webhooks[$0.name], pool: pool) }
+    }
+
+    func pinger(_ ping: DeadManPing?) -> Pinger {
+        Pinger(
+            ping: ping, interval: settings.ping?.interval ?? .seconds(300), heartbeat: heartbeat, journal: journal,
+            isJournalFailing: { [admitter] in admitter.health.isFailing }, log: log,
+            nudge: { [bells, intakes] in
+                bells.ringAll()
+                for intake in intakes { intake.nudge() }
+            })
+    }
+
     // MARK: - What is seen and commanded from outside
 
     var live: AgentCommands.Live {

@@ -95,8 +95,9 @@ enum Schema {
     /// `manifest` holds the checksum lists that ended units are owed, until they are written.
     /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts the ends
     /// of a batch, which `queue retry` can take back. `content` says which delivery brought a content (its SHA-256) to a destination first. `outbox` keeps a notification until
-    /// its receiver has taken it; `subject` is the file's or batch's id. `sink` says which receivers the configuration has for
-    /// an event, so that the transaction of the event itself can write to the outbox. The table of migration 1 was never used.
+    /// its receiver has taken it (`ready`, in order; `refused`, each at its own time; `failed` for good); `subject` is the file's or
+    /// batch's id. `sink` says which receivers the configuration has for an event and a route (empty = any), so that the transaction
+    /// of the event itself can write to the outbox. The table of migration 1 was never used.
     private static let evidence = """
         ALTER TABLE file ADD COLUMN labels BLOB;
         ALTER TABLE file ADD COLUMN digests BLOB;
@@ -113,13 +114,15 @@ enum Schema {
             PRIMARY KEY (destination, digest)) WITHOUT ROWID;
         CREATE INDEX content_by_delivery ON content(delivery_id);
         DROP TABLE outbox;
-        CREATE TABLE sink (event TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
+        CREATE TABLE sink (
+            event TEXT NOT NULL, name TEXT NOT NULL, route TEXT NOT NULL DEFAULT '',
+            PRIMARY KEY (event, name, route)) WITHOUT ROWID;
         CREATE TABLE outbox (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             sink TEXT NOT NULL, event TEXT NOT NULL, subject INTEGER, created_at INTEGER NOT NULL, payload BLOB NOT NULL,
             state TEXT NOT NULL DEFAULT 'ready', attempts INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL,
             reason TEXT);
-        CREATE INDEX outbox_ready ON outbox(sink, next_at, id) WHERE state = 'ready';
+        CREATE INDEX outbox_waiting ON outbox(sink, state, id);
         """
 
     /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.

@@ -158,6 +158,8 @@ extension Checklist {
             .shown(by: [
                 "every log line is a JSON object with time, level, event and the fields of its event",
                 "receipts are JSON lines, newest first, one for each finished file",
+                "a delivered file is told once, with its receipt",
+                "a notice that was not taken outlives a kill, and comes with the same number",
             ])),
         Row("S1.22", .later("issue 4 of 8: notifications, the end of a recovery among them")),
         Row(

@@ -57,6 +57,9 @@ import Testing
         (.tokenGiven(destination: "d", to: "uid 0"), "destination.token_given"),
         (.destinationPaused(destination: "d", by: "user 0"), "destination.paused"),
         (.destinationResumed(destination: "d", by: "user 0"), "destination.resumed"),
+        (.notificationSent(sink: "s", notice: "n", event: "failed", tries: 1), "notification.sent"),
+        (.notificationFailed(sink: "s", notice: "n", reason: hostile, next: nil), "notification.failed"),
+        (.notificationDropped(sink: "s", count: 1, reason: hostile), "notification.dropped"),
     ]
 
     @Test func `every event has its own stable name`() {

@@ -142,11 +142,11 @@ extension AgentEvent {
             Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
         case .destinationResumed(let name, let by):
             Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
-        default: Self.line("agent.event", .debug)
+        default: notificationLine ?? Self.line("agent.event", .debug)
         }
     }
 
-    private static func line(
+    static func line(
         _ name: String, _ level: LogSettings.Level, _ fields: (String, EventValue)...
     ) -> EventLine {
         EventLine(name: name, level: level, fields: fields)
@@ -171,8 +171,8 @@ extension AgentEvent.JobRef {
 }
 
 extension EventValue {
-    fileprivate static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
+    static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
     fileprivate static func path(_ path: FilePath) -> EventValue { .text(path.display) }
     /// Text that may hold bytes from a server or a file name.
-    fileprivate static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
+    static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
 }

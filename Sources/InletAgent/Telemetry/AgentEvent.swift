@@ -58,6 +58,11 @@ package enum AgentEvent: Sendable {
     case tokenGiven(destination: String, to: String)
     case destinationPaused(destination: String, by: String)
     case destinationResumed(destination: String, by: String)
+    /// A receiver of `notify:` has taken a notice.
+    case notificationSent(sink: String, notice: String, event: String, tries: Int)
+    /// One was not taken; `next` is when it is tried again, nil when it is given up.
+    case notificationFailed(sink: String, notice: String, reason: String, next: WallTime?)
+    case notificationDropped(sink: String, count: Int, reason: String)
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {

@@ -31,6 +31,7 @@ struct SettingsReader {
         checkStorages(settings.destinations, section)
         settings.watch = sections("watch", of: section, root).map { watch($0.section, $0.node) }
         settings.routes = routes(section)
+        readNotifications(section, into: &settings)
         checkFolders(settings, section)
         return settings
     }

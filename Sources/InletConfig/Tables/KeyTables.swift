@@ -19,7 +19,7 @@ package enum KeyTables {
                 "destinations", .map(.section([destinationType(types)])), "Where files can go, each under a name."),
             KeySpec("watch", .list(.section(watch)), "The folders whose files are taken."),
             KeySpec("routes", .list(.section(route)), "Which file goes where; the first that matches takes it."),
-        ]
+        ] + notifications
     }
 
     package static let log: [KeySpec] = [

@@ -15,6 +15,10 @@ package struct Settings: Sendable {
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]
+    /// Who is told of what happens.
+    package var notify: [NotifySettings] = []
+    /// nil = nobody counts on hearing from us.
+    package var ping: PingSettings?
 
     package init(
         stateDirectory: FilePath, workers: Int = 4, shutdownGrace: Duration = .seconds(30),

@@ -80,6 +80,12 @@ package struct JSONLine: Sendable {
         bytes.append(contentsOf: object.finished)
     }
 
+    /// - Parameter json: a value as it stands in JSON.
+    package mutating func add(_ name: String, json: [UInt8]) {
+        begin(name)
+        bytes.append(contentsOf: json)
+    }
+
     private mutating func begin(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
         JSONString.append(name, to: &bytes)

@@ -61,6 +61,9 @@ package struct StatusReport: Codable, Sendable {
     package var destinations: [Destination]
     package var roots: [Root]
     package var in_flight: [Transfer]
+    /// Notices that their receivers (notify) have not taken yet, and those given up.
+    package var notices_waiting: Int?
+    package var notices_failed: Int?
 
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
@@ -91,6 +94,9 @@ package struct StatusReport: Codable, Sendable {
         in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
             Self.transfer(delivery, view.live?.step(delivery.id))
         }
+        let backlog = try await view.journal.outboxBacklog()
+        notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
+        notices_failed = backlog.failed > 0 ? backlog.failed : nil
     }
 
     /// Of deliveries that destinations work on; the rest is in the queue's list.

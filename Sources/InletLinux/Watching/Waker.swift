@@ -52,7 +52,7 @@ enum Poll {
 
     // Rounded up, or the last millisecond would be spent spinning. One wait is an hour at most: `poll` does not count
     // the time of a suspend, the clock does.
-    private static func timeout(until deadline: ContinuousClock.Instant?) -> CInt {
+    static func timeout(until deadline: ContinuousClock.Instant?) -> CInt {
         guard let deadline else { return -1 }
         let left = ContinuousClock.now.duration(to: deadline)
         if left <= .zero { return 0 }

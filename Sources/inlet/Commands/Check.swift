@@ -28,6 +28,7 @@ struct Check: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
+        let outlets = try config.makeOutlets(factory)
         var findings = Findings()
         findings.add(.fine, "configuration", "\(config.file.display) is correct")
         for warning in config.warnings { findings.add(.warning, "configuration", warning.message) }
@@ -39,6 +40,7 @@ struct Check: AsyncParsableCommand {
             guard let results = destination.values.string("results") else { continue }
             ResultsCheck.run(FilePath(results), of: destination.name, config.settings.watch, &findings)
         }
+        ReceiverCheck.run(config.settings.notify, outlets, &findings)
         for destination in destinations { await check(destination, &findings) }
         for destination in destinations { checkStorage(destination, config.settings.destinations, &findings) }
         try findings.finish()

@@ -29,12 +29,13 @@ struct Run: AsyncParsableCommand {
         ProcessSetup.disableCoreDumps()
         let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
+        let outlets = try config.makeOutlets(factory)
         let state = try AgentSession.takeState(config.settings.stateDirectory)
         do {
             let log = try EventLog(config.settings.log)
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
-                label: config.file.display,
+                label: config.file.display, outlets: outlets,
                 renew: { [options] name in
                     guard let now = try? options.reload() else { return nil }
                     return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }

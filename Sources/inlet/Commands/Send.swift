@@ -55,6 +55,8 @@ struct Send: AsyncParsableCommand {
         var settings = config.settings
         let roots = settings.watch
         settings.watch = []
+        // Who waits for the command sees what comes of it, and nobody would be there to try a receiver again.
+        (settings.notify, settings.ping) = ([], nil)
         settings.stateDirectory = Self.ownState()
         let state = try AgentSession.takeState(settings.stateDirectory)
         let session = try await AgentSession(

@@ -46,6 +46,7 @@ struct StatusText {
         }
         blocks.append(head)
         blocks.append(Self.balance(report))
+        if let notices = Self.notices(report) { blocks.append(notices) }
         blocks.append(
             contentsOf: [Self.transfers(report), Self.destinations(report), Self.roots(report)].compactMap(\.self))
         text = blocks.joined(separator: "\n\n")
@@ -69,6 +70,13 @@ struct StatusText {
         if let oldest = report.oldest_pending { text += "\nOldest waiting since \(oldest)" }
         if report.files["failed"] ?? 0 > 0 { text += "\nSee them with: inlet queue list --state failed" }
         return text
+    }
+
+    private static func notices(_ report: StatusReport) -> String? {
+        let parts = [
+            report.notices_waiting.map { "\($0) waiting" }, report.notices_failed.map { "\($0) given up" },
+        ].compactMap(\.self)
+        return parts.isEmpty ? nil : "Notices  " + parts.joined(separator: ", ")
     }
 
     private static func transfers(_ report: StatusReport) -> String? {

@@ -22,11 +22,12 @@ struct AgentSession: Sendable {
     ///
     /// - Parameters:
     ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
+    ///   - outlets: those who are told what happens.
     ///   - renew: makes a destination anew from the configuration as it is now.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil,
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
+        outlets: Outlets = Outlets(), renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         Failpoint.opening.reached()
         journal = try Journal(path: state.journal, now: .now)
@@ -34,7 +35,7 @@ struct AgentSession: Sendable {
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
-            renew: renew)
+            outlets: outlets, renew: renew)
         control = LocalControl(
             view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) })
         self.factory = factory

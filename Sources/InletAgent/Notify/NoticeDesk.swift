@@ -1,0 +1,61 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import Synchronization
+
+/// Hears what the agent says: wakes the receivers' loops when something was put in the outbox, and keeps what is still to be put
+/// there. Whoever emits an event never waits for it.
+final class NoticeDesk: Sendable {
+    struct Post: Sendable {
+        var event: NoticeEvent
+        var payload: [UInt8]
+        var at: WallTime
+    }
+
+    /// One for each receiver.
+    let bells: [Doorbell]
+    /// Rings when there is something to put in the outbox.
+    let bell = Doorbell()
+    private let posts = Mutex<[Post]>([])
+    /// While the journal takes nothing, the oldest are forgotten beyond this.
+    private static let mostKept = 1000
+
+    init(receivers: Int) { bells = (0..<receivers).map { _ in Doorbell() } }
+
+    func hear(_ event: AgentEvent) {
+        switch event {
+        case .jobFinished, .batchEnded: ring()
+        case .destinationDown(let name, let reason, let probe):
+            add(
+                Post(
+                    event: .destinationDown,
+                    payload: NoticeText.destination(name, state: "down", reason: reason, nextProbe: probe), at: .now))
+        case .destinationUp(let name):
+            add(
+                Post(
+                    event: .destinationUp,
+                    payload: NoticeText.destination(name, state: "up", reason: nil, nextProbe: nil), at: .now))
+        default: break
+        }
+    }
+
+    func ring() { for bell in bells { bell.ring() } }
+
+    func add(_ post: Post) {
+        posts.withLock { posts in
+            if posts.count >= Self.mostKept { posts.removeFirst() }
+            posts.append(post)
+        }
+        bell.ring()
+    }
+
+    /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
+    func flush(_ journal: Journal) async -> Bool {
+        while let post = posts.withLock({ $0.first }) {
+            guard (try? await journal.post(post.event, post.payload, at: post.at)) != nil else { return false }
+            posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
+            ring()
+        }
+        return true
+    }
+}

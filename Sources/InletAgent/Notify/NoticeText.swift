@@ -1,0 +1,115 @@
+internal import InletCore
+internal import InletJournal
+internal import SystemPackage
+
+/// What receivers read: one JSON object, the same at every try.
+struct NoticeText: Sendable {
+    /// Tells a notice from every other, of this journal and of all others.
+    let id: String
+    let event: String
+    let body: [UInt8]
+
+    /// Files of a batch that are named one by one.
+    static let mostFiles = 1000
+
+    /// - Parameters:
+    ///   - identity: the journal's.
+    ///   - payload: what `notice` says, where it does not hold it itself.
+    init(_ notice: Notice, identity: String, host: String) {
+        let key =
+            switch notice.event {
+            case .delivered, .failed, .rejected: "file"
+            case .batchDone: "batch"
+            case .destinationDown, .destinationUp: "destination"
+            }
+        self.init(
+            id: "inlet-\(identity)-\(notice.id)", event: notice.event.rawValue, at: notice.createdAt, host: host, key,
+            notice.payload)
+    }
+
+    private init(id: String, event: String, at time: WallTime, host: String, _ key: String, _ payload: [UInt8]) {
+        var object = JSONLine()
+        object.add("id", id)
+        object.add("event", event)
+        object.add("at", time.rfc3339)
+        object.add("host", host)
+        object.add(key, json: payload)
+        (self.id, self.event, body) = (id, event, object.finished)
+    }
+
+    /// A notice of nothing, by which somebody sees whether a receiver gets any.
+    static func test(_ receiver: String, host: String, at now: WallTime) -> NoticeText {
+        var object = JSONLine()
+        object.add("receiver", receiver)
+        return NoticeText(
+            id: "inlet-test-\(now.milliseconds)", event: "test", at: now, host: host, "test", object.finished)
+    }
+
+    // MARK: - What is said of a destination and of a batch
+
+    static func destination(_ name: String, state: String, reason: String?, nextProbe: WallTime?) -> [UInt8] {
+        var object = JSONLine()
+        object.add("name", name)
+        object.add("state", state)
+        if let reason { object.add("reason", DisplayText.escape(reason)) }
+        if let nextProbe { object.add("next_probe", nextProbe.rfc3339) }
+        return object.finished
+    }
+
+    /// - Parameter jobs: the batch's files, those that were not delivered first; of a large batch not all.
+    static func batch(_ batch: Batch, _ jobs: [Job]) -> [UInt8] {
+        var object = JSONLine()
+        object.add("batch", batch.id)
+        object.add("name", batch.name)
+        object.add("path", (batch.unit.map { batch.root.pushing($0) } ?? batch.root).display)
+        object.add("route", batch.route)
+        object.add("outcome", BatchOutcome(batch.counts).rawValue)
+        object.add("state", batch.state.rawValue)
+        let files = batch.counts.values.reduce(0, +)
+        object.add("files", Int64(files))
+        var counts = JSONLine()
+        for (state, count) in batch.counts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            counts.add(state.rawValue, Int64(count))
+        }
+        object.add("counts", counts)
+        object.add("created_at", batch.createdAt.rfc3339)
+        if let ended = batch.endedAt { object.add("ended_at", ended.rfc3339) }
+        object.add("delivered", jobs.filter { $0.file.state.isWhereItBelongs }.map(file))
+        object.add("not_delivered", jobs.filter { !$0.file.state.isWhereItBelongs }.map(file))
+        if files > jobs.count { object.add("not_listed", Int64(files - jobs.count)) }
+        return object.finished
+    }
+
+    private static func file(_ job: Job) -> JSONLine {
+        let file = job.file
+        var object = JSONLine()
+        object.add("job", file.id)
+        object.add("path", file.path.display)
+        object.add("size", file.identity.size)
+        object.add("state", file.state.rawValue)
+        if let code = file.code { object.add("code", code.rawValue) }
+        if let reason = file.reason { object.add("reason", reason) }
+        let urls = job.deliveries.compactMap { $0.proof?.url }
+        if !urls.isEmpty { object.add("urls", urls) }
+        return object
+    }
+}
+
+/// How a batch ended, in one word.
+enum BatchOutcome: String, Sendable {
+    case complete
+    case partial
+    case failed
+
+    /// A file that changed counts as what came after it.
+    init(_ counts: [FileState: Int]) {
+        let counts = counts.filter { $0.key != .superseded && $0.value > 0 }
+        let good = counts.filter { $0.key.isWhereItBelongs }.count
+        self = good == counts.count ? .complete : good > 0 ? .partial : .failed
+    }
+}
+
+extension FileState {
+    /// Whether its destinations have it, by this file or by an equal one.
+    fileprivate var isWhereItBelongs: Bool { self == .delivered || self == .duplicate }
+}

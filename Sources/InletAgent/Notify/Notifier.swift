@@ -1,0 +1,141 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import ServiceLifecycle
+
+/// Tells the receivers of `notify:` what the outbox holds for them: each in its order, one notice at a time, none held up by
+/// another. What could not be told stays in the journal; without receivers there is nothing to do.
+struct Notifier: Service {
+    private let journal: Journal
+    private let outlets: [NoticeOutlet]
+    private let desk: NoticeDesk
+    private let identity: String
+    private let log: EventLog
+    /// Rows of the outbox.
+    private let limit: Int
+
+    private static let journalPause = Duration.seconds(10)
+
+    /// Writes down who is told of what: from then on the journal keeps notices for them.
+    init(_ outlets: [NoticeOutlet], journal: Journal, log: EventLog, limit: Int = 100_000) async throws(JournalError) {
+        let sinks = outlets.map {
+            NoticeSink(name: $0.settings.name, events: $0.settings.events, routes: $0.settings.routes)
+        }
+        let change = try await journal.setSinks(sinks, at: .now)
+        for (name, count) in change.dropped.sorted(by: { $0.key < $1.key }) {
+            log.emit(.notificationDropped(sink: name, count: count, reason: "it is no longer in the configuration"))
+        }
+        let desk = NoticeDesk(receivers: outlets.count)
+        // For as long as the log: the agent has one of each.
+        if !outlets.isEmpty { _ = log.listen { desk.hear($0) } }
+        (self.journal, self.outlets, self.desk, self.log, self.limit) = (journal, outlets, desk, log, limit)
+        identity = change.identity
+    }
+
+    func run() async throws {
+        guard !outlets.isEmpty else {
+            try? await gracefulShutdown()
+            return
+        }
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await keepOutbox() }
+                for (outlet, bell) in zip(outlets, desk.bells) { group.addTask { await serve(outlet, bell) } }
+            }
+        }
+        // What went down or came up meanwhile is told after the next start.
+        _ = await desk.flush(journal)
+    }
+
+    private func keepOutbox() async {
+        while !Task.isCancelled {
+            let isDone = await desk.flush(journal)
+            await desk.bell.wait(until: isDone ? nil : .now.advanced(by: Self.journalPause))
+        }
+    }
+
+    private func serve(_ outlet: NoticeOutlet, _ bell: Doorbell) async {
+        var schedule = NoticeSchedule()
+        while !Task.isCancelled {
+            if let pause = schedule.pausedUntil, pause > .now {
+                // Not by the bell: whatever comes has to wait.
+                try? await Task.sleep(for: pause - .now)
+                continue
+            }
+            do {
+                switch try await journal.nextNotice(outlet.settings.name, at: .now) {
+                case .due(let notice): try await tell(notice, outlet, &schedule)
+                case .blocked(let time): try? await Task.sleep(for: max(time - .now, .milliseconds(10)))
+                case .later(let time): await bell.wait(until: .now.advanced(by: max(time - .now, .milliseconds(10))))
+                case .none: await bell.wait(until: nil)
+                }
+            } catch {
+                try? await Task.sleep(for: Self.journalPause)
+            }
+        }
+    }
+
+    private func tell(_ notice: Notice, _ outlet: NoticeOutlet, _ schedule: inout NoticeSchedule) async throws {
+        await bound()
+        guard let (notice, details) = try await complete(notice) else {
+            return try await journal.removeNotice(notice.id)
+        }
+        let text = NoticeText(notice, identity: identity, host: ProcessSetup.hostName)
+        let outcome = await outlet.send(text, details, at: .now)
+        let wasFailing = schedule.failures > 0
+        let action = schedule.event(outcome, of: notice, at: .now)
+        let reason = outcome.reason
+        switch action {
+        case .leave: return
+        case .remove:
+            log.emit(
+                .notificationSent(sink: notice.sink, notice: text.id, event: text.event, tries: notice.attempts + 1))
+            try await journal.removeNotice(notice.id)
+        case .again(let time, let holdsLine):
+            // Said once, until the receiver has taken something again.
+            if !wasFailing {
+                log.emit(.notificationFailed(sink: notice.sink, notice: text.id, reason: reason, next: time))
+            }
+            try await journal.noticeFailed(notice.id, again: time, holdsLine: holdsLine, reason: reason)
+        case .giveUp:
+            log.emit(.notificationFailed(sink: notice.sink, notice: text.id, reason: reason, next: nil))
+            try await journal.noticeGivenUp(notice.id, reason: reason)
+        }
+    }
+
+    private func bound() async {
+        guard let dropped = try? await journal.boundOutbox(to: limit), dropped > 0 else { return }
+        log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notices wait"))
+    }
+
+    /// The notice with all that it says; nil when it is no longer so.
+    private func complete(_ notice: Notice) async throws(JournalError) -> (Notice, NoticeDetails)? {
+        switch notice.event {
+        case .delivered, .failed, .rejected:
+            let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
+            return (notice, job.map { NoticeDetails($0) } ?? NoticeDetails())
+        case .destinationDown, .destinationUp: return (notice, NoticeDetails())
+        case .batchDone:
+            guard let id = notice.subject,
+                let (batch, jobs) = try await journal.endedBatch(id, limit: NoticeText.mostFiles)
+            else { return notice.payload.isEmpty ? nil : (notice, NoticeDetails()) }
+            var notice = notice
+            if notice.payload.isEmpty {
+                notice.payload = NoticeText.batch(batch, jobs)
+                try await journal.keepPayload(notice.payload, of: notice.id)
+            }
+            return (notice, NoticeDetails(batch))
+        }
+    }
+}
+
+extension NoticeOutcome {
+    /// Why it was not taken.
+    fileprivate var reason: String {
+        switch self {
+        case .taken, .cancelled: ""
+        case .unanswered(_, let reason), .refused(let reason, _), .gone(let reason): reason
+        }
+    }
+}

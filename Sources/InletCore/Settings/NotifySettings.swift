@@ -1,0 +1,68 @@
+/// What somebody can be told of.
+package enum NoticeEvent: String, Sendable, CaseIterable {
+    case delivered
+    /// A file has failed for good, has expired, or was gone before its turn.
+    case failed
+    case rejected
+    case batchDone = "batch_done"
+    case destinationDown = "destination_down"
+    case destinationUp = "destination_up"
+
+    /// What a receiver gets that does not say what it wants: everything but each single delivery.
+    package static let usual: [NoticeEvent] = [.failed, .rejected, .batchDone, .destinationDown, .destinationUp]
+}
+
+/// One entry of `notify:` — who is told of what.
+package struct NotifySettings: Sendable, Equatable {
+    package enum Receiver: Sendable, Equatable {
+        /// An address that takes POSTs. Many are as good as a password: whoever knows one can write there.
+        case webhook(Secret)
+        /// A program and its arguments, as they are: no shell sees them.
+        case exec([String])
+    }
+
+    /// Unique.
+    package var name: String
+    package var receiver: Receiver
+    /// Signs what a webhook gets.
+    package var secret: Secret?
+    package var events: Set<NoticeEvent>
+    /// Only files and batches of these; empty = of all.
+    package var routes: [String]
+    package var timeout: Duration
+    /// Whether plain http may leave this machine.
+    package var allowsHTTP: Bool
+    /// Where its keys stand, for errors that are found later.
+    package var positions: [String: SourcePosition]
+    package var position: SourcePosition
+
+    package init(
+        name: String, receiver: Receiver, secret: Secret? = nil, events: Set<NoticeEvent> = Set(NoticeEvent.usual),
+        routes: [String] = [], timeout: Duration = .seconds(10), allowsHTTP: Bool = false,
+        positions: [String: SourcePosition] = [:], position: SourcePosition = SourcePosition(line: 1, column: 1)
+    ) {
+        self.name = name
+        self.receiver = receiver
+        self.secret = secret
+        self.events = events
+        self.routes = routes
+        self.timeout = timeout
+        self.allowsHTTP = allowsHTTP
+        self.positions = positions
+        self.position = position
+    }
+}
+
+/// `ping_url:` — the address that is told regularly that the agent is well, so that somebody notices when it is not.
+package struct PingSettings: Sendable, Equatable {
+    /// Whoever knows it can speak for this agent.
+    package var url: Secret
+    package var interval: Duration
+    package var position: SourcePosition
+
+    package init(url: Secret, interval: Duration, position: SourcePosition = SourcePosition(line: 1, column: 1)) {
+        self.url = url
+        self.interval = interval
+        self.position = position
+    }
+}

@@ -1,0 +1,174 @@
+internal import Foundation
+internal import GRDB
+package import InletCore
+
+/// A row of `outbox`: something that a receiver is to be told.
+package struct Notice: Sendable, Equatable {
+    package var id: Int64
+    package var sink: String
+    package var event: NoticeEvent
+    /// The file's or batch's id; nil for what concerns neither.
+    package var subject: Int64?
+    package var createdAt: WallTime
+    /// JSON: a file's receipt, or what a destination's or batch's notice says of it. Empty until that has been put together.
+    package var payload: [UInt8]
+    /// Tries that failed.
+    package var attempts: Int
+
+    package init(
+        id: Int64, sink: String, event: NoticeEvent, subject: Int64?, createdAt: WallTime, payload: [UInt8],
+        attempts: Int
+    ) {
+        self.id = id
+        self.sink = sink
+        self.event = event
+        self.subject = subject
+        self.createdAt = createdAt
+        self.payload = payload
+        self.attempts = attempts
+    }
+}
+
+/// What a receiver is to be told next.
+package enum NextNotice: Sendable, Equatable {
+    case due(Notice)
+    /// The first in line waits for its time, and whatever comes waits behind it.
+    case blocked(until: WallTime)
+    /// Nothing is in line; something that was refused is tried again then.
+    case later(WallTime)
+    case none
+}
+
+/// What the outbox holds.
+package struct OutboxBacklog: Sendable, Equatable {
+    package var waiting = 0
+    /// Given up; kept for a while to be looked at.
+    package var failed = 0
+
+    package init(waiting: Int = 0, failed: Int = 0) {
+        self.waiting = waiting
+        self.failed = failed
+    }
+}
+
+extension Journal {
+    /// Puts a notice that no file or batch is the cause of in the outbox of everybody who wants it.
+    package func post(_ event: NoticeEvent, _ payload: [UInt8], at now: WallTime) async throws(JournalError) {
+        try await commit { database in
+            _ = try database.change(
+                """
+                INSERT INTO outbox (sink, event, created_at, payload, next_at)
+                SELECT DISTINCT name, event, ?, ?, ? FROM sink WHERE event = ?
+                """,
+                .integer(now.milliseconds), .bytes(payload), .integer(now.milliseconds), .text(event.rawValue))
+        }
+    }
+
+    /// The next notice for `sink`: those in line in their order, and between them what was refused, when its time has come.
+    package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotice {
+        try await read { database in
+            let refused = try Self.notice(
+                "sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
+            if let refused, refused.nextAt <= now { return .due(refused.notice) }
+            let first = try Self.notice("sink = ? AND state = 'ready' ORDER BY id LIMIT 1", sink, database)
+            if let first { return first.nextAt <= now ? .due(first.notice) : .blocked(until: first.nextAt) }
+            return refused.map { .later($0.nextAt) } ?? .none
+        }
+    }
+
+    private static func notice(
+        _ condition: String, _ sink: String, _ database: Database
+    ) throws -> (notice: Notice, nextAt: WallTime)? {
+        try database.row(
+            "SELECT id, event, subject, created_at, payload, attempts, next_at FROM outbox WHERE \(condition)",
+            .text(sink)
+        ) { row in
+            let notice = Notice(
+                id: row.integer(0), sink: sink, event: row.text(1).flatMap(NoticeEvent.init) ?? .failed,
+                subject: row.optionalInteger(2), createdAt: WallTime(milliseconds: row.integer(3)),
+                payload: row.bytes(4), attempts: Int(row.integer(5)))
+            return (notice, WallTime(milliseconds: row.integer(6)))
+        }
+    }
+
+    /// Keeps what a notice says, so that every try says the same.
+    package func keepPayload(_ payload: [UInt8], of notice: Int64) async throws(JournalError) {
+        try await commit { database in
+            _ = try database.change("UPDATE outbox SET payload = ? WHERE id = ?", .bytes(payload), .integer(notice))
+        }
+    }
+
+    /// The receiver has taken it, or it is no longer true: it leaves the outbox.
+    package func removeNotice(_ notice: Int64) async throws(JournalError) {
+        try await commit { _ = try $0.change("DELETE FROM outbox WHERE id = ?", .integer(notice)) }
+    }
+
+    /// Tries it again at `time`. - Parameter holdsLine: whether those behind it wait too, because the receiver does not answer.
+    package func noticeFailed(
+        _ notice: Int64, again time: WallTime, holdsLine: Bool, reason: String
+    ) async throws(JournalError) {
+        try await commit { database in
+            _ = try database.change(
+                "UPDATE outbox SET state = ?, attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
+                .text(holdsLine ? "ready" : "refused"), .integer(time.milliseconds), .text(reason), .integer(notice))
+        }
+    }
+
+    /// Gives it up. It stays to be looked at for a while.
+    package func noticeGivenUp(_ notice: Int64, reason: String) async throws(JournalError) {
+        try await commit { database in
+            _ = try database.change(
+                "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", .text(reason),
+                .integer(notice))
+        }
+    }
+
+    /// Drops what is more than `limit`: what was given up first, then the oldest of what was delivered, then the oldest.
+    /// - Returns: how many that still waited were dropped.
+    package func boundOutbox(to limit: Int) async throws(JournalError) -> Int {
+        // The numbers at both ends are found without counting, and there are never more rows than that.
+        let mayBeOver = try await read { database in
+            try database.row("SELECT (SELECT max(id) FROM outbox) - (SELECT min(id) FROM outbox)") {
+                $0.integer(0) >= Int64(limit)
+            } ?? false
+        }
+        guard mayBeOver else { return 0 }
+        return try await commit { database in
+            let count = try database.row("SELECT count(*) FROM outbox") { $0.integer(0) } ?? 0
+            guard count > Int64(limit) else { return 0 }
+            let failed = try database.row("SELECT count(*) FROM outbox WHERE state = 'failed'") { $0.integer(0) } ?? 0
+            try database.change(
+                """
+                DELETE FROM outbox WHERE id IN (
+                    SELECT id FROM outbox ORDER BY state <> 'failed', event <> 'delivered', id LIMIT ?)
+                """, .integer(count - Int64(limit)))
+            return max(0, Int(count) - limit - Int(failed))
+        }
+    }
+
+    package func outboxBacklog() async throws(JournalError) -> OutboxBacklog {
+        try await read { database in
+            var backlog = OutboxBacklog()
+            for (state, count) in try database.rows(
+                "SELECT state = 'failed', count(*) FROM outbox GROUP BY state = 'failed'",
+                read: { ($0.integer(0), Int($0.integer(1))) })
+            {
+                if state == 1 { backlog.failed = count } else { backlog.waiting = count }
+            }
+            return backlog
+        }
+    }
+
+    /// An ended batch with its files, those that were not delivered first; the marker of a unit is left out. nil when it goes on
+    /// again, or is forgotten.
+    package func endedBatch(_ id: Int64, limit: Int) async throws(JournalError) -> (batch: Batch, jobs: [Job])? {
+        try await read { database in
+            guard let batch = try? Self.batch(id, database), batch.endedAt != nil else { return nil }
+            let jobs = try FileRow.all(
+                database, "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",
+                [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))]
+            ).map { try Self.job($0, database) }
+            return (batch, jobs)
+        }
+    }
+}

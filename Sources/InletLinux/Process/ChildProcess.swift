@@ -1,0 +1,77 @@
+import CLinux
+import Glibc
+package import SystemPackage
+
+/// A program that is run to its end: without a shell, in a process group of its own, with no descriptor of ours but the
+/// three standard ones, no signal of ours blocked or ignored, and nothing of our environment.
+package struct ChildProcess: Sendable {
+    /// How it ended.
+    package enum End: Sendable, Equatable {
+        case exited(Int32)
+        case signalled(Int32)
+        /// It took longer than it may, and was ended.
+        case timedOut
+        /// We were asked to stop, and ended it.
+        case cancelled
+    }
+
+    package struct Outcome: Sendable, Equatable {
+        package var end: End
+        /// The end of what it wrote to standard error, at most `mostErrors` bytes. What it wrote to standard output is dropped.
+        package var errors: [UInt8]
+
+        package init(end: End, errors: [UInt8]) {
+            self.end = end
+            self.errors = errors
+        }
+    }
+
+    package static let mostErrors = 4096
+
+    /// The program's whole path, then its arguments.
+    package var arguments: [String]
+    package var environment: [(name: String, value: [UInt8])]
+    /// Written to its standard input, then closed. A program that does not read it is fine.
+    package var input: [UInt8]
+    package var timeout: Duration
+    /// From SIGTERM to SIGKILL.
+    package var grace: Duration
+
+    package init(
+        _ arguments: [String], environment: [(name: String, value: [UInt8])] = [], input: [UInt8] = [],
+        timeout: Duration, grace: Duration = .seconds(5)
+    ) {
+        self.arguments = arguments
+        self.environment = environment
+        self.input = input
+        self.timeout = timeout
+        self.grace = grace
+    }
+
+    /// Whether we may run the file at `path` (`access(2)`, X_OK): a folder can be "executable" too, and is not meant.
+    package static func isExecutable(_ path: FilePath) -> Bool {
+        path.withPlatformString { text in
+            var status = stat()
+            return stat(text, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(text, X_OK) == 0
+        }
+    }
+
+    /// Runs it on a thread of `pool`. The task's cancellation ends it as a time-out does.
+    ///
+    /// - Throws: when it could not be started.
+    package func run(on pool: BlockingPool) async throws(SystemError) -> Outcome {
+        let waker = try Waker()
+        let result: Result<Outcome, SystemError> = await withTaskCancellationHandler {
+            await pool.run {
+                do throws(SystemError) {
+                    return .success(try RunningChild.run(self, waker))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } onCancel: {
+            waker.wake()
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,71 @@
+package import InletCore
+internal import InletTransfer
+
+/// What became of a try to tell somebody something.
+package enum NoticeOutcome: Sendable, Equatable {
+    case taken
+    /// The receiver does not answer, or has no time: nothing else would get through either.
+    case unanswered(after: Duration?, reason: String)
+    /// The receiver answers, but does not take this notice. At most `tries` in all, where that is not nil.
+    case refused(reason: String, tries: Int?)
+    /// It must not be tried again.
+    case gone(reason: String)
+    /// We were asked to stop.
+    case cancelled
+}
+
+/// Posts notices to one address. Reasons name its host only: the rest of the address may be a credential.
+package struct Webhook: Sendable {
+    private let url: HTTPURL
+    private let signature: NoticeSignature?
+    private let client: HTTPClient
+    private let timeout: Duration
+
+    init(url: HTTPURL, signature: NoticeSignature?, client: HTTPClient, timeout: Duration) {
+        self.url = url
+        self.signature = signature
+        self.client = client
+        self.timeout = timeout
+    }
+
+    /// Its host, for people.
+    package var host: String { url.authority }
+
+    /// Posts `body`, a JSON object, once.
+    ///
+    /// - Parameter id: the same for every try, so that a receiver can tell a repetition (`webhook-id`).
+    package func post(_ body: [UInt8], id: String, at now: WallTime) async -> NoticeOutcome {
+        let time = now.milliseconds / 1000
+        var headers: HTTPFields = [
+            ("Content-Type", "application/json"), ("webhook-id", id), ("webhook-timestamp", String(time)),
+        ]
+        if let signature { headers += signature.headers(id: id, time: time, body: body) }
+        let request = HTTPRequest(
+            "POST", url, headers: headers, body: .bytes(body), answerDeadline: timeout, stallTimeout: timeout,
+            connectTimeout: min(timeout, .seconds(10)))
+        do throws(TransferError) {
+            return Self.outcome(try await client.send(request), from: url, now: now)
+        } catch {
+            if error.code == .cancelled { return .cancelled }
+            return .unanswered(after: nil, reason: url.hidingPath(in: error.reason))
+        }
+    }
+
+    /// Only 2xx is success; a redirect is not followed: a signed notice goes to the address that was configured, or nowhere.
+    static func outcome(_ answer: HTTPResponse, from url: HTTPURL, now: WallTime) -> NoticeOutcome {
+        let said = DeliveryError.excerpt(answer.body)
+        let reason = "\(url.authority) answered \(answer.status)" + (said.isEmpty ? "" : ": \(said)")
+        return switch answer.status {
+        case 200..<300: .taken
+        case 300..<400: .refused(reason: reason + " (a redirect, which is not followed)", tries: nil)
+        case 410: .gone(reason: reason)
+        case 408, 425, 429, 500...: .unanswered(after: answer.retryAfter(now: now), reason: reason)
+        default: .refused(reason: reason, tries: nil)
+        }
+    }
+}
+
+extension HTTPURL {
+    /// `text` without this address's path, where it quotes the address.
+    func hidingPath(in text: String) -> String { text.replacing(redacted, with: "\(scheme)://\(authority)") }
+}

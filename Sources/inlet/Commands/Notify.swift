@@ -1,0 +1,55 @@
+import ArgumentParser
+import InletAgent
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+
+struct Notify: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Tries those who are told what happens (notify).",
+        discussion: """
+            Examples:
+              inlet notify test ops
+            """,
+        subcommands: [Test.self])
+
+    struct Test: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Sends one receiver a notice whose event is 'test', once.",
+            discussion: """
+                Exits with 0 when the receiver took it, 69 when it did not.
+
+                Examples:
+                  inlet notify test ops
+                """)
+
+        @OptionGroup var options: ConfigOption
+        @Argument(help: "The receiver's name in the configuration.") var name: String
+
+        func run() async throws {
+            let config = try options.load()
+            let names = config.settings.notify.map(\.name)
+            guard let settings = config.settings.notify.first(where: { $0.name == name }) else {
+                let hint = Suggestion.nearest(to: name, in: names).map { "; did you mean '\($0)'?" } ?? ""
+                throw ValidationError("no receiver is called '\(name)'\(hint)")
+            }
+            let factory = PipelineFactory.standard(config)
+            defer { factory.shutdown() }
+            let outlets = try config.makeOutlets(factory)
+            let pool = BlockingPool(name: "hook", threads: 1)
+            let outlet = NoticeOutlet(settings, webhook: outlets.webhooks[name], pool: pool)
+            try report(await outlet.test(at: .now))
+        }
+
+        private func report(_ outcome: NoticeOutcome) throws {
+            switch outcome {
+            case .taken: return Console.print("\(name) has taken a test notice")
+            case .cancelled: throw ExitStatus.failed
+            case .unanswered(_, let reason), .refused(let reason, _), .gone(let reason):
+                Console.printError("inlet: \(name) has not taken the test notice: \(reason)")
+                throw ExitStatus.unavailable
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import InletCore
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+/// Who is told what happens, by the built agent.
+@Suite(.serialized) struct NotifyTests {
+    /// A receiver that takes notices as long as it is open, and otherwise says that it has no time.
+    private final class Receiver: Sendable {
+        private let taken = Mutex<[ReceivedRequest]>([])
+        private let refused = Mutex<[ReceivedRequest]>([])
+        private let isOpen = Mutex(true)
+
+        var notices: [ReceivedRequest] { taken.withLock(\.self) }
+        var turnedAway: [ReceivedRequest] { refused.withLock(\.self) }
+        func open(_ open: Bool) { isOpen.withLock { $0 = open } }
+
+        func serve(_ connection: ServerConnection) throws {
+            while true {
+                let request = try connection.readRequest()
+                if isOpen.withLock(\.self) {
+                    taken.withLock { $0.append(request) }
+                    try connection.answer("204 No Content")
+                } else {
+                    refused.withLock { $0.append(request) }
+                    try connection.answer("503 Busy")
+                }
+            }
+        }
+    }
+
+    private func place(_ notify: String) throws -> Place {
+        var config = ConfigText()
+        config.top.append("notify:\n  - { name: ops, \(notify) }")
+        return try Place(config)
+    }
+
+    private func object(_ request: ReceivedRequest) throws -> [String: Any] {
+        try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any] ?? [:]
+    }
+
+    @Test func `a delivered file is told once, with its receipt`() async throws {
+        let receiver = Receiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let place = try place(
+            "webhook: \"http://127.0.0.1:\(server.port)/canary\", secret: text-canary, on: [delivered]")
+        let agent = try await place.run()
+        try place.put("clip.mov", bytes(1000))
+        try await agent.line("notification.sent")
+        #expect(try await agent.stop() == .code(0))
+        let notice = try #require(receiver.notices.first)
+        #expect(receiver.notices.count == 1 && notice.headers["x-hub-signature-256"] != nil)
+        let told = try object(notice)
+        #expect(told["event"] as? String == "delivered" && told["id"] as? String == notice.headers["webhook-id"])
+        let file = try #require(told["file"] as? [String: Any])
+        let receipt = try #require(try await place.inlet("receipts").objects().first)
+        #expect(NSDictionary(dictionary: file) == NSDictionary(dictionary: receipt))
+        #expect(file["path"] as? String == place.drop.appending("clip.mov").string)
+        #expect(!agent.errors.contains("canary"))
+    }
+
+    @Test func `a notice that was not taken outlives a kill, and comes with the same number`() async throws {
+        let receiver = Receiver()
+        receiver.open(false)
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let place = try place("webhook: \"http://127.0.0.1:\(server.port)/\", on: [delivered]")
+        let agent = try await place.run()
+        try place.put("clip.mov", bytes(1000))
+        try await agent.line("notification.failed")
+        try await agent.kill()
+        #expect(try await place.inlet("status", "--json").object()["notices_waiting"] as? Int == 1)
+        receiver.open(true)
+        let next = try await place.run()
+        try await next.line("notification.sent")
+        #expect(try await next.stop() == .code(0))
+        #expect(receiver.notices.count == 1)
+        let ids = Set((receiver.turnedAway + receiver.notices).compactMap { $0.headers["webhook-id"] })
+        #expect(ids.count == 1, "\(ids)")
+        #expect(try await place.inlet("status", "--json").object()["notices_waiting"] == nil)
+    }
+
+    @Test(arguments: ["disposed", "finished"])
+    func `a crash around the end of a file tells it once, or again with the same number`(_ point: String) async throws {
+        let receiver = Receiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        var config = ConfigText()
+        config.route.append("on_success: archive")
+        config.top.append(
+            "notify:\n  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", on: [delivered] }")
+        let place = try Place(config)
+        try place.put("clip.mov", bytes(1000))
+        let agent = try place.start("run", environment: ["INLET_FAILPOINT": point])
+        #expect(try await agent.ending() == .signal(SIGKILL))
+        let next = try await place.run()
+        try await next.line("notification.sent")
+        #expect(try await next.stop() == .code(0))
+        #expect(Set(receiver.notices.compactMap { $0.headers["webhook-id"] }).count == 1)
+        #expect(try await place.inlet("status", "--json").object()["notices_waiting"] == nil)
+    }
+
+    @Test func `a receiver is tried by hand, and check says what it can without telling anybody`() async throws {
+        let receiver = Receiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let place = try place("webhook: \"http://127.0.0.1:\(server.port)/canary\"")
+        let check = try await place.inlet("check")
+        #expect(check.output.contains("notify ops: 127.0.0.1:\(server.port)") && receiver.notices.isEmpty)
+        #expect(!(check.output + check.errors).contains("canary"))
+        let test = try await place.inlet("notify", "test", "ops")
+        #expect(test.ending == .code(0) && receiver.notices.count == 1)
+        #expect(try object(#require(receiver.notices.first))["event"] as? String == "test")
+        receiver.open(false)
+        let refused = try await place.inlet("notify", "test", "ops")
+        #expect(refused.ending == .code(69) && refused.errors.contains("answered 503"), "\(refused.errors)")
+        #expect(try await place.inlet("notify", "test", "opps").ending == .code(64))
+        try place.configure(
+            replacing: "webhook: \"http://127.0.0.1:\(server.port)/canary\"", with: "exec: [/nowhere/hook]")
+        let wrong = try await place.inlet("check")
+        #expect(wrong.ending == .code(78) && wrong.output.contains("/nowhere/hook is not there"))
+    }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletPipelines
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// When receivers are tried again, and what they read.
+@Suite struct NoticeTests {
+    private static let start = WallTime(milliseconds: 1_700_000_000_000)
+
+    private func notice(_ event: NoticeEvent = .failed, attempts: Int = 0, payload: String = "{\"a\":1}") -> Notice {
+        Notice(
+            id: 7, sink: "ops", event: event, subject: nil, createdAt: Self.start, payload: Array(payload.utf8),
+            attempts: attempts)
+    }
+
+    @Test func `who does not answer is asked after 5 s, then twice as long each time, at most an hour`() {
+        let delays = (1...12).map { NoticeSchedule.delay($0).components.seconds }
+        #expect(delays == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600])
+    }
+
+    @Test func `no answer holds the line, and its Retry-After counts where it is longer`() {
+        var schedule = NoticeSchedule()
+        let away = NoticeOutcome.unanswered(after: nil, reason: "away")
+        #expect(
+            schedule.event(away, of: notice(), at: Self.start) == .again(at: Self.start + .seconds(5), holdsLine: true))
+        #expect(schedule.pausedUntil == Self.start + .seconds(5))
+        let busy = NoticeOutcome.unanswered(after: .seconds(120), reason: "busy")
+        #expect(
+            schedule.event(busy, of: notice(attempts: 1), at: Self.start)
+                == .again(at: Self.start + .seconds(120), holdsLine: true))
+        #expect(schedule.event(.taken, of: notice(attempts: 2), at: Self.start) == .remove)
+        #expect(schedule.pausedUntil == nil && schedule.failures == 0)
+    }
+
+    @Test func `a refused notice steps aside, a program's for a few times only`() {
+        var schedule = NoticeSchedule()
+        let refused = NoticeOutcome.refused(reason: "no", tries: 5)
+        for attempts in 0..<4 {
+            let again = schedule.event(refused, of: notice(attempts: attempts), at: Self.start)
+            #expect(again == .again(at: Self.start + NoticeSchedule.delay(attempts + 1), holdsLine: false))
+        }
+        #expect(schedule.event(refused, of: notice(attempts: 4), at: Self.start) == .giveUp)
+        #expect(schedule.event(.gone(reason: "410"), of: notice(), at: Self.start) == .giveUp)
+        #expect(schedule.event(.cancelled, of: notice(), at: Self.start) == .leave)
+    }
+
+    @Test func `three days are enough, unless it was hardly tried`() {
+        let away = NoticeOutcome.unanswered(after: nil, reason: "away")
+        let late = Self.start + .seconds(3 * 86_400)
+        var schedule = NoticeSchedule()
+        #expect(schedule.event(away, of: notice(attempts: 7), at: late) == .giveUp)
+        #expect(schedule.event(away, of: notice(attempts: 6), at: late) != .giveUp)
+        #expect(schedule.event(away, of: notice(attempts: 99), at: late + .seconds(-1)) != .giveUp)
+    }
+
+    @Test(arguments: [
+        (NoticeEvent.delivered, "file"), (.failed, "file"), (.rejected, "file"), (.batchDone, "batch"),
+        (.destinationDown, "destination"), (.destinationUp, "destination"),
+    ])
+    func `a notice is one JSON object with the same bytes each time`(_ event: NoticeEvent, _ key: String) throws {
+        let text = NoticeText(notice(event), identity: "j1", host: "box")
+        #expect(text.body == NoticeText(notice(event, attempts: 3), identity: "j1", host: "box").body)
+        let expected =
+            "{\"id\":\"inlet-j1-7\",\"event\":\"\(event.rawValue)\",\"at\":\"\(Self.start.rfc3339)\",\"host\":\"box\","
+            + "\"\(key)\":{\"a\":1}}"
+        #expect(String(decoding: text.body, as: UTF8.self) == expected)
+    }
+
+    @Test(
+        arguments: [
+            ([.delivered: 2], "complete"), ([.delivered: 1, .duplicate: 1, .superseded: 1], "complete"),
+            ([.delivered: 1, .failed: 1], "partial"), ([.failed: 1, .rejected: 2], "failed"),
+        ] as [([FileState: Int], String)])
+    func `a batch is complete, partial or failed`(_ counts: [FileState: Int], _ expected: String) {
+        #expect(BatchOutcome(counts).rawValue == expected)
+    }
+
+    @Test(arguments: [
+        (ChildProcess.End.exited(0), NoticeOutcome.taken),
+        (.exited(75), .unanswered(after: nil, reason: "the program asks for another try: why")),
+        (.exited(3), .refused(reason: "the program ended with 3: why", tries: 5)),
+        (.signalled(9), .refused(reason: "the program was ended by signal 9: why", tries: 5)),
+        (.timedOut, .refused(reason: "the program took too long and was ended: why", tries: 5)),
+        (.cancelled, .cancelled),
+    ])
+    func `a program's end is an answer`(_ end: ChildProcess.End, _ expected: NoticeOutcome) {
+        #expect(NoticeOutlet.outcome(ChildProcess.Outcome(end: end, errors: Array("why".utf8))) == expected)
+    }
+}

@@ -1,0 +1,153 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletPipelines
+import InletTestSupport
+import Logging
+import ServiceLifecycle
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+@Suite struct NotifierTests {
+    /// Runs the service beside `body`, and stops it in order.
+    private func run(_ service: any Service, _ body: () async throws -> Void) async throws {
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let group = ServiceGroup(configuration: .init(services: [service], logger: quiet))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            do {
+                try await body()
+            } catch {
+                tasks.cancelAll()
+                while (try? await tasks.next()) != nil {}
+                throw error
+            }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+
+    private func hook(_ name: String, _ script: String, _ argument: FilePath) -> NoticeOutlet {
+        let words = ["/bin/sh", "-c", script, "sh", argument.string]
+        return NoticeOutlet(
+            NotifySettings(
+                name: name, receiver: .exec(words), events: Set(NoticeEvent.allCases), timeout: .seconds(60)),
+            webhook: nil, pool: BlockingPool(name: "hook", threads: 4))
+    }
+
+    @Test func `each receiver gets its notices in their order, and one that hangs holds up nobody`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let events = EventRecord(log)
+        let book = directory.path.appending("book")
+        let outlets = [
+            hook("hanging", "exec sleep 600", book),
+            hook("writing", #"echo "$INLET_EVENT" >> "$1"; cat >> "$1"; echo >> "$1""#, book),
+        ]
+        let notifier = try await Notifier(outlets, journal: journal, log: log)
+        try await run(notifier) {
+            log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
+            log.emit(.destinationUp(destination: "store"))
+            try await eventually("both are told") { events.count("notification.sent") == 2 }
+        }
+        let lines = try text(book).split(separator: "\n")
+        #expect(lines.count == 4 && lines[0] == "destination_down" && lines[2] == "destination_up", "\(lines)")
+        #expect(lines[1].contains(#""destination":{"name":"store","state":"down","reason":"no route""#), "\(lines)")
+        // What the hanging one was in the middle of is told after the next start.
+        #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 2, failed: 0))
+    }
+
+    @Test func `a file is told with its real path and its receipt`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let book = directory.path.appending("book")
+        let script =
+            #"printf '%s|%s|%s|%s\n' "$INLET_PATH" "$INLET_STATE" "$INLET_ROUTE" "$INLET_DESTINATION" > "$1"; cat >> "$1""#
+        let notifier = try await Notifier([hook("one", script, book)], journal: journal, log: log)
+        let arrival = Arrival(
+            root: directory.path, path: "a b$(x)\n.mov",
+            identity: FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1))
+        let plan = Plan(
+            route: "all", category: "other", key: "k", mediaType: "text/plain", destinations: ["here"],
+            retry: RetryPolicy())
+        _ = try await journal.admit(Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:]), at: .now)
+        let room = ClaimRoom(destination: "here", limits: [.big: 1])
+        _ = try await journal.withClaim(
+            .big, rooms: [room], owner: "test", clock: { .now }, ending: Receipt.atOnce
+        ) { _ in (.ended(.failed, code: .badRequest, reason: "no"), ()) }
+        try await run(notifier) {
+            try await eventually("it is told") { try await journal.outboxBacklog() == OutboxBacklog() }
+        }
+        let told = try text(book)
+        #expect(told.hasPrefix("\(directory.path.string)/a b$(x)\n.mov|failed|all|here\n"), "\(told)")
+        #expect(told.contains(#""event":"failed""#) && told.contains(#""file":{"job":1,"#), "\(told)")
+    }
+
+    @Test func `a service that hears of us hears when we are well, and when we are not`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let lines = Words()
+        let server = try ScriptedServer { connection in
+            while true {
+                lines.add(try connection.readRequest().line)
+                try connection.answer()
+            }
+        }
+        let factory = PipelineFactory(pool: BlockingPool(name: "ping", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let settings = PingSettings(url: Secret("http://127.0.0.1:\(server.port)/id"), interval: .milliseconds(30))
+        let heartbeat = Heartbeat(roots: [])
+        let isFailing = Words()
+        let pinger = Pinger(
+            ping: try factory.ping(settings), interval: settings.interval, heartbeat: heartbeat, journal: journal,
+            isJournalFailing: { !isFailing.all.isEmpty }, log: try EventLog(nil), nudge: { heartbeat.beat(.workers) })
+        try await run(pinger) {
+            try await eventually("it is well") { lines.all.contains("GET /id HTTP/1.1") }
+            isFailing.add("the disk is full")
+            try await eventually("it is not") { lines.all.contains("POST /id/fail HTTP/1.1") }
+        }
+        #expect(lines.all.first == "GET /id/start HTTP/1.1")
+    }
+
+    @Test func `a loop that stands still is told, and a service that is away is said once`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let lines = Words()
+        let server = try ScriptedServer { connection in
+            while true {
+                lines.add(try connection.readRequest().line)
+                try connection.answer("500 Oops")
+            }
+        }
+        let factory = PipelineFactory(pool: BlockingPool(name: "ping", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let settings = PingSettings(
+            url: Secret("http://127.0.0.1:\(server.port)/id-canary"), interval: .milliseconds(20))
+        let log = try EventLog(nil)
+        let events = EventRecord(log)
+        let pinger = Pinger(
+            ping: try factory.ping(settings), interval: settings.interval, heartbeat: Heartbeat(roots: []),
+            journal: journal, isJournalFailing: { false }, log: log, nudge: {}, patience: .zero)
+        try await run(pinger) {
+            try await eventually("it is told") { lines.all.count { $0.contains("/fail") } >= 3 }
+        }
+        #expect(events.count("notification.failed") == 1)
+        #expect(!"\(events.all)".contains("canary"))
+    }
+}
+
+private final class Words: Sendable {
+    private let words = Mutex<[String]>([])
+    var all: [String] { words.withLock(\.self) }
+    func add(_ word: String) { words.withLock { $0.append(word) } }
+}

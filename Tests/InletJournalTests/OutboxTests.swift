@@ -1,0 +1,176 @@
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite struct OutboxTests {
+    private static let all = NoticeSink(name: "ops", events: Set(NoticeEvent.allCases))
+
+    private func notice(_ bench: Bench, _ sink: String = "ops", at time: WallTime = Bench.start) async throws -> Notice?
+    {
+        if case .due(let notice) = try await bench.journal.nextNotice(sink, at: time) { notice } else { nil }
+    }
+
+    /// Everything that waits for `sink`, taken out of the outbox.
+    private func take(_ bench: Bench, _ sink: String = "ops") async throws -> [Notice] {
+        var taken: [Notice] = []
+        while let next = try await notice(bench, sink) {
+            taken.append(next)
+            try await bench.journal.removeNotice(next.id)
+        }
+        return taken
+    }
+
+    @Test(
+        arguments: [
+            (DeliveryState.delivered, NoticeEvent.delivered), (.failed, .failed), (.expired, .failed), (.gone, .failed),
+            (.cancelled, nil),
+        ] as [(DeliveryState, NoticeEvent?)])
+    func `the end of a file is told with its receipt`(_ state: DeliveryState, _ event: NoticeEvent?) async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        let id = try await bench.admit("a")
+        try await bench.settle(.test(state))
+        #expect(try await notice(bench) == nil)
+        try await bench.finishAll()
+        let told = try await take(bench)
+        #expect(told.map(\.event) == [event].compactMap(\.self))
+        #expect(told.allSatisfy { $0.subject == id && $0.payload == Array("{}".utf8) && $0.attempts == 0 })
+    }
+
+    @Test func `a file that is finished with its last delivery is told in the same transaction`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        _ = try await bench.admit("a")
+        let settled = try await bench.journal.withClaim(
+            .big, rooms: [.test()], owner: "bench", clock: { Bench.start },
+            ending: { _ in Ending(disposition: Disposition.kept, receipt: Array("{\"at\":\"once\"}".utf8)) }
+        ) { _ in (.test(.delivered), ()) }
+        #expect(settled?.0.finish != nil)
+        #expect(try await take(bench).map(\.payload) == [Array("{\"at\":\"once\"}".utf8)])
+    }
+
+    @Test func `a rejected file is told, and one that is sent again is told again`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        _ = try await bench.journal.admit(.refused("a"), at: Bench.start)
+        try await bench.finishAll()
+        #expect(try await take(bench).map(\.event) == [.rejected])
+        let id = try await bench.admit("b")
+        try await bench.settle(.test(.failed))
+        try await bench.finishAll()
+        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        try await bench.settle(.test(.delivered))
+        try await bench.finishAll()
+        #expect(try await take(bench).map(\.event) == [.failed, .delivered])
+    }
+
+    @Test func `each receiver gets what it asked for, of its routes`() async throws {
+        let bench = try Bench()
+        let sinks = [
+            NoticeSink(name: "one", events: [.delivered], routes: ["all"]),
+            NoticeSink(name: "two", events: [.delivered], routes: ["other"]),
+            NoticeSink(name: "three", events: [.failed, .destinationDown]),
+        ]
+        _ = try await bench.journal.setSinks(sinks, at: Bench.start)
+        _ = try await bench.admit("a")
+        try await bench.settle(.test(.delivered))
+        try await bench.finishAll()
+        try await bench.journal.post(.destinationDown, Array("{}".utf8), at: Bench.start)
+        #expect(try await take(bench, "one").count == 1)
+        #expect(try await take(bench, "two").isEmpty)
+        #expect(try await take(bench, "three").map(\.event) == [.destinationDown])
+    }
+
+    @Test func `without receivers nothing is kept`() async throws {
+        let bench = try Bench()
+        #expect(try await bench.journal.setSinks([], at: Bench.start) == SinkChange(identity: "", dropped: [:]))
+        _ = try await bench.admit("a")
+        try await bench.settle(.test(.delivered))
+        try await bench.finishAll()
+        #expect(try await bench.journal.outboxBacklog() == OutboxBacklog())
+    }
+
+    @Test func `a batch is told at its end, with its files, unless it goes on`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.setSinks([NoticeSink(name: "ops", events: [.batchDone])], at: Bench.start)
+        var admission = Admission.test("gigs/X/a")
+        admission.unit = "gigs/X"
+        guard case .admitted(let id) = try await bench.journal.admit(admission, at: Bench.start) else {
+            throw Unexpected(what: "not admitted")
+        }
+        let marker = Arrival.test("gigs/X/DONE", .test(size: 0))
+        _ = try await bench.journal.closeUnit(
+            "gigs/X", root: "/in", routes: ["all"], marker: marker, uptimes: [:], at: Bench.start)
+        try await bench.settle(.test(.failed))
+        try await bench.finishAll()
+        try await bench.finishAll()
+        let told = try #require(try await notice(bench))
+        #expect(told.event == .batchDone && told.payload.isEmpty)
+        let batch = try #require(told.subject)
+        let (ended, jobs) = try #require(try await bench.journal.endedBatch(batch, limit: 9))
+        #expect(ended.counts == [.failed: 1] && jobs.map(\.file.id) == [id])
+        try await bench.journal.keepPayload([1], of: told.id)
+        #expect(try await notice(bench)?.payload == [1])
+        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        #expect(try await bench.journal.endedBatch(batch, limit: 9) == nil)
+    }
+
+    @Test func `what is put off holds up the line, what was refused steps aside`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        for number in 1...3 { try await bench.journal.post(.destinationUp, [UInt8(number)], at: Bench.start) }
+        let first = try #require(try await notice(bench))
+        let later = Bench.start + .seconds(5)
+        try await bench.journal.noticeFailed(first.id, again: later, holdsLine: true, reason: "away")
+        #expect(try await bench.journal.nextNotice("ops", at: Bench.start) == .blocked(until: later))
+        #expect(try await notice(bench, at: later)?.attempts == 1)
+        try await bench.journal.noticeFailed(first.id, again: later, holdsLine: false, reason: "no")
+        #expect(try await take(bench).map(\.payload) == [[2], [3]])
+        #expect(try await bench.journal.nextNotice("ops", at: Bench.start) == .later(later))
+        #expect(try await notice(bench, at: later)?.payload == [1])
+        try await bench.journal.noticeGivenUp(first.id, reason: "no")
+        #expect(try await bench.journal.nextNotice("ops", at: later) == .none)
+        #expect(try await bench.journal.outboxBacklog() == OutboxBacklog(waiting: 0, failed: 1))
+    }
+
+    @Test func `receivers that left the configuration take their notices with them, and the identity stays`()
+        async throws
+    {
+        let bench = try Bench()
+        let sinks = [Self.all, NoticeSink(name: "old", events: [.destinationUp])]
+        let change = try await bench.journal.setSinks(sinks, at: Bench.start)
+        #expect(!change.identity.isEmpty && change.dropped.isEmpty)
+        try await bench.journal.post(.destinationUp, [1], at: Bench.start)
+        let again = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        #expect(again == SinkChange(identity: change.identity, dropped: ["old": 1]))
+        #expect(try await take(bench).count == 1)
+    }
+
+    @Test func `the outbox is bounded, and what was delivered goes first`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        try await bench.journal.post(.destinationUp, [0], at: Bench.start)
+        for number in 1...4 { try await bench.journal.post(.delivered, [UInt8(number)], at: Bench.start) }
+        #expect(try await bench.journal.boundOutbox(to: 5) == 0)
+        #expect(try await bench.journal.boundOutbox(to: 3) == 2)
+        #expect(try await take(bench).map(\.payload) == [[0], [3], [4]])
+    }
+
+    @Test func `notices outlive a restart, and are written by the next process only for its receivers`() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("journal.sqlite")
+        let first = try Journal(path: path, now: Bench.start)
+        let identity = try await first.setSinks([Self.all], at: Bench.start).identity
+        try await first.post(.destinationDown, [1], at: Bench.start)
+        first.close()
+        let next = try Journal(path: path, now: Bench.start)
+        defer { next.close() }
+        #expect(try await next.setSinks([Self.all], at: Bench.start).identity == identity)
+        guard case .due(let notice) = try await next.nextNotice("ops", at: Bench.start) else {
+            throw Unexpected(what: "no notice")
+        }
+        #expect(notice.payload == [1])
+    }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import Synchronization
+import Testing
+
+@testable import InletPipelines
+
+@Suite struct WebhookTests {
+    private static let now = WallTime(milliseconds: 1_614_265_330_000)
+    private static let body = Array(#"{"test": 2432232314}"#.utf8)
+
+    /// Posts once to a server that does what `script` says.
+    private func post(
+        _ script: @escaping ScriptedServer.Script, secret: Secret? = nil, timeout: Duration = .seconds(20)
+    ) async throws -> NoticeOutcome {
+        let server = try ScriptedServer(script)
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let url = Secret("http://127.0.0.1:\(server.port)/path-canary?token=query-canary")
+        let settings = NotifySettings(name: "ops", receiver: .webhook(url), secret: secret, timeout: timeout)
+        let webhook = try #require(try factory.webhook(settings))
+        let outcome = await webhook.post(Self.body, id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: Self.now)
+        #expect(!"\(outcome)".contains("canary"), "\(outcome)")
+        _ = server.port
+        return outcome
+    }
+
+    // The vectors of the Standard Webhooks libraries and of GitHub's documentation.
+    @Test func `signatures are those of the specifications`() throws {
+        let standard = try #require(NoticeSignature(Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
+        let headers = standard.headers(id: "msg_p5jXN8AQM9LWM0D4loKWxJek", time: 1_614_265_330, body: Self.body)
+        #expect(headers.first?.name == "webhook-signature")
+        #expect(headers.first?.value == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
+        let hub = try #require(NoticeSignature(Secret("It's a Secret to Everybody")))
+        let fields = hub.headers(id: "x", time: 0, body: Array("Hello, World!".utf8))
+        #expect(fields.last?.name == "X-Hub-Signature-256")
+        #expect(
+            fields.last?.value == "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17")
+        #expect(NoticeSignature(Secret("whsec_!")) == nil)
+    }
+
+    @Test func `a notice is posted once, as it is, with its signature`() async throws {
+        let holder = Holder()
+        let outcome = try await post(
+            { connection in
+                let request = try connection.readRequest()
+                holder.set(request)
+                try connection.answer("204 No Content")
+            }, secret: Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
+        #expect(outcome == .taken)
+        let request = try #require(holder.request)
+        #expect(request.line == "POST /path-canary?token=query-canary HTTP/1.1" && request.body == Self.body)
+        #expect(request.headers["content-type"] == "application/json")
+        #expect(request.headers["webhook-id"] == "msg_p5jXN8AQM9LWM0D4loKWxJek")
+        #expect(request.headers["webhook-timestamp"] == "1614265330")
+        #expect(request.headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
+        #expect(request.headers["x-hub-signature-256"]?.hasPrefix("sha256=") == true)
+    }
+
+    @Test func `without a secret nothing is signed`() async throws {
+        let holder = Holder()
+        let outcome = try await post({ connection in
+            holder.set(try connection.readRequest())
+            try connection.answer()
+        })
+        #expect(outcome == .taken)
+        let names = try #require(holder.request).headers.keys
+        #expect(!names.contains("webhook-signature") && !names.contains("x-hub-signature-256"))
+        #expect(names.contains("webhook-id"))
+    }
+
+    @Test(arguments: [
+        ("500 Oops", "", "unanswered nil"), ("503 Busy", "Retry-After: 120\r\n", "unanswered 120"),
+        ("429 Slow", "Retry-After: 7\r\n", "unanswered 7"), ("408 Late", "", "unanswered nil"),
+        ("400 Bad", "", "refused"), ("401 No", "", "refused"), ("404 None", "", "refused"), ("410 Gone", "", "gone"),
+        ("302 Found", "Location: http://127.0.0.1:9/\r\n", "refused"), ("201 Made", "", "taken"),
+    ])
+    func `an answer says whether and when it is tried again`(
+        _ status: String, _ headers: String, _ expected: String
+    ) async throws {
+        let outcome = try await post({ connection in
+            _ = try connection.readRequest()
+            try connection.answer(status, headers: headers)
+        })
+        let kind =
+            switch outcome {
+            case .taken: "taken"
+            case .unanswered(let after, _): "unanswered \(after.map { String($0.components.seconds) } ?? "nil")"
+            case .refused: "refused"
+            case .gone: "gone"
+            case .cancelled: "cancelled"
+            }
+        #expect(kind == expected)
+    }
+
+    @Test func `a server that drips its answer, hangs up or is not there has not answered`() async throws {
+        let dripping = try await post(
+            { connection in
+                _ = try connection.readRequest()
+                try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while connection.linger(milliseconds: 20) { try connection.write("x") }
+            }, timeout: .milliseconds(500))
+        let hungUp = try await post({ connection in _ = try connection.readRequest() })
+        for outcome in [dripping, hungUp] {
+            guard case .unanswered(nil, _) = outcome else {
+                Issue.record("\(outcome)")
+                continue
+            }
+        }
+    }
+
+    @Test func `an address that cannot be used is refused, and not quoted`() {
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        for address in ["http://hooks.example/canary", "ftp://hooks.example/canary", "canary"] {
+            let settings = NotifySettings(name: "ops", receiver: .webhook(Secret(address)))
+            let fault = #expect(throws: SettingFault.self) { _ = try factory.webhook(settings) }
+            #expect(fault?.key == "webhook" && fault?.message.contains("canary") == false)
+        }
+        var open = NotifySettings(name: "ops", receiver: .webhook(Secret("http://hooks.example/x")))
+        open.allowsHTTP = true
+        #expect(throws: Never.self) { _ = try factory.webhook(open) }
+        open.secret = Secret("whsec_???")
+        let fault = #expect(throws: SettingFault.self) { _ = try factory.webhook(open) }
+        #expect(fault?.key == "secret")
+    }
+
+    @Test func `pings name their signal below the address, before its query`() async throws {
+        let book = LineBook()
+        let server = try ScriptedServer { connection in
+            while true {
+                let request = try connection.readRequest()
+                book.add(request.line + " " + String(decoding: request.body, as: UTF8.self))
+                try connection.answer(request.line.contains("/start") ? "404 Not Found" : "200 OK")
+            }
+        }
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let settings = PingSettings(
+            url: Secret("http://127.0.0.1:\(server.port)/ping/id?create=1"), interval: .seconds(300))
+        let ping = try factory.ping(settings)
+        #expect(await ping.send(.start) == .unknown)
+        #expect(await ping.send(.success) == .taken)
+        #expect(await ping.send(.fail("the disk is full")) == .taken)
+        #expect(
+            book.lines == [
+                "GET /ping/id/start?create=1 HTTP/1.1 ", "GET /ping/id?create=1 HTTP/1.1 ",
+                "POST /ping/id/fail?create=1 HTTP/1.1 the disk is full",
+            ])
+    }
+}
+
+/// The last request of a script.
+private final class Holder: Sendable {
+    private let last = Mutex<ReceivedRequest?>(nil)
+    var request: ReceivedRequest? { last.withLock(\.self) }
+    func set(_ request: ReceivedRequest) { last.withLock { $0 = request } }
+}
+
+private final class LineBook: Sendable {
+    private let all = Mutex<[String]>([])
+    var lines: [String] { all.withLock(\.self) }
+    func add(_ line: String) { all.withLock { $0.append(line) } }
+}
