@@ -67,6 +67,29 @@ import Testing
         }
     }
 
+    @Test func `a request that was left after a minute is not repeated while it may still make a job`() {
+        let now = WallTime.now
+        let limits = VOPIChain.Limits(poll: .seconds(3), soft: .seconds(3600), hard: .seconds(21_600))
+        var step = VOPIChain(record: Self.asking(now), limits: limits)
+        let start = step.next(size: 1, now: now + .seconds(3600))
+        guard case .look(let upload) = start else {
+            Issue.record("\(start)")
+            return
+        }
+        // The deadline of the request is longer than the wait that was noted before it.
+        let left = now + .seconds(60)
+        step.unanswered(now: left)
+        let first = left + VOPIChain.lostFor
+        #expect(step.next(size: 1, now: first - .milliseconds(1)) != .look(upload))
+        #expect(step.next(size: 1, now: first) == .look(upload))
+        step.found([], now: first)
+        let second = first + VOPIChain.lostFor
+        #expect(step.next(size: 1, now: second) == .look(upload))
+        step.found([], now: second)
+        #expect(step.next(size: 1, now: second) == .create(upload))
+        #expect(second >= now + VOPIChain.answerable)
+    }
+
     @Test func `the presigned URL leaves the notes with the last byte`() async throws {
         try await withVOPI(VOPIRules(pace: .manual)) { place in
             let (path, order) = try place.file()
