@@ -119,6 +119,34 @@ import Testing
         }
     }
 
+    @Test func `results that were given up while they were fetched are fetched by a retry, without another job`()
+        async throws
+    {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            place.misbehave(
+                .reply(.vopi(500, error: "INTERNAL_ERROR", message: "store")), at: .downloadURLs, times: nil)
+            for _ in 1...50 where VOPIRecord(notes.entries).job?.isFetching != true {
+                guard case .waiting(let until, _) = try await place.attempt(path, order, notes.attempt()).get() else {
+                    Issue.record("does not wait")
+                    return
+                }
+                place.clock.advance(to: until)
+            }
+            #expect(VOPIRecord(notes.entries).job?.isFetching == true)
+            // It has expired, or somebody has cancelled it: what is left is cleared away as the agent does it.
+            let entries = notes.entries
+            try await place.pipeline.abandon(order, checkpoint: entries)
+            let kept = Notes(place.pipeline.reusable(entries))
+            place.sandbox.faults.clear()
+            place.clock.advance(.seconds(2 * 86_400))
+            _ = try await place.deliver(path, order, kept)
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.charges, tally.cancels) == (1, 1, 1, 0))
+        }
+    }
+
     @Test func `results are not written through a symlink`() async throws {
         try await withVOPI(VOPIRules(pace: .manual)) { place in
             let (path, order) = try place.file()
