@@ -75,6 +75,21 @@ import Testing
         }
     }
 
+    @Test func `a lock that is met later is waited for anew, however long another one was`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/markers.json", markerList(20))
+            let notes = Notes(["locked": Array(String(WallTime.now.milliseconds - 700_000).utf8)])
+            _ = try await place.deliver(order, notes)
+            let session = try #require(place.sandbox.sessions().first?.id)
+            place.sandbox.lock(session: session, for: .seconds(3600))
+            guard case .waiting(_, let saying) = try await place.attempt(order, notes.attempt()).get() else {
+                Issue.record("does not wait")
+                return
+            }
+            #expect(saying?.contains("locked") == true)
+        }
+    }
+
     @Test func `a server without locks is still told who is there`() async throws {
         let rhythm = SessionRhythm(beat: .milliseconds(20))
         try await withRoboscope(rules: RoboscopeRules(hasLocks: false), rhythm: rhythm) { place in

@@ -89,10 +89,13 @@ struct SessionWatch: Sendable {
         return try await hasWaitedLongEnough() ? .open(token: nil) : .busy
     }
 
-    /// A lock that no later attempt would know of is given back.
+    /// A lock that no later attempt would know of is given back. With it the wait for somebody else is over: the next one
+    /// is waited for anew.
     private func keep(_ token: String) async throws(DeliveryError) {
         do throws(DeliveryError) {
-            try await job.attempt.checkpoint.put([Self.tokenNote: Array(token.utf8)])
+            var notes = [Self.tokenNote: Array(token.utf8)]
+            if job.attempt.checkpoint.entries[Self.lockedNote] != nil { notes[Self.lockedNote] = [] }
+            try await job.attempt.checkpoint.put(notes)
         } catch {
             await leave(token)
             throw error

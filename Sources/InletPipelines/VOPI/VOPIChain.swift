@@ -66,6 +66,11 @@ struct VOPIChain: Sendable, Equatable {
         record.mayBeVisible = true
     }
 
+    /// No answer has come to the request, however long that took: what it may still do has its time from now on.
+    mutating func unanswered(now: WallTime) {
+        record.creating?.lookAt = (now + Self.lostFor).milliseconds
+    }
+
     /// Whether a job of the upload is known, or may be there.
     var mayHaveJob: Bool { record.job != nil || record.creating != nil }
 

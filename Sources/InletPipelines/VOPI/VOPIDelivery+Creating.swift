@@ -26,7 +26,10 @@ extension VOPIDelivery {
                 return try passing(error, since: asked, chain)
             }
             // The chain says when to look for it; a cancelled task leaves that to the next attempt.
-            if error.verdict == .cancelled || chain.record.asked >= Self.patience { throw error }
+            if error.verdict == .cancelled { throw error }
+            chain.unanswered(now: now())
+            try await note(chain)
+            if chain.record.asked >= Self.patience { throw error }
             return nil
         }
         // The server has it, and will be paid: nobody else may come to know less.

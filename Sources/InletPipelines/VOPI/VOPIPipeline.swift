@@ -77,13 +77,15 @@ package struct VOPIPipeline: Pipeline {
 
     /// A video that arrived stays good for another job where none was made of it, or only such as came to nothing: the
     /// server keeps it until a job completes. Of a job that was cancelled nobody can say that: it may have been running,
-    /// and takes the video away when it completes. Then only a new upload is safe.
+    /// and takes the video away when it completes. Then only a new upload is safe. A job that has ended with something to
+    /// fetch is paid for: a retry fetches it, whatever ended the delivery.
     package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
         var record = VOPIRecord(checkpoint)
-        guard record.sent != nil, record.job == nil, record.creating == nil, checkpoint["surplus"] == nil else {
-            return [:]
-        }
-        (record.asked, record.restarts) = (0, 0)
+        guard record.sent != nil, record.creating == nil, checkpoint["surplus"] == nil,
+            record.job?.isFetching ?? true
+        else { return [:] }
+        (record.asked, record.restarts, record.trouble) = (0, 0, VOPIRecord.Trouble())
+        record.job?.fetchingSince = nil
         return record.entries
     }
 

@@ -67,6 +67,29 @@ import Testing
         }
     }
 
+    @Test func `a request that was left after a minute is not repeated while it may still make a job`() {
+        let now = WallTime.now
+        let limits = VOPIChain.Limits(poll: .seconds(3), soft: .seconds(3600), hard: .seconds(21_600))
+        var step = VOPIChain(record: Self.asking(now), limits: limits)
+        let start = step.next(size: 1, now: now + .seconds(3600))
+        guard case .look(let upload) = start else {
+            Issue.record("\(start)")
+            return
+        }
+        // The deadline of the request is longer than the wait that was noted before it.
+        let left = now + .seconds(60)
+        step.unanswered(now: left)
+        let first = left + VOPIChain.lostFor
+        #expect(step.next(size: 1, now: first - .milliseconds(1)) != .look(upload))
+        #expect(step.next(size: 1, now: first) == .look(upload))
+        step.found([], now: first)
+        let second = first + VOPIChain.lostFor
+        #expect(step.next(size: 1, now: second) == .look(upload))
+        step.found([], now: second)
+        #expect(step.next(size: 1, now: second) == .create(upload))
+        #expect(second >= now + VOPIChain.answerable)
+    }
+
     @Test func `the presigned URL leaves the notes with the last byte`() async throws {
         try await withVOPI(VOPIRules(pace: .manual)) { place in
             let (path, order) = try place.file()
@@ -93,6 +116,34 @@ import Testing
             }
             _ = try await place.deliver(path, order, notes)
             #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+
+    @Test func `results that were given up while they were fetched are fetched by a retry, without another job`()
+        async throws
+    {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            place.misbehave(
+                .reply(.vopi(500, error: "INTERNAL_ERROR", message: "store")), at: .downloadURLs, times: nil)
+            for _ in 1...50 where VOPIRecord(notes.entries).job?.isFetching != true {
+                guard case .waiting(let until, _) = try await place.attempt(path, order, notes.attempt()).get() else {
+                    Issue.record("does not wait")
+                    return
+                }
+                place.clock.advance(to: until)
+            }
+            #expect(VOPIRecord(notes.entries).job?.isFetching == true)
+            // It has expired, or somebody has cancelled it: what is left is cleared away as the agent does it.
+            let entries = notes.entries
+            try await place.pipeline.abandon(order, checkpoint: entries)
+            let kept = Notes(place.pipeline.reusable(entries))
+            place.sandbox.faults.clear()
+            place.clock.advance(.seconds(2 * 86_400))
+            _ = try await place.deliver(path, order, kept)
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.charges, tally.cancels) == (1, 1, 1, 0))
         }
     }
 
