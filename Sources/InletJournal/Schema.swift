@@ -93,7 +93,8 @@ enum Schema {
         """
 
     /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts the ends
-    /// of a batch, which `queue retry` can take back. `content` says which delivery brought a content (its SHA-256) to a destination first. `outbox` keeps a notification until
+    /// of a batch, which `queue retry` can take back. `content` says which delivery brings, or brought, a content (its SHA-256) to a destination first; `twin` which
+    /// deliveries wait for that one. `outbox` keeps a notification until
     /// its receiver has taken it; `subject` is the file's or batch's id. `sink` says which receivers the configuration has for
     /// an event, so that the transaction of the event itself can write to the outbox. The table of migration 1 was never used.
     private static let evidence = """
@@ -108,6 +109,10 @@ enum Schema {
             delivery_id INTEGER NOT NULL REFERENCES delivery(id) ON DELETE CASCADE,
             PRIMARY KEY (destination, digest)) WITHOUT ROWID;
         CREATE INDEX content_by_delivery ON content(delivery_id);
+        CREATE TABLE twin (
+            delivery_id INTEGER PRIMARY KEY REFERENCES delivery(id) ON DELETE CASCADE,
+            leader_id INTEGER NOT NULL REFERENCES delivery(id) ON DELETE CASCADE);
+        CREATE INDEX twin_by_leader ON twin(leader_id);
         DROP TABLE outbox;
         CREATE TABLE sink (event TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
         CREATE TABLE outbox (

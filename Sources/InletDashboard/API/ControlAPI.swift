@@ -20,6 +20,8 @@ package protocol ControlAPI: Sendable {
     /// Receipts as JSON lines, newest first.
     func receipts(limit: Int) async throws -> [String]
     func send(_ path: FilePath, to destination: String?) async throws -> CommandReport
+    /// The jobs that brought a content to some of the destinations.
+    func originals(_ question: ContentWish) async throws -> [ContentReport]
 }
 
 /// What can be done to one file of the queue.
@@ -129,6 +131,19 @@ package struct LocalControl: ControlAPI {
         switch await commands.send(path, to: destination) {
         case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
         case .refused(let why): CommandReport(done: false, message: why)
+        }
+    }
+
+    package func originals(_ question: ContentWish) async throws -> [ContentReport] {
+        guard let digest = Digest(.sha256, hex: question.sha256) else { return [] }
+        let found = try await view.journal.originals(
+            ContentQuestion(
+                digest: digest, size: question.size, route: question.route, fields: question.fields,
+                destinations: question.destinations))
+        return question.destinations.compactMap { name in
+            found[name].map {
+                ContentReport(destination: name, job: $0.job, path: $0.path.display, key: $0.proof.key)
+            }
         }
     }
 

@@ -63,6 +63,11 @@ package struct ControlClient: ControlAPI {
         return try Self.decode(try await send("POST", "send", body: .bytes(Array(body))))
     }
 
+    package func originals(_ question: ContentWish) async throws -> [ContentReport] {
+        try Self.decode(
+            try await send("POST", "contents", body: .bytes(Array(try JSONEncoder().encode(question)))))
+    }
+
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 
