@@ -70,8 +70,8 @@ extension Journal {
 }
 
 extension DuplicateRule {
-    /// Whether a delivery asks for the content first. What is registered under `link` is registered again: it is another
-    /// name for the same bytes.
+    /// Whether a delivery asks for the content first. What is registered under `link` is registered again: it is
+    /// another name for the same bytes.
     func covers(isRegistration: Bool) -> Bool { self == .skip || self == .link && !isRegistration }
 }
 

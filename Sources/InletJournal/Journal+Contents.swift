@@ -3,7 +3,7 @@ internal import InletCore
 internal import SystemPackage
 
 /// Contents by their SHA-256. The row of a content and a destination names the delivery that brings it there: from its
-/// claim where the route asks for it (`dedupe:`), else from its proof. Only the state of that delivery says whether it did.
+/// claim where the route asks for it (`dedupe:`), else from its proof. Only that delivery's state says whether it did.
 extension Journal {
     /// How a content stands at a destination, for a delivery that is to bring it there.
     enum Standing: Equatable {
@@ -33,8 +33,8 @@ extension Journal {
         }
     }
 
-    /// Forgets that a delivery, or the one that it is a link to, brought its content: what is at the destination is gone
-    /// or damaged, so the next file of that content is sent.
+    /// Forgets that a delivery, or the one that it is a link to, brought its content: what is at the destination is
+    /// gone or damaged, so the next file of that content is sent.
     package func forgetContent(of delivery: Int64) async throws(JournalError) {
         try await commit { try Self.forgetContent(of: delivery, $0) }
     }
@@ -85,11 +85,11 @@ extension Journal {
         case waits
     }
 
-    /// Decides of a delivery that is due, before it is claimed. One that has left something at the destination goes on with
-    /// it.
+    /// Decides of a delivery that is due, before it is claimed. One that has left something at the destination goes on
+    /// with it.
     ///
-    /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when it
-    /// is due.
+    /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when
+    /// it is due.
     static func turn(of claim: Claim, _ now: WallTime, _ database: Database) throws -> Turn {
         let (file, row) = (claim.file, claim.delivery)
         guard file.policy.dedupe.covers(isRegistration: row.afterID != nil), claim.checkpoint.isEmpty, row.waits == 0,

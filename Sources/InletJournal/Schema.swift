@@ -92,11 +92,12 @@ enum Schema {
         CREATE UNIQUE INDEX delivery_closing ON delivery(closes, destination) WHERE closes IS NOT NULL;
         """
 
-    /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts the ends
-    /// of a batch, which `queue retry` can take back. `content` says which delivery brings, or brought, a content (its SHA-256) to a destination first; `twin` which
-    /// deliveries wait for that one. `outbox` keeps a notification until
-    /// its receiver has taken it; `subject` is the file's or batch's id. `sink` says which receivers the configuration has for
-    /// an event, so that the transaction of the event itself can write to the outbox. The table of migration 1 was never used.
+    /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts
+    /// the ends of a batch, which `queue retry` can take back. `content` says which delivery brings, or brought, a content
+    /// (its SHA-256) to a destination first; `twin` which deliveries wait for that one. `outbox` keeps a notification until
+    /// its receiver has taken it; `subject` is the file's or batch's id. `sink` says which receivers the configuration has
+    /// for an event, so that the transaction of the event itself can write to the outbox. The table of migration 1 was
+    /// never used.
     private static let evidence = """
         ALTER TABLE file ADD COLUMN labels BLOB;
         ALTER TABLE file ADD COLUMN digests BLOB;
