@@ -1,6 +1,7 @@
 import InletCore
 import InletJournal
 import InletTestSupport
+import SystemPackage
 import Testing
 
 /// Files of the same content that are on their way at once.
