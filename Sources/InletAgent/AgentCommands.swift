@@ -108,10 +108,15 @@ package struct AgentCommands: Sendable {
                 let destination = destination(delivery.destination), destination.type == type,
                 let undo = destination.undo
             else { continue }
+            if let first = proof.sameAs {
+                let reason = "nothing was sent to '\(destination.name)': it has the content from job \(first)"
+                failures.append(DeliveryError(.giveUp, .conflict, reason))
+                continue
+            }
             switch await Self.result(of: undo, proof) {
             case .success(let done): said.append(done)
             case .failure(let error):
-                if error.code == .notFound, proof.details?[Self.deletedName] != nil {
+                if error.code == .notFound, proof.isDeleted {
                     repeated = error
                 } else {
                     failures.append(error)
@@ -119,16 +124,13 @@ package struct AgentCommands: Sendable {
                 continue
             }
             proof.keepsakes = nil
-            proof.details = (proof.details ?? [:]).merging([Self.deletedName: WallTime.now.rfc3339]) { $1 }
+            proof.details = (proof.details ?? [:]).merging([Proof.deletedName: WallTime.now.rfc3339]) { $1 }
             try await journal.replaceProof(of: delivery.id, by: proof)
         }
         if said.isEmpty, failures.isEmpty, let repeated { throw repeated }
         guard let first = failures.first else { return said }
         throw DeliveryError(first.verdict, first.code, (said + failures.map(\.reason)).joined(separator: "\n"))
     }
-
-    /// The proof's detail that says when it was deleted.
-    private static let deletedName = "deleted"
 
     private static func result(
         of undo: @Sendable (Proof) async throws(DeliveryError) -> String, _ proof: Proof

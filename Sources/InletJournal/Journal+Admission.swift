@@ -48,6 +48,8 @@ package enum AdmissionOutcome: Sendable, Equatable {
     /// A new row; the file is the journal's now.
     case admitted(id: Int64)
     case rejected(id: Int64)
+    /// A new row that has ended: all its destinations have the content, which job `of` brought to the first of them.
+    case duplicate(id: Int64, of: Int64)
     /// The same file is in the journal already.
     case known(id: Int64)
     /// An older content of this path is on its way; it must end first.
@@ -87,15 +89,46 @@ extension Journal {
         file.batch = batch?.id
         let id = try insert(file, now, database)
         var leaders: [String: (id: Int64, key: String)] = [:]
+        var links: [Link] = []
         for step in admission.steps.steps {
+            // What belongs to others waits for its turn with them, and is looked at then.
+            let isStoredAnew = step.after.map { leader in !links.contains { $0.destination == leader } } ?? false
+            if batch == nil, !isStoredAnew, let link = try link(file: id, step, admission, now, database) {
+                links.append(link)
+                leaders[step.destination] = (link.delivery, link.original.proof.key)
+                continue
+            }
             leaders[step.destination] = try insertDelivery(
                 file: id, step, after: step.after.flatMap { leaders[$0] }, admission, isHeld: batch?.isOpen ?? false,
                 now, database)
+        }
+        if let first = links.first {
+            for link in links { try releaseRegistrations(after: link.delivery, now, database) }
+            try concludeFile(id, now, database)
+            if try self.file(id, database).state.isFinal { return (.duplicate(id: id, of: first.original.job), []) }
         }
         let companions = try admission.companions.map {
             try insertCompanion($0, of: id, isLate: false, admission.uptimes, now, database)
         }
         return (admission.plan == nil ? .rejected(id: id) : .admitted(id: id), companions)
+    }
+
+    private struct Link {
+        var destination: String
+        var delivery: Int64
+        var original: Original
+    }
+
+    /// The delivery of a step whose destination has the content already; nil where it is to be sent.
+    private static func link(
+        file: Int64, _ step: DeliverySteps.Step, _ admission: Admission, _ now: WallTime, _ database: Database
+    ) throws -> Link? {
+        guard let plan = admission.plan, plan.dedupe != .off,
+            let wanted = Wanted(plan, step, size: admission.arrival.identity.size),
+            case .brought(let original) = try standing(of: wanted, at: now, database)
+        else { return nil }
+        let id = try insertLinked(file: file, step.destination, original, fields: plan.with, now, database)
+        return Link(destination: step.destination, delivery: id, original: original)
     }
 
     /// What the journal has of the path that must stay or end first; nil when it is free for a new row.

@@ -29,11 +29,15 @@ package struct Claim: Sendable {
     package let delivery: DeliveryRow
     /// What earlier attempts left behind.
     package let checkpoint: [String: [UInt8]]
+    /// Set when the destination has the content already and the route wants it once: its link is the proof, nothing is
+    /// sent.
+    package let original: Original?
 
-    init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]]) {
+    init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]], original: Original? = nil) {
         self.file = file
         self.delivery = delivery
         self.checkpoint = checkpoint
+        self.original = original
     }
 }
 

@@ -111,12 +111,14 @@ extension Journal {
                 """, arguments: [batch])
     }
 
-    /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays.
+    /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays. The content of
+    /// one that was deleted is new again.
     package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
         try await commit { database in
             try database.run(
                 sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
                 arguments: [Data(try JournalJSON.encode(proof)), delivery])
+            if proof.isDeleted { try Self.forgetContent(of: delivery, database) }
         }
     }
 

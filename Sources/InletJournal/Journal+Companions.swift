@@ -76,7 +76,7 @@ extension Journal {
         if let obstacle = try obstacle(to: admission.arrival, now, database) { return obstacle }
         let batch = try set(of: file(id, database), now, database)
         let main = try job(file(id, database), database)
-        let stored = main.deliveries.filter { $0.key != nil && admission.lanes[$0.destination] != nil }
+        let stored = main.deliveries.filter { $0.place != nil && admission.lanes[$0.destination] != nil }
         let carried = main.deliveries.filter { leader in
             admission.isCarried && !isLate && !stored.contains { $0.id == leader.id }
         }
@@ -88,7 +88,7 @@ extension Journal {
         let companion = try insert(new, now, database)
         guard !new.state.isFinal else { return .rejected(id: companion) }
         for leader in stored {
-            let key = admission.companion.key(beside: leader.key ?? "", of: main.file.path)
+            let key = admission.companion.key(beside: leader.place ?? "", of: main.file.path)
             var delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
             delivery.key = try freeKey(key, leader.destination, database)
             delivery.lane = admission.lanes[leader.destination] ?? .small

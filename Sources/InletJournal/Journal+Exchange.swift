@@ -102,14 +102,20 @@ extension Journal {
             due.sort { ($0.delivery.nextAt, $0.delivery.id) < ($1.delivery.nextAt, $1.delivery.id) }
         }
         let lease = (now + .seconds(3600)).milliseconds
-        let claims = try due.prefix(wish.most).map { claim in
+        let claims = try due.prefix(wish.most).compactMap { claim -> Claim? in
+            var original: Original?
+            switch try turn(of: claim, now, database) {
+            case .own: break
+            case .brought(let found): original = found
+            case .waits: return nil
+            }
             try database.change(
                 "UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1 WHERE id = ?",
                 .text(wish.owner), .integer(lease), .integer(claim.delivery.id))
             var delivery = claim.delivery
             delivery.state = .claimed
             delivery.attempts += 1
-            return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint)
+            return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
         }
         return (claims, damaged)
     }

@@ -27,7 +27,10 @@ extension Journal {
         try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", .integer(row.id))
         let file = try file(row.fileID, database)
         if case .delivered(let proof) = ended.settlement {
-            (row.state, row.code, row.reason, row.proof) = (.delivered, nil, nil, proof)
+            if !file.digests.isEmpty { try rememberContent(of: file, row, proof, now, database) }
+            if file.policy.dedupe != .off, try wakeTwins(of: row.id, now, database) { hasReleased = true }
+            let reason = proof.sameAs == nil ? nil : try linkReason(proof, database)
+            (row.state, row.code, row.reason, row.proof) = (.delivered, nil, reason, proof)
         } else {
             row = try delivery(row.id, database)
         }
@@ -97,9 +100,15 @@ extension Journal {
     static func markDelivered(
         _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
+        let reason = proof.sameAs == nil ? nil : try linkReason(proof, database)
+        // It has nothing under a key of its own, and gives that back.
+        if reason != nil {
+            try database.change(
+                "UPDATE delivery SET key = NULL WHERE id = ? AND NOT \(mayBeVisible)", .integer(row.id))
+        }
         try database.change(
-            "UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ? WHERE id = ?",
-            .bytes(proof.note), .integer(now.milliseconds), .integer(row.id))
+            "UPDATE delivery SET state = 'delivered', code = NULL, reason = ?, proof = ?, ended_at = ? WHERE id = ?",
+            SQLValue(reason), .bytes(proof.note), .integer(now.milliseconds), .integer(row.id))
         try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", .integer(row.id))
         try database.change("DELETE FROM leftover WHERE delivery_id = ?", .integer(row.id))
         if let content = proof.content {
@@ -152,17 +161,22 @@ extension Journal {
             try endDelivery(follower.id, state, code: code, reason: passedOn, freesKey: freesKey, now, database)
         }
         let hasOthers = try releaseOthers(besides: row, now, database)
+        let hasTwins = try wakeTwins(of: id, now, database)
         try concludeFile(row.fileID, now, database)
-        return hasOthers
+        return hasOthers || hasTwins
     }
 
-    /// Gives the file the worst state of its deliveries once none of them is open.
+    /// Gives the file the worst state of its deliveries once none of them is open. One of which nothing was sent is a
+    /// duplicate, where its route calls it so.
     static func concludeFile(_ id: Int64, _ now: WallTime, _ database: Database) throws {
         let rows = try database.rows(
             "SELECT state, code, reason FROM delivery WHERE file_id = ?", .integer(id)
         ) { (state: $0.text(0), code: $0.text(1), reason: $0.text(2)) }
-        let state = FileState.combined(rows.compactMap { $0.state.flatMap(DeliveryState.init) })
-        let cause = rows.first { $0.state == state.rawValue }
+        var state = FileState.combined(rows.compactMap { $0.state.flatMap(DeliveryState.init) })
+        // Of what was delivered, only a link has a reason.
+        let isLinked = state == .delivered && rows.allSatisfy { $0.reason != nil }
+        let cause = state == .delivered && !isLinked ? nil : rows.first { $0.state == state.rawValue }
+        if isLinked, try file(id, database).policy.dedupe == .skip { state = .duplicate }
         try database.change(
             "UPDATE file SET state = ?, code = ?, reason = ?, ended_at = ? WHERE id = ?",
             .text(state.rawValue), SQLValue(cause?.code), SQLValue(cause?.reason),

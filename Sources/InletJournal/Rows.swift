@@ -110,6 +110,9 @@ package struct DeliveryRow: Sendable, Equatable {
     /// for what comes next.
     package var hasBegun: Bool { waits > 0 && code != .outOfCredits }
 
+    /// The key that its bytes have, or will have: of a duplicate, that of the first.
+    package var place: String? { key ?? (proof?.sameAs == nil ? nil : proof?.key) }
+
     /// Whether it waits for another delivery or for its unit, not for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
 }

@@ -92,12 +92,13 @@ enum Schema {
         CREATE UNIQUE INDEX delivery_closing ON delivery(closes, destination) WHERE closes IS NOT NULL;
         """
 
-    /// `manifest` holds the checksum lists that ended units are owed, until they are written.
-    /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts the ends
-    /// of a batch, which `queue retry` can take back. `content` says which delivery brought a content (its SHA-256) to a destination first. `outbox` keeps a notification until
-    /// its receiver has taken it (`ready`, in order; `refused`, each at its own time; `failed` for good); `subject` is the file's or
-    /// batch's id. `sink` says which receivers the configuration has for an event and a route (empty = any), so that the transaction
-    /// of the event itself can write to the outbox. The table of migration 1 was never used.
+    /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts
+    /// the ends of a batch, which `queue retry` can take back; `manifest` holds the checksum lists that ended units are owed,
+    /// until they are written. `content` says which delivery brings, or brought, a content (its SHA-256) to a destination
+    /// first; `twin` which deliveries wait for that one. `outbox` keeps a notification until its receiver has taken it
+    /// (`ready`, in order; `refused`, each at its own time; `failed` for good); `subject` is the file's or batch's id. `sink`
+    /// says which receivers the configuration has for an event and a route (empty = any), so that the transaction of the event
+    /// itself can write to the outbox. The table of migration 1 was never used.
     private static let evidence = """
         ALTER TABLE file ADD COLUMN labels BLOB;
         ALTER TABLE file ADD COLUMN digests BLOB;
@@ -113,6 +114,10 @@ enum Schema {
             delivery_id INTEGER NOT NULL REFERENCES delivery(id) ON DELETE CASCADE,
             PRIMARY KEY (destination, digest)) WITHOUT ROWID;
         CREATE INDEX content_by_delivery ON content(delivery_id);
+        CREATE TABLE twin (
+            delivery_id INTEGER PRIMARY KEY REFERENCES delivery(id) ON DELETE CASCADE,
+            leader_id INTEGER NOT NULL REFERENCES delivery(id) ON DELETE CASCADE);
+        CREATE INDEX twin_by_leader ON twin(leader_id);
         DROP TABLE outbox;
         CREATE TABLE sink (
             event TEXT NOT NULL, name TEXT NOT NULL, route TEXT NOT NULL DEFAULT '',

@@ -9,7 +9,7 @@ import Testing
 /// delivered once, whole. What goes wrong comes from the seed.
 ///
 /// VOPI is not here: it waits half a minute by the clock for a job whose answer was lost; `VOPIKillTests` moves the clock.
-@Suite(.timeLimit(.minutes(3))) struct ChaosTests {
+@Suite(.timeLimit(.minutes(8))) struct ChaosTests {
     private static let seeds: [UInt64] =
         ProcessInfo.processInfo.environment["INLET_CHAOS_SEED"].flatMap { UInt64($0) }.map { [$0] }
         ?? [20_261_122, 7, 4242]

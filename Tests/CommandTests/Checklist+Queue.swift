@@ -60,6 +60,7 @@ extension Checklist {
             .shown(by: [
                 "fifteen kills at random moments lose nothing and send nothing twice",
                 "the next attempt sends only what is not proved", "a claim comes back uncounted, with its checkpoint",
+                "killed after the proof, nothing is sent again to a store with part URLs",
             ])),
         Row(
             "S1.09",

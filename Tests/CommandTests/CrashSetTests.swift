@@ -67,7 +67,7 @@ import Testing
         Dictionary(uniqueKeysWithValues: files.map { ($0.key.string, $0.value) })
     }
 
-    @Test(.timeLimit(.minutes(3))) func `a file and its sidecar arrive once, whatever the process was doing`()
+    @Test(.timeLimit(.minutes(8))) func `a file and its sidecar arrive once, whatever the process was doing`()
         async throws
     {
         let place = try Place()
@@ -84,7 +84,7 @@ import Testing
             ], with: ["clip.xmp", "clip.mp4"])
     }
 
-    @Test(.timeLimit(.minutes(3))) func `a unit is closed once and sent once, whatever the process was doing`()
+    @Test(.timeLimit(.minutes(8))) func `a unit is closed once and sent once, whatever the process was doing`()
         async throws
     {
         let place = try Place()
@@ -100,7 +100,7 @@ import Testing
             ], with: ["a.mp4", "b.mp4", "DONE"], unsent: ["DONE"])
     }
 
-    @Test(.timeLimit(.minutes(3))) func `two destinations get one object each, and the source waits for both`()
+    @Test(.timeLimit(.minutes(8))) func `two destinations get one object each, and the source waits for both`()
         async throws
     {
         let place = try Place()
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(3))) func `what is rejected lies in quarantine once, with its reason`() async throws {
+    @Test(.timeLimit(.minutes(8))) func `what is rejected lies in quarantine once, with its reason`() async throws {
         let place = try Place()
         try place.configure(
             text: Self.configuration("to: store, validate: { max_size: 10 }, on_failure: quarantine"))
@@ -151,7 +151,7 @@ import Testing
         #expect(try await place.balance()["rejected"] == points.count)
     }
 
-    @Test(.enabled(if: CrashSetTests.isElsewhere("/dev/shm")), .timeLimit(.minutes(3)))
+    @Test(.enabled(if: CrashSetTests.isElsewhere("/dev/shm")), .timeLimit(.minutes(8)))
     func `an archive on another file system gets each file once`() async throws {
         let place = try Place()
         let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
@@ -180,7 +180,7 @@ import Testing
         return device(path) != nil && device(path) != device(NSTemporaryDirectory())
     }
 
-    @Test(.enabled(if: Nobody.isAvailable), .timeLimit(.minutes(3)))
+    @Test(.enabled(if: Nobody.isAvailable), .timeLimit(.minutes(8)))
     func `a file that is held, because its writers cannot be known, is archived once`() async throws {
         let place = try Place()
         let text = Self.configuration("to: store, on_success: archive")

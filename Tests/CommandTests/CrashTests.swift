@@ -7,7 +7,7 @@ import Testing
 /// The process dies where it hurts most; after a restart nothing is lost and nothing was done twice.
 @Suite struct CrashTests {
     /// One machine for each kind, and a new file for each death: what was there before must stay as it is.
-    @Test(.timeLimit(.minutes(5)), arguments: CrashKind.allCases)
+    @Test(.timeLimit(.minutes(8)), arguments: CrashKind.allCases)
     func `a crash at any point leaves one object, one receipt, and the source as its route asks`(_ kind: CrashKind)
         async throws
     {

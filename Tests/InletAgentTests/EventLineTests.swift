@@ -37,6 +37,7 @@ import Testing
         (.jobAdmitted(job: 1, path: path, route: "r", size: 9, deliveries: ["d", "e"]), "job.admitted"),
         (.fileNote(job: 1, path: path, route: "r", note: hostile), "file.note"),
         (.jobKnown(job: 1, path: path), "job.known"),
+        (.jobDuplicate(job: 2, path: path, route: "r", destinations: ["d"], sameAs: 1), "job.duplicate"),
         (.jobStarted(ref, key: hostile, attempt: 1, size: 9), "job.started"),
         (.transferProgress(ref, sent: 1, size: 9), "transfer.progress"),
         (.jobCheckpoint(ref, notes: [hostile]), "job.checkpoint"),

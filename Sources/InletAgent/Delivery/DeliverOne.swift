@@ -46,6 +46,12 @@ final class DeliverOne: Sendable {
         let ref = AgentEvent.JobRef(
             job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: delivery.destination)
+        if let original = claim.original {
+            let event = AgentEvent.jobDuplicate(
+                job: file.id, path: file.fullPath, route: ref.route, destinations: [ref.destination],
+                sameAs: original.job)
+            return (.delivered(original.link), Report(event: event))
+        }
         guard let destination = board[delivery.destination], let key = delivery.key else {
             return judge(ref, file, delivery).failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))

@@ -14,7 +14,7 @@ enum FinishAction: String, Sendable, Equatable, Codable {
     /// The route's wish for this end. What expired, was cancelled, changed or vanished is left alone.
     init(_ file: FileRow) {
         switch file.state {
-        case .delivered:
+        case .delivered, .duplicate:
             self =
                 switch file.policy.onSuccess {
                 case .keep: .keep

@@ -19,7 +19,7 @@ struct Receipt: Sendable {
         object.add("admitted_at", file.admittedAt.rfc3339)
         object.add("finished_at", finishedAt.rfc3339)
         if let reason = file.reason {
-            object.add("code", file.code?.rawValue ?? "")
+            if let code = file.code { object.add("code", code.rawValue) }
             object.add("reason", reason)
         }
         object.add("deliveries", job.deliveries.map(Self.object))

@@ -27,6 +27,7 @@ struct SourceDisposal: Sendable {
         if let intent = FinishIntent(file.intent) { return try await resume(intent) }
         let action = FinishAction(file)
         if action == .keep { return .done(Disposition.kept, state: nil) }
+        if action == .delete, try await !areLinksProved() { return .done(Disposition.kept, state: nil) }
         return try await begin(action)
     }
 
@@ -51,6 +52,25 @@ struct SourceDisposal: Sendable {
         }
         try await rename(to: intent)
         return try await resume(intent)
+    }
+
+    /// A file of which nothing was sent is deleted only on the proof of its own content: read once more, it has the
+    /// checksum that was proved of the first one. Where nothing but a length was, it stays.
+    private func areLinksProved() async throws -> Bool {
+        let links = job.deliveries.compactMap(\.proof).filter { $0.sameAs != nil && $0.method != .registered }
+        if links.isEmpty { return true }
+        guard let path = try existing else { return true }
+        for link in links {
+            guard let content = link.content,
+                try await Fingerprint.matches(content, try SourceFile(opening: path), on: hashing)
+            else { return false }
+        }
+        return true
+    }
+
+    /// nil when it is no longer there, which whoever disposes of it finds out.
+    private var existing: FilePath? {
+        get throws { try FileLook.look(at: file.fullPath).identity == nil ? nil : file.fullPath }
     }
 
     private var away: Ending {

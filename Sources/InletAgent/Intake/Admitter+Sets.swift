@@ -58,7 +58,7 @@ extension Admitter {
             let path = found.arrival.root.pushing(found.arrival.path)
             switch outcome {
             case .busy: continue
-            case .known: break
+            case .known, .duplicate: break
             case .admitted(let id):
                 log.emit(
                     .jobAdmitted(

@@ -115,6 +115,7 @@ struct Admitter: Sendable {
         admission.unit = routes.named(plan.route)?.unit(of: arrival.path)
         return await notices.during { [admission] now in
             guard let (main, others) = await commitSet(admission, at: now) else { return Result(outcome: .later) }
+            if case .duplicate(let id, let first) = main { tellDuplicate(id, admission, plan, sameAs: first) }
             guard case .admitted(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
             tellAdmitted([(id, admission, plan)])
             let destinations = admission.steps.destinations
@@ -126,9 +127,9 @@ struct Admitter: Sendable {
     func commit(_ admission: Admission) async -> AdmissionOutcome? {
         await notices.during { now in
             let outcome = await commitSet(admission, at: now)?.main
-            if case .admitted(let id)? = outcome, let plan = admission.plan {
-                tellAdmitted([(id, admission, plan)])
-            }
+            guard let plan = admission.plan else { return outcome }
+            if case .admitted(let id)? = outcome { tellAdmitted([(id, admission, plan)]) }
+            if case .duplicate(let id, let first)? = outcome { tellDuplicate(id, admission, plan, sameAs: first) }
             return outcome
         }
     }
@@ -159,6 +160,15 @@ struct Admitter: Sendable {
             let size = admission.arrival.identity.size
             for lane in Set(admission.steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
         }
+    }
+
+    private func tellDuplicate(_ id: Int64, _ admission: Admission, _ plan: Plan, sameAs first: Int64) {
+        Failpoint.admitted.reached()
+        log.emit(
+            .jobDuplicate(
+                job: id, path: admission.arrival.root.pushing(admission.arrival.path), route: plan.route,
+                destinations: admission.steps.destinations, sameAs: first))
+        finisherBell.ring()
     }
 
     private func reject(

@@ -56,7 +56,7 @@ struct SendDesk: Sendable {
         }
         admission.newerThan = last?.file.id ?? 0
         switch await admitter.commit(admission) {
-        case .admitted(let id), .known(let id): return .queued(job: id)
+        case .admitted(let id), .known(let id), .duplicate(let id, _): return .queued(job: id)
         case .rejected, .busy, nil: return .refused("\(path.display): the journal cannot be written now; try later")
         }
     }

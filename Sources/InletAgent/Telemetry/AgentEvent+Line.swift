@@ -51,6 +51,10 @@ extension AgentEvent {
                 ("note", .safe(note)))
         case .jobKnown(let job, let path):
             Self.line("job.known", .debug, ("job", .number(job)), ("path", .path(path)))
+        case .jobDuplicate(let job, let path, let route, let destinations, let first):
+            Self.line(
+                "job.duplicate", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
+                ("destinations", .list(destinations)), ("same_as", .number(first)))
         case .jobFinished(let job, let path, let state, let disposition):
             Self.line(
                 "job.finished", .info, ("job", .number(job)), ("path", .path(path)), ("state", .text(state.rawValue)),
@@ -75,7 +79,8 @@ extension AgentEvent {
                 ("files", .count(files)))
         case .batchEnded(let batch):
             Self.line(
-                "batch.ended", batch.state == .delivered ? .info : .warning, ("batch", .number(batch.id)),
+                "batch.ended", [.delivered, .duplicate].contains(batch.state) ? .info : .warning,
+                ("batch", .number(batch.id)),
                 ("path", .safe(batch.name)), ("route", .text(batch.route)), ("state", .text(batch.state.rawValue)),
                 ("files", .count(batch.counts.values.reduce(0, +))),
                 (

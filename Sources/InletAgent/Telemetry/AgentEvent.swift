@@ -29,6 +29,8 @@ package enum AgentEvent: Sendable {
     /// Something of an admitted file's plan that a person should know.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)
     case jobKnown(job: Int64, path: FilePath)
+    /// Nothing is sent to `destinations`: they have the content, which another job brought there.
+    case jobDuplicate(job: Int64, path: FilePath, route: String, destinations: [String], sameAs: Int64)
     /// `isPoll`: it only asks how far the destination is, which it said it works on.
     case jobStarted(JobRef, key: String, attempt: Int, size: Int64, isPoll: Bool = false)
     case transferProgress(JobRef, sent: Int64, size: Int64, step: StepProgress? = nil)

@@ -50,6 +50,17 @@ package struct Proof: Sendable, Equatable, Codable {
     }
 }
 
+extension Proof {
+    /// The detail that names the job whose delivery this one points to: nothing was sent, the content was there.
+    package static let sameAsName = "same_as"
+    /// The detail that says when a person had it deleted.
+    package static let deletedName = "deleted"
+
+    /// The job that brought the content; nil for a delivery that sent it.
+    package var sameAs: Int64? { details?[Self.sameAsName].flatMap { Int64($0) } }
+    package var isDeleted: Bool { details?[Self.deletedName] != nil }
+}
+
 /// Texts by name that are written into the journal and shown nowhere: it prints and reflects as `***`.
 package struct Keepsakes: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
     private let texts: [String: String]

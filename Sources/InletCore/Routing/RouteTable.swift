@@ -100,7 +100,9 @@ extension Route {
             route: name, category: category, key: key.key(fields), mediaType: MediaType.byExtension(ext),
             with: sidecar.over(with.mapValues { $0.text(fields) }), destinations: to, onSuccess: onSuccess,
             onFailure: onFailure, retry: retry, notes: captureNotes(fields) + sidecar.notes)
-        (plan.receipts, plan.dedupe, plan.manifest) = (receipts, dedupe, manifest)
+        // What a sidecar says is new, whatever the bytes are.
+        let rule = facts.metadata.isEmpty ? dedupe : .off
+        (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
         plan.labels = labels.mapValues { $0.text(fields) }.filter { !$0.value.isEmpty }
         plan.digests = ([facts.sha256].compactMap(\.self) + facts.digests.values).sorted {
             $0.description < $1.description

@@ -27,6 +27,8 @@ package protocol ControlAPI: Sendable {
     func send(_ path: FilePath, to destination: String?) async throws -> CommandReport
     /// Backs the journal up; nil = under a name of its own in the state directory.
     func backUp(to target: FilePath?) async throws -> CommandReport
+    /// The jobs that brought a content to some of the destinations.
+    func originals(_ question: ContentWish) async throws -> [ContentReport]
 }
 
 /// What can be done to one file of the queue.
@@ -154,6 +156,19 @@ package struct LocalControl: ControlAPI {
             return CommandReport(done: true, message: "the journal is backed up as \(path.display)")
         } catch {
             return CommandReport(done: false, message: "no backup was made: \(error)")
+        }
+    }
+
+    package func originals(_ question: ContentWish) async throws -> [ContentReport] {
+        guard let digest = Digest(.sha256, hex: question.sha256) else { return [] }
+        let found = try await view.journal.originals(
+            ContentQuestion(
+                digest: digest, size: question.size, route: question.route, fields: question.fields,
+                destinations: question.destinations))
+        return question.destinations.compactMap { name in
+            found[name].map {
+                ContentReport(destination: name, job: $0.job, path: $0.path.display, key: $0.proof.key)
+            }
         }
     }
 

@@ -78,6 +78,11 @@ package struct ControlClient: ControlAPI {
             try await send("POST", "queue/backup", body: .bytes(Array(body)), deadline: .seconds(3600)))
     }
 
+    package func originals(_ question: ContentWish) async throws -> [ContentReport] {
+        try Self.decode(
+            try await send("POST", "contents", body: .bytes(Array(try JSONEncoder().encode(question)))))
+    }
+
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 

@@ -160,6 +160,11 @@ struct ControlRoutes: Sendable {
                 SendOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
             return try await JSONAnswer(control.send(FilePath(bytes: order.path), to: order.to))
         }
+        api.post("contents") { request, _ in
+            let wish = try await JSONDecoder().decode(
+                ContentWish.self, from: Data(request.body.collect(upTo: 1 << 20).readableBytesView))
+            return try await JSONAnswer(control.originals(wish))
+        }
         for (name, paused) in [("pause", true), ("resume", false)] {
             api.post("\(RouterPath(name))") { request, context in
                 let control = control.acting(for: await Self.asker(context))

@@ -124,7 +124,7 @@ final class Transfer {
         let isWhole = counted >= request.body.length
         switch code {
         // libcurl takes an answer that ends in its head for a whole one (7.88).
-        case CURLE_OK where !answer.hasFields:
+        case CURLE_OK where !answer.hasFields && !request.readsCertificate:
             return .failure(
                 CurlError.error(
                     CURLE_PARTIAL_FILE, request.label, detail: "the answer ended in its head",

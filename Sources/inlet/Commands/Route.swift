@@ -35,6 +35,9 @@ struct RouteCommand: AsyncParsableCommand {
         for file in files {
             let explanation = try await RouteExplanation(Self.absolute(file), config.settings, destinations)
             Console.print(explanation.text)
+            if let plan = explanation.plan, plan.plan.dedupe != .off {
+                Console.print(try await DuplicateSearch(config).lines(plan.plan, plan.size).joined(separator: "\n"))
+            }
             isTaken = isTaken && explanation.isTaken
         }
         if !isTaken { throw ExitStatus.failed }
@@ -49,6 +52,8 @@ struct RouteCommand: AsyncParsableCommand {
 struct RouteExplanation {
     let text: String
     let isTaken: Bool
+    /// What would be done with a file of which all is known.
+    let plan: (plan: Plan, size: Int64)?
 
     /// - Parameter destinations: those that could be made, by name.
     init(_ path: FilePath, _ settings: Settings, _ destinations: [String: Destination]) async throws {
@@ -82,7 +87,8 @@ struct RouteExplanation {
         }
         let mains = Self.mains(table, arrival)
         lines += mains + Self.sets(table, arrival)
-        let (more, isTaken) = try await Self.decision(table, arrival, path, destinations)
+        let (more, isTaken, plan) = try await Self.decision(table, arrival, path, destinations)
+        self.plan = plan.map { ($0, arrival.identity.size) }
         // A companion needs no route of its own.
         let goesAlong = !mains.isEmpty && table.route(for: relative, size: arrival.identity.size) == nil
         self.isTaken = isTaken || goesAlong
@@ -113,28 +119,28 @@ struct RouteExplanation {
 
     private static func decision(
         _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ destinations: [String: Destination]
-    ) async throws -> ([String], Bool) {
+    ) async throws -> ([String], Bool, Plan?) {
         // A number for {seq} is only given out when a file is admitted.
         var facts = Facts(sequence: 0)
         do {
             facts.metadata = try await SidecarFile.metadata(beside: arrival, table, on: pool)
         } catch let error as ConfigErrors {
-            return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false)
+            return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false, nil)
         } catch {
-            return ([Console.tint("  its sidecar cannot be read: \(error)", .bad)], false)
+            return ([Console.tint("  its sidecar cannot be read: \(error)", .bad)], false, nil)
         }
         while true {
             switch table.plan(arrival, facts: facts, at: .now) {
-            case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false)
-            case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false)
+            case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false, nil)
+            case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false, nil)
             case .needs([.captured]) where (try? FileLook.look(at: path)) == .missing: facts.captured = .unknown
             case .needs(let wanted):
                 guard let source = try? SourceFile(opening: path) else {
-                    return (["  \(unreadable(wanted)), and the file cannot be read"], false)
+                    return (["  \(unreadable(wanted)), and the file cannot be read"], false, nil)
                 }
                 try await learn(wanted, from: source, &facts)
             case .plan(let plan):
-                return (lines(of: plan, arrival, facts, destinations), true)
+                return (lines(of: plan, arrival, facts, destinations), true, plan)
             }
         }
     }

@@ -49,7 +49,7 @@ struct Sending: Sendable {
             guard let job = try await control.job(id) else { return .failed }
             if job.state != FileState.pending.rawValue {
                 line.end(Self.ending(job))
-                return job.state == FileState.delivered.rawValue ? .delivered : .failed
+                return Self.isThere(job) ? .delivered : .failed
             }
             let status = try await control.status()
             if let down = Self.unavailable(job, status) {
@@ -74,11 +74,15 @@ struct Sending: Sendable {
         return nil
     }
 
+    private static func isThere(_ job: JobReport) -> Bool {
+        [FileState.delivered, .duplicate].map(\.rawValue).contains(job.state)
+    }
+
     private static func ending(_ job: JobReport) -> String {
         let places = job.deliveries.map { delivery in
             "\(delivery.destination): \(delivery.url ?? delivery.key ?? delivery.state)"
         }.joined(separator: ", ")
-        guard job.state == FileState.delivered.rawValue else {
+        guard isThere(job) else {
             return "\(Console.tint("✗", .bad)) \(job.path): \(job.state): \(job.reason ?? "no reason given")"
         }
         return "\(Console.tint("✓", .good)) \(job.path) → \(places)"

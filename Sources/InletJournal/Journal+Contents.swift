@@ -1,0 +1,180 @@
+internal import GRDB
+internal import InletCore
+internal import SystemPackage
+
+/// Contents by their SHA-256. The row of a content and a destination names the delivery that brings it there: from its
+/// claim where the route asks for it (`dedupe:`), else from its proof. Only that delivery's state says whether it did.
+extension Journal {
+    /// How a content stands at a destination, for a delivery that is to bring it there.
+    enum Standing: Equatable {
+        /// Nobody has brought it, or brings it now.
+        case free
+        /// It was brought for another purpose: another route, with other fields.
+        case apart
+        case brought(Original)
+        /// Another delivery is at it; look again then.
+        case underWay(job: Int64, lookAt: WallTime)
+    }
+
+    /// How long a delivery waits for a twin that is being sent, if nothing wakes it.
+    private static let patience = Duration.seconds(30)
+    /// A twin that is only tried again after this is not waited for.
+    private static let shortWait = Duration.seconds(60)
+
+    /// The deliveries that brought a content, by destination.
+    package func originals(_ question: ContentQuestion) async throws(JournalError) -> [String: Original] {
+        try await read { database in
+            try question.destinations.reduce(into: [:]) { found, destination in
+                // The time decides only about what is under way.
+                let now = WallTime(milliseconds: 0)
+                let standing = try Self.standing(of: Wanted(question, destination), at: now, database)
+                if case .brought(let original) = standing { found[destination] = original }
+            }
+        }
+    }
+
+    /// Forgets that a delivery, or the one that it is a link to, brought its content: what is at the destination is
+    /// gone or damaged, so the next file of that content is sent.
+    package func forgetContent(of delivery: Int64) async throws(JournalError) {
+        try await commit { try Self.forgetContent(of: delivery, $0) }
+    }
+
+    // MARK: - In transactions of others
+
+    static func standing(of wanted: Wanted, at now: WallTime, _ database: Database) throws -> Standing {
+        let found = try database.row(
+            """
+            SELECT \(DeliveryRow.qualified), file.route, file.root, file.path, file.size
+            FROM content CROSS JOIN delivery ON delivery.id = content.delivery_id
+                CROSS JOIN file ON file.id = delivery.file_id
+            WHERE content.destination = ? AND content.digest = ?
+            """, .text(wanted.destination), .bytes(wanted.digest)
+        ) { row -> Standing in
+            let first = DeliveryRow.width
+            // One that cannot be read proves nothing.
+            guard let holder = try? DeliveryRow(row), row.integer(first + 3) == wanted.size else { return .free }
+            if holder.id == wanted.delivery { return .free }
+            let isSamePurpose = row.text(first) == wanted.route || holder.fields == wanted.fields
+            let path = FilePath(bytes: row.bytes(first + 1)).pushing(FilePath(bytes: row.bytes(first + 2)))
+            let found = standing(of: holder, path, now)
+            return isSamePurpose || found == .free ? found : .apart
+        }
+        return found ?? .free
+    }
+
+    private static func standing(of holder: DeliveryRow, _ path: FilePath, _ now: WallTime) -> Standing {
+        switch holder.state {
+        case .delivered:
+            guard let proof = holder.proof, !proof.isDeleted else { return .free }
+            return .brought(Original(job: holder.fileID, path: path, proof: proof))
+        case .claimed: return .underWay(job: holder.fileID, lookAt: now + patience)
+        case .ready:
+            if holder.hasBegun { return .underWay(job: holder.fileID, lookAt: now + patience) }
+            // One whose file is out of reach may be so for days.
+            guard holder.code != .sourceGone, holder.nextAt <= now + shortWait else { return .free }
+            return .underWay(job: holder.fileID, lookAt: max(holder.nextAt, now) + .seconds(1))
+        default: return .free
+        }
+    }
+
+    /// What a claim may do about a content that its route wants only once.
+    enum Turn {
+        /// It is sent. Twins wait for it from now on.
+        case own
+        case brought(Original)
+        case waits
+    }
+
+    /// Decides of a delivery that is due, before it is claimed. One that has left something at the destination goes on
+    /// with it.
+    ///
+    /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when
+    /// it is due.
+    static func turn(of claim: Claim, _ now: WallTime, _ database: Database) throws -> Turn {
+        let (file, row) = (claim.file, claim.delivery)
+        guard file.policy.dedupe.covers(isRegistration: row.afterID != nil), claim.checkpoint.isEmpty, row.waits == 0,
+            let wanted = Wanted(file, row)
+        else { return .own }
+        try database.change("DELETE FROM twin WHERE delivery_id = ?", .integer(row.id))
+        // What is stored anew is registered anew.
+        if let leader = row.afterID, try delivery(leader, database).proof?.sameAs == nil { return .own }
+        switch try standing(of: wanted, at: now, database) {
+        case .apart: return .own
+        case .free:
+            try hold(wanted, by: row.id, database)
+            return .own
+        case .brought(let original): return .brought(original)
+        case .underWay(let job, let time):
+            try database.change(
+                "UPDATE delivery SET next_at = ?, code = NULL, reason = ? WHERE id = ?", .integer(time.milliseconds),
+                .text("waits: job \(job) sends the same content now"), .integer(row.id))
+            try database.change(
+                """
+                INSERT OR REPLACE INTO twin (delivery_id, leader_id)
+                SELECT ?, delivery_id FROM content WHERE destination = ? AND digest = ?
+                """, .integer(row.id), .text(wanted.destination), .bytes(wanted.digest))
+            return .waits
+        }
+    }
+
+    private static func hold(_ wanted: Wanted, by delivery: Int64, _ database: Database) throws {
+        try database.change(
+            "INSERT OR REPLACE INTO content (destination, digest, delivery_id) VALUES (?, ?, ?)",
+            .text(wanted.destination), .bytes(wanted.digest), .integer(delivery))
+    }
+
+    /// Remembers that a delivery has brought its content, unless another one has.
+    static func rememberContent(
+        of file: FileRow, _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
+    ) throws {
+        guard proof.sameAs == nil, !proof.isDeleted, proof.method != .carried, let wanted = Wanted(file, row) else {
+            return
+        }
+        switch try standing(of: wanted, at: now, database) {
+        case .brought, .apart: return
+        case .free, .underWay: try hold(wanted, by: row.id, database)
+        }
+    }
+
+    /// The twins that waited for a delivery look again.
+    /// - Returns: whether there was any.
+    @discardableResult
+    static func wakeTwins(of leader: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
+        let woken = try database.change(
+            """
+            UPDATE delivery SET next_at = ?, reason = NULL
+            WHERE id IN (SELECT delivery_id FROM twin WHERE leader_id = ?) AND state = 'ready' AND next_at < ?
+            """, .integer(now.milliseconds), .integer(leader), .integer(never))
+        try database.change("DELETE FROM twin WHERE leader_id = ?", .integer(leader))
+        return woken > 0
+    }
+
+    static func forgetContent(of id: Int64, _ database: Database) throws {
+        let row = try delivery(id, database)
+        try database.change("DELETE FROM content WHERE delivery_id = ?", .integer(id))
+        guard row.proof?.sameAs != nil, let wanted = Wanted(try file(row.fileID, database), row) else { return }
+        try database.change(
+            "DELETE FROM content WHERE destination = ? AND digest = ?", .text(wanted.destination), .bytes(wanted.digest)
+        )
+    }
+
+    /// A delivery that has nothing to send, of a file that is admitted now: delivered, without a key of its own.
+    static func insertLinked(
+        file: Int64, _ destination: String, _ original: Original, fields: [String: String], _ now: WallTime,
+        _ database: Database
+    ) throws -> Int64 {
+        var delivery = NewDelivery(file: file, destination: destination, nextAt: now.milliseconds)
+        delivery.fields = fields
+        let id = try insert(delivery, database)
+        _ = try markDelivered(try self.delivery(id, database), original.link, now, database)
+        return id
+    }
+
+    /// Why a delivery is delivered that sent nothing; nil for one that did.
+    static func linkReason(_ proof: Proof, _ database: Database) throws -> String? {
+        guard let job = proof.sameAs else { return nil }
+        let first = try FileRow.all(database, "WHERE id = ?", [.integer(job)]).first
+        let path = first.map { ", \($0.fullPath.display)" } ?? ""
+        return "same content as job \(job)\(path), which is there as \(DisplayText.escape(proof.key))"
+    }
+}
