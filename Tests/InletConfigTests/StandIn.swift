@@ -89,7 +89,8 @@ private let gigHiveStandIn = DestinationType(
 let standInEnvironment = [
     "SPIRAL_KEY": "canary-spiral", "MAIN_KEY": "canary-main", "SECOND_KEY": "canary-second", "CANARY": "canary-value",
     "API_HOST": "storage.example", "EMPTY": "", "S3_ACCESS_KEY": "canary-access", "S3_SECRET_KEY": "canary-s3",
-    "GIGHIVE_PASSWORD": "canary-gighive", "VOPI_KEY": "canary-vopi", "ROBOSCOPE_TOKEN": "canary-roboscope",
+    "GIGHIVE_PASSWORD": "canary-gighive", "VOPI_KEY": "canary-vopi", "HOOK_SECRET": "canary-hook",
+    "ROBOSCOPE_TOKEN": "canary-roboscope",
 ]
 
 /// A place where no file is.

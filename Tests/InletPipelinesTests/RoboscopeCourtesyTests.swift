@@ -1,4 +1,5 @@
 import InletCore
+import InletLinux
 import InletPipelines
 import InletSandbox
 import InletTestSupport

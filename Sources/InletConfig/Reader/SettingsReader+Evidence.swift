@@ -6,13 +6,13 @@ extension SettingsReader {
         readLabels(section, node, into: &route)
         if let choice = section.string("receipts").flatMap(ReceiptPlace.init) { route.receipts = choice }
         if let choice = section.string("dedupe").flatMap(DuplicateRule.init) { route.dedupe = choice }
-        guard node["manifest"] != nil, let manifest = section.section("manifest") else { return }
-        let format = manifest.string("format").flatMap(ManifestRule.Format.init) ?? .ascmhl
+        guard let manifest = section.section("manifest"),
+            let format = manifest.string("format").flatMap(ManifestRule.Format.init)
+        else { return }
         let algorithm = manifest.string("hash").flatMap(Digest.Algorithm.init) ?? .xxh64
         route.manifest = ManifestRule(format: format, algorithm: algorithm)
-        guard route.unit == .folder else {
-            report(position("manifest", section), "'manifest' lists the files of a unit: it needs 'unit: folder'")
-            return
+        if route.unit != .folder {
+            report(position("format", manifest), "'manifest' lists the files of a unit: it needs 'unit: folder'")
         }
     }
 

@@ -110,8 +110,8 @@ package enum KeyTables {
 
     package static let manifest: [KeySpec] = [
         KeySpec(
-            "format", .choice(names(ManifestRule.Format.self)), default: "ascmhl",
-            "ASC MHL 2.0, or the classic MHL 1.1."),
+            "format", .choice(["none"] + names(ManifestRule.Format.self)), default: "none",
+            "ASC MHL 2.0, the classic MHL 1.1, or no list."),
         KeySpec(
             "hash", .choice(manifestHashes), default: "xxh64", "What is computed of every file as it is read."),
     ]
