@@ -27,7 +27,7 @@ extension Journal {
         try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", .integer(row.id))
         let file = try file(row.fileID, database)
         if case .delivered(let proof) = ended.settlement {
-            (row.state, row.code, row.reason, row.proof) = (.delivered, nil, nil, proof)
+            (row.state, row.code, row.reason, row.proof, row.endedAt) = (.delivered, nil, nil, proof, now)
         } else {
             row = try delivery(row.id, database)
         }

@@ -18,7 +18,8 @@ struct Inlet: AsyncParsableCommand {
             """,
         version: version,
         subcommands: [
-            Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, Receipts.self, Pause.self,
-            Resume.self, Storage.self, Fetch.self, GigHive.self, VOPI.self, Roboscope.self, Demo.self, Config.self,
+            Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, Receipts.self, Verify.self,
+            Pause.self, Resume.self, Storage.self, Fetch.self, GigHive.self, VOPI.self, Roboscope.self, Demo.self,
+            Config.self,
         ])
 }

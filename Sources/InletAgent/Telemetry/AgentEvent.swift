@@ -39,6 +39,8 @@ package enum AgentEvent: Sendable {
     case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
     case batchEnded(Batch)
     case dispositionFailed(job: Int64, path: FilePath, reason: String)
+    /// Receipts of a folder's files cannot be beside them, and are in `folder`; said once for each watched folder.
+    case receiptElsewhere(root: FilePath, folder: FilePath, reason: String)
     case uploadAborted(JobRef)
     case queueWarning(waiting: Int, limit: Int)
     case destinationDown(destination: String, reason: String, probe: WallTime)
