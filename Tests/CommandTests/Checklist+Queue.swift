@@ -158,6 +158,9 @@ extension Checklist {
             .shown(by: [
                 "every log line is a JSON object with time, level, event and the fields of its event",
                 "receipts are JSON lines, newest first, one for each finished file",
+                "a receipt tells times, attempts, labels and what kind of file it was",
+                "a crash between a receipt and the end of its file leaves one receipt",
+                "verify says what is missing and what is different, and changes nothing",
             ])),
         Row("S1.22", .later("issue 4 of 8: notifications, the end of a recovery among them")),
         Row(

@@ -70,7 +70,7 @@ final class ReceiptFiles: Sendable {
 
         var description: String {
             switch self {
-            case .sourceIsGone: "the source is not there any more"
+            case .sourceIsGone: "the source is not there any more, or another file is"
             case .inTheWay(let what): what
             }
         }

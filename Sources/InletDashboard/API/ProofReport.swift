@@ -1,5 +1,5 @@
 package import InletCore
-package import InletJournal
+internal import InletJournal
 
 /// Which proofs are asked for.
 package struct ProofWish: Codable, Sendable, Equatable {
