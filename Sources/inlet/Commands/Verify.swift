@@ -1,6 +1,8 @@
 import ArgumentParser
+import InletConfig
 import InletCore
 import InletDashboard
+import InletLinux
 import InletPipelines
 
 struct Verify: AsyncParsableCommand {
