@@ -190,7 +190,7 @@ import Testing
         try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any] ?? [:]
     }
 
-    private func day(_ job: Job) -> String { job.file.admittedAt.rfc3339.prefix(10).replacing("-", with: "/") }
+    private func day(_ job: Job) -> String { String(job.file.admittedAt.rfc3339.prefix(10)).replacing("-", with: "/") }
 
     private func mode(_ path: FilePath) -> mode_t {
         var status = stat()
