@@ -43,7 +43,8 @@ package final class Agent: Sendable {
         _ = try await journal.closeUnits(
             exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
         let parts = try AgentParts(
-            settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch)
+            settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch,
+            version: label.version)
         services =
             [
                 notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive,

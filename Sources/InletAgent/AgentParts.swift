@@ -12,6 +12,8 @@ struct AgentParts: Sendable {
     private let board: DestinationBoard
     private let journal: Journal
     private let log: EventLog
+    /// Inlet's, for receipts.
+    private let version: String
     private let admitter: Admitter
     /// The folders by which the place of a named file is found.
     private let sendRoots: [WatchSettings]
@@ -37,8 +39,10 @@ struct AgentParts: Sendable {
     private static let mostSmallLoops = 256
 
     init(
-        settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings]
+        settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings],
+        version: String
     ) throws {
+        self.version = version
         self.settings = settings
         self.sendRoots = sendRoots
         self.board = board
@@ -81,8 +85,11 @@ struct AgentParts: Sendable {
 
     var finisher: Finisher {
         Finisher(
-            journal: journal, roots: settings.watch, log: log, pool: moving, bell: finisherBell,
-            batchBell: batchBell, lookAgain: lookAgain)
+            journal: journal, roots: settings.watch, log: log,
+            receipts: ReceiptFiles(
+                stateDirectory: settings.stateDirectory,
+                origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: log),
+            pool: moving, bell: finisherBell, batchBell: batchBell, lookAgain: lookAgain)
     }
 
     var workers: WorkerPool {

@@ -110,11 +110,16 @@ extension Journal {
             case .waits: return nil
             }
             try database.change(
-                "UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1 WHERE id = ?",
-                .text(wish.owner), .integer(lease), .integer(claim.delivery.id))
+                """
+                UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
+                    started_at = ifnull(started_at, ?)
+                WHERE id = ?
+                """,
+                .text(wish.owner), .integer(lease), .integer(now.milliseconds), .integer(claim.delivery.id))
             var delivery = claim.delivery
             delivery.state = .claimed
             delivery.attempts += 1
+            delivery.startedAt = delivery.startedAt ?? now
             return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
         }
         return (claims, damaged)

@@ -30,7 +30,7 @@ extension Journal {
             if !file.digests.isEmpty { try rememberContent(of: file, row, proof, now, database) }
             if file.policy.dedupe != .off, try wakeTwins(of: row.id, now, database) { hasReleased = true }
             let reason = proof.sameAs == nil ? nil : try linkReason(proof, database)
-            (row.state, row.code, row.reason, row.proof) = (.delivered, nil, reason, proof)
+            (row.state, row.code, row.reason, row.proof, row.endedAt) = (.delivered, nil, reason, proof, now)
         } else {
             row = try delivery(row.id, database)
         }

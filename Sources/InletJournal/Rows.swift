@@ -102,6 +102,8 @@ package struct DeliveryRow: Sendable, Equatable {
     package var waits: Int
     /// The batch of which it says that all has been sent.
     package var closes: Int64?
+    /// When it was first claimed; anew after a retry by a person.
+    package var startedAt: WallTime?
 
     /// Whether the last that was heard is that the destination works on it.
     package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
@@ -194,7 +196,7 @@ extension DeliveryRow {
 
     private static let names = [
         "id", "file_id", "after_id", "destination", "key", "fields", "state", "attempts", "next_at", "expires_at",
-        "code", "reason", "proof", "ended_at", "waits", "closes",
+        "code", "reason", "proof", "ended_at", "waits", "closes", "started_at",
     ]
 
     /// - Parameters: as for a file's row.
@@ -219,5 +221,6 @@ extension DeliveryRow {
         endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
         waits = Int(row.integer(first + 14))
         closes = row.optionalInteger(first + 15)
+        startedAt = row.optionalInteger(first + 16).map { WallTime(milliseconds: $0) }
     }
 }

@@ -161,6 +161,9 @@ extension Checklist {
                 "receipts are JSON lines, newest first, one for each finished file",
                 "a delivered file is told once, with its receipt",
                 "a notice that was not taken outlives a kill, and comes with the same number",
+                "a receipt tells times, attempts, labels and what kind of file it was",
+                "a crash between a receipt and the end of its file leaves one receipt",
+                "verify says what is missing and what is different, and changes nothing",
             ])),
         Row("S1.22", .later("issue 4 of 8: notifications, the end of a recovery among them")),
         Row(

@@ -49,6 +49,7 @@ import Testing
         (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered"),
         (.batchClosed(batch: 1, path: path, route: "r", files: 3), "batch.closed"),
         (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),
+        (.receiptElsewhere(root: path, folder: "/state/receipts", reason: hostile), "receipt.elsewhere"),
         (.uploadAborted(ref), "transfer.aborted"),
         (.queueWarning(waiting: 30, limit: 20), "queue.warning"),
         (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),

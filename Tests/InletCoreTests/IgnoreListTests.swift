@@ -11,7 +11,7 @@ struct IgnoreListTests {
         ".recycle/y", "lost+found/#1", "System Volume Information/x", "$RECYCLE.BIN/x", "Thumbs.db", "desktop.ini",
         "ehthumbs.db", ".stfolder/x", ".stversions/x", ".syncthing.a.mov.tmp", "~syncthing~a.mov.tmp", ".sync/x",
         ".inlet/done/a.jpg", ".nfs000000001", ".fuse_hidden0001", ".goutputstream-ABC", ".IMG_1.jpg.aB3xYz",
-        ".movie.x9k2q1",
+        ".movie.x9k2q1", "a/clip.mp4.inlet-receipt.json",
     ])
     func `leavings of other programs are ignored, and all below them`(path: String) {
         #expect(IgnoreList().ignores(FilePath(path), isDirectory: false))
@@ -19,7 +19,7 @@ struct IgnoreListTests {
 
     @Test(arguments: [
         "a.jpg", "part", "tmp/a.jpg", ".hidden", ".photos.sqlite", "a.parts", "x.CATPart", "~", "IMG.123456", "inlet/a",
-        ".profile", "a.b.aB3xYz", "recycle/a", "desktop.ini.txt", ".x.000123",
+        ".profile", "a.b.aB3xYz", "recycle/a", "desktop.ini.txt", ".x.000123", "clip.receipt.json",
     ])
     func `a user's file is not`(path: String) {
         #expect(!IgnoreList().ignores(FilePath(path), isDirectory: false))

@@ -13,6 +13,7 @@ struct Finisher: Service {
     let journal: Journal
     let roots: [WatchSettings]
     let log: EventLog
+    let receipts: ReceiptFiles
     let pool: BlockingPool
     let bell: Doorbell
     /// Rings when a batch has ended.
@@ -54,8 +55,8 @@ struct Finisher: Service {
         do {
             let ending = try await SourceDisposal(journal: journal, places: places, job: job, hashing: pool).dispose()
             switch ending {
-            case .done(let disposition, let state):
-                try await conclude(job, disposition, state)
+            case .done(let disposition, let state, let place):
+                try await conclude(job, disposition, state, place)
                 if state == .superseded { lookAgain(file) }
                 return true
             case .wait(let until, let note):
@@ -80,9 +81,12 @@ struct Finisher: Service {
         min(max(now - (file.endedAt ?? now), shortestPause), longestPause)
     }
 
-    private func conclude(_ job: Job, _ disposition: String, _ state: FileState?) async throws {
+    private func conclude(
+        _ job: Job, _ disposition: String, _ state: FileState?, _ place: FilePath?
+    ) async throws {
         let file = job.file
-        let receipt = Receipt(job, state: state ?? file.state, disposition: disposition, finishedAt: .now)
+        let end = ReceiptFiles.End(job: job, state: state ?? file.state, disposition: disposition, place: place)
+        let receipt = try receipts.write(end, at: .now)
         Failpoint.disposed.reached()
         let finish = try await journal.finish(
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)

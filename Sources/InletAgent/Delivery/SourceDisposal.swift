@@ -8,8 +8,9 @@ internal import SystemPackage
 /// then unlinked or moved. A file that is busy or another one is put back untouched.
 struct SourceDisposal: Sendable {
     enum Ending: Sendable {
-        /// `state` is set when the file turned out to be superseded.
-        case done(String, state: FileState?)
+        /// `state` is set when the file turned out to be superseded; `place` is where the source is now, nil where it is
+        /// gone or another one.
+        case done(String, state: FileState?, place: FilePath?)
         case wait(until: WallTime, note: String)
     }
 
@@ -26,15 +27,17 @@ struct SourceDisposal: Sendable {
     func dispose() async throws -> Ending {
         if let intent = FinishIntent(file.intent) { return try await resume(intent) }
         let action = FinishAction(file)
-        if action == .keep { return .done(Disposition.kept, state: nil) }
-        if action == .delete, try await !areLinksProved() { return .done(Disposition.kept, state: nil) }
+        if action == .keep { return .done(Disposition.kept, state: nil, place: file.fullPath) }
+        if action == .delete, try await !areLinksProved() {
+            return .done(Disposition.kept, state: nil, place: file.fullPath)
+        }
         return try await begin(action)
     }
 
     private func begin(_ action: FinishAction) async throws -> Ending {
         guard let identity = try FileLook.look(at: file.fullPath).identity else {
             if RootPresence.isAway(file) { return away }
-            return .done(Disposition.untouched("it is no longer there"), state: nil)
+            return .done(Disposition.untouched("it is no longer there"), state: nil, place: nil)
         }
         guard try await isSame(identity, at: file.fullPath) else { return superseded("changed") }
         switch Lease.probe(path: file.fullPath) {
@@ -141,10 +144,11 @@ struct SourceDisposal: Sendable {
         case .delete:
             try DurableFile.remove(intent.privateFile)
             try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
-            return .done(Disposition.deleted, state: nil)
+            return .done(Disposition.deleted, state: nil, place: nil)
         case .archive, .quarantine:
             do {
-                return .done(try await SourceMove(journal: journal, job: job, intent: intent).run(), state: nil)
+                let end = try await SourceMove(journal: journal, job: job, intent: intent).run()
+                return .done(end.disposition, state: nil, place: end.place)
             } catch {
                 // A person must not find the file hidden for as long as the archive cannot be used.
                 try? DurableFile.rename(intent.privateFile, to: file.fullPath)
@@ -168,11 +172,12 @@ struct SourceDisposal: Sendable {
             return try await begin(intent.action)
         }
         switch intent.action {
-        case .delete: return .done(Disposition.deleted, state: nil)
-        case .keep: return .done(Disposition.kept, state: nil)
+        case .delete: return .done(Disposition.deleted, state: nil, place: nil)
+        case .keep: return .done(Disposition.kept, state: nil, place: file.fullPath)
         case .archive, .quarantine:
-            let move = SourceMove(journal: journal, job: job, intent: intent)
-            return .done(try move.found() ?? Disposition.untouched("it is no longer there"), state: nil)
+            let end = try SourceMove(journal: journal, job: job, intent: intent).found()
+            return .done(
+                end?.disposition ?? Disposition.untouched("it is no longer there"), state: nil, place: end?.place)
         }
     }
 
@@ -202,10 +207,10 @@ struct SourceDisposal: Sendable {
         try await journal.intend(file.id, nil)
         if path == file.fullPath { return superseded("changed") }
         // Somebody put a new file there meanwhile: both are kept, under a name that says so.
-        return .done(Disposition.untouched("kept as \(path.display)"), state: .superseded)
+        return .done(Disposition.untouched("kept as \(path.display)"), state: .superseded, place: nil)
     }
 
     private func superseded(_ why: String) -> Ending {
-        .done(Disposition.untouched("it was \(why) after it was delivered"), state: .superseded)
+        .done(Disposition.untouched("it was \(why) after it was delivered"), state: .superseded, place: nil)
     }
 }

@@ -9,9 +9,17 @@ struct SourceMove: Sendable {
     let job: Job
     let intent: FinishIntent
 
-    /// Moves the file and returns the disposition. Never overwrites: a name that is taken gets a number.
-    func run() async throws -> String {
-        guard let wanted = intent.targetFile else { return Disposition.kept }
+    /// What became of the file, and where it is.
+    struct End: Sendable {
+        var disposition: String
+        var place: FilePath
+    }
+
+    /// Moves the file. Never overwrites: a name that is taken gets a number.
+    func run() async throws -> End {
+        guard let wanted = intent.targetFile else {
+            return End(disposition: Disposition.kept, place: intent.privateFile)
+        }
         let directory = wanted.removingLastComponent()
         try DurableFile.makeDirectories(directory, mode: 0o755)
         var number = 1
@@ -40,8 +48,8 @@ struct SourceMove: Sendable {
         }
     }
 
-    /// The disposition when the private file is gone because the move had been made; nil when the target is not there.
-    func found() throws -> String? {
+    /// The end when the private file is gone because the move had been made; nil when the target is not there.
+    func found() throws -> End? {
         guard let target = intent.targetFile, let identity = try FileLook.look(at: target).identity,
             identity.isKnown(as: job.file.identity)
         else { return nil }
@@ -60,13 +68,15 @@ struct SourceMove: Sendable {
         return try AcrossFileSystems.move(intent.privateFile, to: target, size: job.file.identity.size)
     }
 
-    private func conclude(_ target: FilePath) throws -> String {
-        guard intent.action == .quarantine else { return Disposition.archived(target.display) }
+    private func conclude(_ target: FilePath) throws -> End {
+        guard intent.action == .quarantine else {
+            return End(disposition: Disposition.archived(target.display), place: target)
+        }
         let disposition = Disposition.quarantined(target.display)
         let note = FilePath(bytes: target.bytes + Array(".reason.json".utf8))
         let receipt = Receipt(job, state: job.file.state, disposition: disposition, finishedAt: .now)
         try DurableFile.write(receipt.json + [UInt8(ascii: "\n")], to: note, mode: 0o644)
         Failpoint.reasonWritten.reached()
-        return disposition
+        return End(disposition: disposition, place: target)
     }
 }

@@ -67,6 +67,10 @@ extension AgentEvent {
             Self.line(
                 "job.disposition_failed", .error, ("job", .number(job)), ("path", .path(path)),
                 ("reason", .safe(reason)))
+        case .receiptElsewhere(let root, let folder, let reason):
+            Self.line(
+                "receipt.elsewhere", .warning, ("path", .path(root)), ("folder", .path(folder)),
+                ("reason", .safe(reason)))
         default: batchLine ?? deliveryLine
         }
     }

@@ -48,6 +48,8 @@ package enum AgentEvent: Sendable {
     case manifestWritten(Batch, file: FilePath, destination: String?)
     case manifestFailed(Batch, reason: String)
     case dispositionFailed(job: Int64, path: FilePath, reason: String)
+    /// Receipts of a folder's files cannot be beside them, and are in `folder`; said once for each watched folder.
+    case receiptElsewhere(root: FilePath, folder: FilePath, reason: String)
     case uploadAborted(JobRef)
     case queueWarning(waiting: Int, limit: Int)
     case destinationDown(destination: String, reason: String, probe: WallTime)

@@ -38,9 +38,20 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
     }
 
     private static func append(_ number: Int64, _ width: Int, _ end: Unicode.Scalar, to text: inout [UInt8]) {
-        let digits = Array(String(number).utf8)
-        for _ in digits.count..<max(width, digits.count) { text.append(UInt8(ascii: "0")) }
-        text += digits
+        var place: Int64 = 1
+        for _ in 1..<width { place *= 10 }
+        if number >= 0, number / place < 10 {
+            // Receipts have several times each, and every file has a receipt: nothing is allocated here.
+            while place > 0 {
+                text.append(UInt8(ascii: "0") + UInt8(number / place % 10))
+                place /= 10
+            }
+        } else {
+            // A year before 0 or after 9999.
+            let digits = Array(String(number).utf8)
+            for _ in digits.count..<max(width, digits.count) { text.append(UInt8(ascii: "0")) }
+            text += digits
+        }
         text.append(UInt8(ascii: end))
     }
 }

@@ -20,8 +20,11 @@ package struct IgnoreList: Sendable {
         "@eaDir", "#recycle", "@Recycle", ".recycle", "#snapshot", ".snapshots", ".zfs", "lost+found", ".Trash-*",
         ".nfs*", ".fuse_hidden*",
         // Other synchronisers, and ourselves.
-        ".stfolder", ".stversions", ".sync", ".inlet",
+        ".stfolder", ".stversions", ".sync", ".inlet", "*" + receiptSuffix,
     ]
+
+    /// What the name of a receipt beside its file ends with (`receipts: sidecar`).
+    package static let receiptSuffix = ".inlet-receipt.json"
 
     private static let names = Names(builtIn)
     private let user: [GlobPattern]

@@ -24,6 +24,8 @@ package protocol ControlAPI: Sendable {
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
     /// Receipts as JSON lines, newest first.
     func receipts(limit: Int) async throws -> [String]
+    /// The proofs of what was delivered, a page at a time.
+    func proofs(_ wish: ProofWish) async throws -> ProofPage
     func send(_ path: FilePath, to destination: String?) async throws -> CommandReport
     /// Backs the journal up; nil = under a name of its own in the state directory.
     func backUp(to target: FilePath?) async throws -> CommandReport
@@ -141,6 +143,11 @@ package struct LocalControl: ControlAPI {
 
     package func receipts(limit: Int) async throws -> [String] {
         try await view.journal.receipts(limit: limit).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    package func proofs(_ wish: ProofWish) async throws -> ProofPage {
+        let (page, next) = try await view.journal.delivered(wish.filter, after: wish.after, limit: ProofPage.size)
+        return ProofPage(proofs: page.compactMap { ProofReport($0) }, next: next)
     }
 
     package func send(_ path: FilePath, to destination: String?) async throws -> CommandReport {

@@ -67,6 +67,10 @@ package struct ControlClient: ControlAPI {
         try await call("GET", "receipts", query: [("limit", String(limit))])
     }
 
+    package func proofs(_ wish: ProofWish) async throws -> ProofPage {
+        try Self.decode(try await send("POST", "proofs", body: .bytes(Array(try JSONEncoder().encode(wish)))))
+    }
+
     package func send(_ path: FilePath, to destination: String?) async throws -> CommandReport {
         let body = try JSONEncoder().encode(SendOrder(path: path.bytes, to: destination))
         return try Self.decode(try await send("POST", "send", body: .bytes(Array(body))))

@@ -79,6 +79,12 @@ struct ControlRoutes: Sendable {
         api.get("receipts") { request, _ in
             try await JSONAnswer(control.receipts(limit: Self.limit(request)))
         }
+        // Asked for by POST, because there can be many numbers; it changes nothing.
+        api.post("proofs") { request, _ in
+            let wish = try await JSONDecoder().decode(
+                ProofWish.self, from: Data(request.body.collect(upTo: 1 << 20).readableBytesView))
+            return try await JSONAnswer(control.proofs(wish))
+        }
         addJobs(api)
         addBatches(api)
         addUndo(api)

@@ -9,7 +9,8 @@ extension R2Pipeline: ObjectReading {
         }
     }
 
-    private func location(of key: String) async throws(DeliveryError) -> HTTPURL {
+    /// Where the object can be read. - Throws: `.notFound`; `.badRequest` where this destination has no such call.
+    func location(of key: String) async throws(DeliveryError) -> HTTPURL {
         if settings.dialect == .v1 {
             if let text = try await api.objectURL(key) { return try api.checked(text) }
             throw DeliveryError(

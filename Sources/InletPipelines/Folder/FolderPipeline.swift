@@ -6,7 +6,7 @@ internal import SystemPackage
 /// Copies into another folder: temporary name, fsync, read back from the disk, rename that never overwrites, fsync of the
 /// folder. Everything runs on the pool, because every call to a mounted folder may block.
 package struct FolderPipeline: Pipeline {
-    private let settings: FolderSettings
+    let settings: FolderSettings
     let pool: BlockingPool
     /// Set while a copy may have left a temporary file behind.
     private static let copyingNote = "copying"
@@ -95,7 +95,7 @@ package struct FolderPipeline: Pipeline {
         return (settings.path.pushing(key), name)
     }
 
-    private func requireFolder() throws(DeliveryError) {
+    func requireFolder() throws(DeliveryError) {
         do {
             // The dot follows a link: the configured folder may be one.
             if case .directory = try FileLook.look(at: settings.path.appending(".")) { return }

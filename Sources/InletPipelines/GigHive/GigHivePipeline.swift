@@ -8,7 +8,7 @@ package import SystemPackage
 /// The server names files by their checksum; the order's key is what our own records call it by.
 package struct GigHivePipeline: Pipeline {
     private let settings: GigHiveSettings
-    private let api: GigHiveAPI
+    let api: GigHiveAPI
     private let hashing: BlockingPool
 
     package init(settings: GigHiveSettings, client: HTTPClient, hashing: BlockingPool) {

@@ -27,7 +27,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     }
 
     /// PHP's drivers write numbers from a database as they like: 7 or "7".
-    private struct Number: Decodable {
+    struct Number: Decodable {
         var value: Int64
 
         init(from decoder: any Decoder) throws {

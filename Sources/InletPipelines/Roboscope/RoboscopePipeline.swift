@@ -11,7 +11,7 @@ package typealias YAMLReading = @Sendable (_ bytes: [UInt8], _ file: FilePath) t
 /// Every step finds out what is there before it changes anything, so that it may be done again at any time. What was
 /// registered is never taken back: the URL that was there before is in the proof.
 package struct RoboscopePipeline: Pipeline {
-    private let api: RoboscopeAPI
+    let api: RoboscopeAPI
     private let pool: BlockingPool
     private let readYAML: YAMLReading?
     private let rhythm: SessionRhythm

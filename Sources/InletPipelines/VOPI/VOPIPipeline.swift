@@ -8,9 +8,9 @@ package import SystemPackage
 /// The video is not kept there: what stays is the job's folder below `results`. A job takes minutes or hours, in which the
 /// delivery waits without a worker.
 package struct VOPIPipeline: Pipeline {
-    private let api: VOPIAPI
+    let api: VOPIAPI
     private let client: HTTPClient
-    private let pool: BlockingPool
+    let pool: BlockingPool
     private let now: @Sendable () -> WallTime
 
     /// - Parameter now: the clock that waits and limits go by.

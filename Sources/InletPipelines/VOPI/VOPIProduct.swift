@@ -71,7 +71,7 @@ struct VOPIProduct: Sendable {
         return .object(members)
     }
 
-    private static func sha256(_ source: SourceFile) throws(SystemError) -> String {
+    static func sha256(_ source: SourceFile) throws(SystemError) -> String {
         var hash = SHA256()
         var offset: Int64 = 0
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 128 << 10, alignment: 16)

@@ -80,7 +80,7 @@ import Testing
         let left = now + .seconds(60)
         step.unanswered(now: left)
         let first = left + VOPIChain.lostFor
-        #expect(step.next(size: 1, now: first - .milliseconds(1)) != .look(upload))
+        #expect(step.next(size: 1, now: left + (VOPIChain.lostFor - .milliseconds(1))) != .look(upload))
         #expect(step.next(size: 1, now: first) == .look(upload))
         step.found([], now: first)
         let second = first + VOPIChain.lostFor

@@ -1,0 +1,134 @@
+internal import InletCore
+internal import InletTransfer
+internal import Synchronization
+
+/// Holds the bytes of an object, as they come, against what is known of them: length, checksums of the whole, and the
+/// checksum over parts that is a multipart upload's.
+struct ContentCheck {
+    private let size: Int64
+    /// Of the whole.
+    private let wanted: [Digest]
+    /// Over parts.
+    private let composite: ContentHash?
+    private var count: Int64 = 0
+    private var whole: SliceHasher
+    private var part: SliceHasher
+    private var partDigests: [UInt8] = []
+
+    init(_ order: VerifyOrder) {
+        size = order.proof.size
+        let content = order.proof.content
+        composite = content.flatMap { $0.partSize.map { $0 > 0 } == true ? $0 : nil }
+        wanted = order.digests + (content.map { $0.partSize == nil ? [$0.digest] : [] } ?? [])
+        whole = SliceHasher(wanted.reduce(into: SumKinds()) { $0.insert(SumKinds($1.algorithm)) })
+        part = Self.hasher(composite)
+    }
+
+    private static func hasher(_ composite: ContentHash?) -> SliceHasher {
+        SliceHasher(composite.map { SumKinds($0.digest.algorithm) } ?? [])
+    }
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        whole.update(bytes)
+        guard let composite, let partSize = composite.partSize else {
+            count += Int64(bytes.count)
+            return
+        }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let room = partSize - count % partSize
+            let piece = rest.prefix(Int(min(room, Int64(rest.count))))
+            part.update(UnsafeRawBufferPointer(rebasing: piece))
+            rest = rest.dropFirst(piece.count)
+            count += Int64(piece.count)
+            if count % partSize == 0 { endPart(composite) }
+        }
+    }
+
+    private mutating func endPart(_ composite: ContentHash) {
+        partDigests += part.finish().sum(composite.digest.algorithm)?.bytes ?? []
+        part = Self.hasher(composite)
+    }
+
+    /// What they are, once all have come.
+    consuming func finish() -> Verification {
+        guard count == size else { return .differs("it has \(count) bytes, not \(size)") }
+        let sums = whole.finish()
+        for digest in wanted {
+            let found = sums.sum(digest.algorithm)
+            if found != digest {
+                return .differs("its \(digest.algorithm.rawValue) is \(found?.hex ?? "unknown"), not \(digest.hex)")
+            }
+        }
+        var compared = ["length"] + wanted.map(\.algorithm.rawValue)
+        if let composite {
+            if let partSize = composite.partSize, count % partSize != 0 || count == 0 { endPart(composite) }
+            let found = SliceHasher.sums(SumKinds(composite.digest.algorithm), of: partDigests)
+                .sum(composite.digest.algorithm)
+            guard found == composite.digest else {
+                return .differs(
+                    "its \(composite.digest.algorithm.rawValue) over parts is \(found?.hex ?? "unknown"), not "
+                        + composite.digest.hex)
+            }
+            compared.append("\(composite.digest.algorithm.rawValue) over parts")
+        }
+        return .same("all bytes read: " + compared.joined(separator: ", "))
+    }
+}
+
+/// Checks an answer's body while it comes. It hashes on the transfer's thread, which pieces of this size take a fraction of
+/// a millisecond each: a verification has its connections to itself.
+final class CheckingSink: AnswerSink {
+    private let state: Mutex<ContentCheck?>
+
+    init(_ order: VerifyOrder) { state = Mutex(ContentCheck(order)) }
+
+    func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { head.status == 200 }
+
+    func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
+        state.withLock { $0?.update(piece) }
+    }
+
+    func finish() -> Verification? {
+        state.withLock { state in
+            defer { state = nil }
+            return state?.finish()
+        }
+    }
+}
+
+extension HTTPClient {
+    /// Reads all that `request`, a GET, answers with, and compares it; nil where the answer is none of an object.
+    func check(
+        _ request: HTTPRequest, _ order: VerifyOrder
+    ) async throws(DeliveryError) -> (verification: Verification?, answer: HTTPResponse) {
+        var request = request
+        // As long as bytes come.
+        request.answerDeadline = .seconds(365 * 86_400)
+        let sink = CheckingSink(order)
+        do {
+            let answer = try await send(request, into: sink)
+            return (answer.status == 200 ? sink.finish() : nil, answer)
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+}
+
+extension VerifyOrder {
+    /// Whether reading tells more than looking: there is a checksum to compare with.
+    var comparesBytes: Bool { readsBytes && (proof.content != nil || !digests.isEmpty) }
+
+    /// The verdict on a length and a tag, without reading the object.
+    ///
+    /// - Parameter etag: as the destination gives it now; nil where it gives none.
+    func compare(size: Int64, etag: String?) -> Verification {
+        guard size == proof.size else { return .differs("it has \(size) bytes, not \(proof.size)") }
+        guard let was = proof.etag.map({ ETagJudge.bare($0) }), !was.isEmpty,
+            let now = etag.map({ ETagJudge.bare($0) }), !now.isEmpty
+        else { return .same("length") }
+        if was == now { return .same("length, tag") }
+        return .differs(
+            "its tag is \(DisplayText.escape(now)), not \(was): it was written anew; --read compares its bytes")
+    }
+}

@@ -1,0 +1,249 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletSandbox
+import InletTestSupport
+import InletTransfer
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// Whether destinations still have what was delivered to them.
+@Suite(.timeLimit(.minutes(8))) struct VerifyTests {
+    static let stores: [Implementation] = [
+        .r2("v1"), .r2("v1", verify: "size"), .s3("md5"), .s3("sha256"), .s3("crc32c"), .s3("size"),
+        .folder("read-back"), .folder("size"),
+    ]
+    private static let sizes = [0, 1000, Place.part + 1, 11 << 20]
+
+    @Test(arguments: stores)
+    func `what is there as it was delivered is the same, looked at and read`(_ store: Implementation) async throws {
+        try await withPlace(store) { place in
+            for size in Self.sizes {
+                let (path, order) = try place.file(size, key: "videos/\(size).mp4")
+                let proof = try await place.deliver(path, order).get()
+                for reads in [false, true] {
+                    let found = try await place.verify(proof, reads, [Self.digest(content(size))])
+                    guard case .same(let how) = found else {
+                        Issue.record("\(size) bytes, \(reads): \(found)")
+                        continue
+                    }
+                    #expect(how.contains("xxh64") == reads)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: stores)
+    func `bytes that were damaged in the store show when they are read`(_ store: Implementation) async throws {
+        try await withPlace(store) { place in
+            for size in [1000, 11 << 20] {
+                let (path, order) = try place.file(size)
+                let proof = try await place.deliver(path, order).get()
+                try place.damage(order.key)
+                if case .same = try await place.verify(proof, false) {} else { Issue.record("looking sees lengths") }
+                let found = try await place.verify(proof, true, [Self.digest(content(size))])
+                guard case .differs(let reason) = found else {
+                    Issue.record("\(size) bytes: \(found)")
+                    continue
+                }
+                #expect(reason.contains("not "))
+                try place.clear()
+            }
+        }
+    }
+
+    @Test(arguments: stores)
+    func `another object under the key is another one`(_ store: Implementation) async throws {
+        try await withPlace(store) { place in
+            let (path, order) = try place.file(1000)
+            let proof = try await place.deliver(path, order).get()
+            try await place.replace(order.key, with: content(999, seed: 9))
+            for reads in [false, true] {
+                let found = try await place.verify(proof, reads)
+                #expect(found == .differs("it has 999 bytes, not 1000"))
+            }
+            try await place.replace(order.key, with: content(1000, seed: 9))
+            guard !place.isFolder else { return }
+            guard case .differs(let reason) = try await place.verify(proof, false) else {
+                Issue.record("a new tag is another object")
+                return
+            }
+            #expect(reason.contains("tag"))
+        }
+    }
+
+    @Test(arguments: stores)
+    func `what was removed is missing`(_ store: Implementation) async throws {
+        try await withPlace(store) { place in
+            let (path, order) = try place.file(1000)
+            var proof = try await place.deliver(path, order).get()
+            proof.key = "videos/never.mp4"
+            for reads in [false, true] {
+                guard case .missing = try await place.verify(proof, reads) else {
+                    Issue.record("there is nothing under that key")
+                    continue
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [Implementation.r2("v1"), .s3("md5")])
+    func `a server that is out of order tells nothing`(_ store: Implementation) async throws {
+        try await withPlace(store) { place in
+            let (path, order) = try place.file(1000)
+            let proof = try await place.deliver(path, order).get()
+            place.misbehave(.status(503), at: .objectURL, times: nil)
+            let error = await #expect(throws: DeliveryError.self) { _ = try await place.verify(proof, false) }
+            #expect(error?.verdict != .giveUp)
+        }
+    }
+
+    @Test func `a folder that is not mounted tells nothing`() async throws {
+        try await withPlace(.folder("size")) { place in
+            let (path, order) = try place.file(1000)
+            let proof = try await place.deliver(path, order).get()
+            try FileManager.default.removeItem(atPath: place.target.string)
+            let error = await #expect(throws: DeliveryError.self) { _ = try await place.verify(proof, false) }
+            #expect(error?.code == .destinationUnwritable)
+        }
+    }
+
+    @Test func `an asset is compared with the server's record of it`() async throws {
+        try await withGigHive { place in
+            let (path, order) = try place.file(1000)
+            var proof = try await place.deliver(path, order)
+            let verifier = try #require(place.pipeline as? any DeliveryVerifying)
+            let same = try await verifier.verify(VerifyOrder(proof: proof, readsBytes: true))
+            if case .same(let how) = same { #expect(how.contains("sha256")) } else { Issue.record("\(same)") }
+            let id = try #require(proof.details?["asset_id"])
+            proof.content = ContentHash(digest: Digest(.sha256, [UInt8](repeating: 7, count: 32)), partSize: nil)
+            let other = try await verifier.verify(VerifyOrder(proof: proof))
+            if case .differs = other {} else { Issue.record("\(other)") }
+            proof.size = 1001
+            #expect(
+                try await verifier.verify(VerifyOrder(proof: proof)) == .differs("asset \(id) has 1000 bytes, not 1001")
+            )
+            proof.details?["asset_id"] = "4711"
+            #expect(try await verifier.verify(VerifyOrder(proof: proof)) == .missing("asset 4711 is not there"))
+            proof.details = nil
+            if case .cannotTell = try await verifier.verify(VerifyOrder(proof: proof)) {
+            } else {
+                Issue.record("without an id there is nothing to ask for")
+            }
+        }
+    }
+
+    @Test func `a space must still have the URLs that were registered`() async throws {
+        try await withRoboscope { place in
+            let order = try place.order("atrium/model.glb", stored: "https://cdn.example/1")
+            var proof = try await place.deliver(order)
+            let verifier = try #require(place.pipeline as? any DeliveryVerifying)
+            if case .same = try await verifier.verify(VerifyOrder(proof: proof)) {
+            } else {
+                Issue.record("not the same")
+            }
+            _ = try await place.deliver(try place.order("atrium/model.glb", stored: "https://cdn.example/2"))
+            guard case .differs(let reason) = try await verifier.verify(VerifyOrder(proof: proof)) else {
+                Issue.record("another URL is registered")
+                return
+            }
+            #expect(reason.contains("https://cdn.example/2") && reason.contains("model_glb_url"))
+            let id = UUID().uuidString.lowercased()
+            proof.details?["space_id"] = id
+            #expect(try await verifier.verify(VerifyOrder(proof: proof)) == .missing("space \(id) is not there"))
+        }
+    }
+
+    @Test func `results are compared with what is on the disk`() async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            let proof = try await place.deliver(path, order)
+            let job = try #require(proof.details?["job_id"])
+            for reads in [false, true] {
+                let found = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: reads))
+                if case .same(let how) = found { #expect(how.contains(job)) } else { Issue.record("\(found)") }
+            }
+            let name = try #require(try place.files(of: job).keys.sorted().first { $0 != "product.json" })
+            let picture = place.results.appending(job).pushing(FilePath(name))
+            var bytes = try Data(contentsOf: URL(fileURLWithPath: picture.string))
+            bytes[bytes.count / 2] ^= 1
+            try bytes.write(to: URL(fileURLWithPath: picture.string))
+            if case .same = try await place.pipeline.verify(VerifyOrder(proof: proof)) {
+            } else {
+                Issue.record("looking sees lengths")
+            }
+            let read = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: true))
+            if case .differs = read {} else { Issue.record("\(read)") }
+            try FileManager.default.removeItem(atPath: picture.string)
+            #expect(
+                try await place.pipeline.verify(VerifyOrder(proof: proof)) == .missing("\(picture.string) is not there")
+            )
+        }
+    }
+
+    @Test(arguments: 0..<20)
+    func `bytes in any pieces give the checksum over parts`(_ seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let bytes = Array(content(Int.random(in: 0...5000, using: &random), seed: seed))
+        let partSize = Int.random(in: 1...1500, using: &random)
+        var sums: [UInt8] = []
+        var start = 0
+        repeat {
+            let part = Array(bytes[start..<min(start + partSize, bytes.count)])
+            sums += Checksum.md5(part).bytes
+            start += partSize
+        } while start < bytes.count
+        let content = ContentHash(digest: Checksum.md5(sums), partSize: Int64(partSize))
+        let proof = Proof(key: "k", size: Int64(bytes.count), method: .md5Parts, content: content)
+        var check = ContentCheck(VerifyOrder(proof: proof, digests: [Checksum.sha256(bytes)], readsBytes: true))
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(Int.random(in: 1...700, using: &random))
+            piece.withUnsafeBytes { check.update($0) }
+            rest = rest.dropFirst(piece.count)
+        }
+        #expect(check.finish() == .same("all bytes read: length, sha256, md5 over parts"))
+    }
+
+    private static func digest(_ bytes: Data) -> Digest {
+        SliceHasher.sums(.xxh64, of: Array(bytes)).xxh64 ?? Digest(.xxh64, [])
+    }
+}
+
+extension Place {
+    fileprivate func verify(
+        _ proof: Proof, _ reads: Bool, _ digests: [Digest] = []
+    ) async throws -> Verification {
+        let verifier = try #require(pipeline as? any DeliveryVerifying)
+        return try await verifier.verify(VerifyOrder(proof: proof, digests: digests, readsBytes: reads))
+    }
+
+    /// The file that holds what is under a key.
+    private func stored(_ key: String) throws -> FilePath {
+        if isFolder { return target.pushing(FilePath(key)) }
+        return try #require((sandbox?.objects() ?? s3?.objects())?.first { $0.key == key }).path
+    }
+
+    /// Turns one bit in the middle of what is there.
+    fileprivate func damage(_ key: String) throws {
+        let file = URL(fileURLWithPath: try stored(key).string)
+        var bytes = try Data(contentsOf: file)
+        bytes[bytes.count / 2] ^= 1
+        try bytes.write(to: file)
+    }
+
+    /// Frees the keys of a folder, where nothing is overwritten.
+    fileprivate func clear() throws {
+        guard isFolder else { return }
+        try FileManager.default.removeItem(atPath: target.appending("videos").string)
+    }
+
+    /// Somebody else writes under a key.
+    fileprivate func replace(_ key: String, with bytes: Data) async throws {
+        if isFolder { return try bytes.write(to: URL(fileURLWithPath: try stored(key).string)) }
+        let path = try write(bytes, "other.bin")
+        _ = try await deliver(path, try order(path, key: key)).get()
+    }
+}
