@@ -116,6 +116,7 @@ let package = Package(
                 "InletDashboard", "InletAgent", "InletJournal", "InletPipelines", "InletLinux", "InletCore", system,
             ]),
         tests(
-            "CommandTests", ["InletSandbox", "InletJournal", "InletLinux", "InletCore", "inlet", system]),
+            "CommandTests",
+            ["InletSandbox", "InletTransfer", "InletJournal", "InletLinux", "InletCore", "inlet", system]),
     ]
 )

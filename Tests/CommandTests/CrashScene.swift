@@ -2,20 +2,23 @@ import Foundation
 import InletCore
 import InletSandbox
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
 
 /// A machine with a destination of some kind, and what its server has.
 struct CrashScene: Sendable {
     let place: Place
-    /// The contents that have arrived, as often as they did.
-    let stored: @Sendable () throws -> [Data]
+    /// The SHA-256 of the contents that have arrived, as often as they did.
+    let stored: @Sendable () throws -> [Digest]
     /// Uploads that were begun, have bytes, and nobody will end.
     var leftovers: @Sendable () throws -> [String] = { [] }
     /// What else must hold, after so many files.
     var check: @Sendable (Int) throws -> Void = { _ in }
 
-    static func content(_ path: FilePath) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path.string)) }
+    static func content(_ path: FilePath) throws -> Digest {
+        Checksum.sha256(try Data(contentsOf: URL(fileURLWithPath: path.string)))
+    }
 
     /// Of these uploads of a store those that have parts. One without may be left over: the process died before it learned
     /// its id.
@@ -46,7 +49,7 @@ extension CrashKind {
         case .folder:
             try configure(place, 0)
             try await body(
-                CrashScene(place: place, stored: { Array(Place.files(below: place.library).values) }))
+                CrashScene(place: place, stored: { Place.files(below: place.library).values.map { Checksum.sha256($0) } }))
         case .vopi: try await withVOPI(place, store, body)
         case .roboscope: try await withRoboscope(place, store, body)
         }
@@ -114,10 +117,10 @@ extension CrashKind {
                 CrashScene(
                     place: place,
                     stored: {
-                        let files = Place.files(below: store).values
-                        let sizes = Dictionary(
-                            sandbox.videos().map { ($0.publicURL, Int($0.size)) }, uniquingKeysWith: { $1 })
-                        return sandbox.jobs().compactMap { job in files.first { $0.count == sizes[job.videoURL] } }
+                        // A job that has ended takes its video away.
+                        let videos = Dictionary(
+                            sandbox.videos().map { ($0.publicURL, $0.sha256) }, uniquingKeysWith: { $1 })
+                        return sandbox.jobs().compactMap { videos[$0.videoURL] }
                     },
                     check: { files in
                         #expect(sandbox.jobs().count == files && sandbox.tally.charges == files)

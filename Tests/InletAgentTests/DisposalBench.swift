@@ -62,7 +62,7 @@ struct DisposalBench {
 struct Unexpected: Error {}
 
 extension SourceDisposal.Ending {
-    var disposition: String? { if case .done(let text, _) = self { text } else { nil } }
-    var state: FileState? { if case .done(_, let state) = self { state } else { nil } }
+    var disposition: String? { if case .done(let text, _, _) = self { text } else { nil } }
+    var state: FileState? { if case .done(_, let state, _) = self { state } else { nil } }
     var isWait: Bool { disposition == nil }
 }
