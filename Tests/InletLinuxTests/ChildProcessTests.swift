@@ -59,7 +59,8 @@ import Testing
         let inherited = open("/dev/null", O_RDONLY)
         defer { close(inherited) }
         let outcome = try await run(
-            "grep -E 'Sig(Blk|Ign)' /proc/$$/status >&2; exec ls /proc/self/fd >&2",
+            "while read -r l; do case $l in SigBlk* | SigIgn*) echo \"$l\" >&2 ;; esac; done </proc/$$/status; "
+                + "exec ls /proc/self/fd >&2",
             environment: [("PATH", Array("/usr/bin:/bin".utf8))])
         let lines = text(outcome).split(separator: "\n")
         // The last one is the folder that `ls` reads.

@@ -24,11 +24,11 @@ extension AgentEvent {
         case .fileAwaited(let path, let reason): Self.trouble("file.awaited", .info, path, reason)
         case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
         case .journalFull(let reason): Self.line("journal.full", .error, ("reason", .text(reason)))
-        case .journalFailing(let reason): Self.line("journal.failing", .error, ("reason", .text(reason)))
+        case .journalFailing(let reason): Self.line("journal.failing", .error, ("reason", .safe(reason)))
         case .journalFree: Self.line("journal.free", .info)
         case .journalBackup(let path): Self.line("journal.backup", .info, ("path", .path(path)))
         case .journalBackupFailed(let reason):
-            Self.line("journal.backup_failed", .warning, ("reason", .text(reason)))
+            Self.line("journal.backup_failed", .warning, ("reason", .safe(reason)))
         case .queueWarning(let waiting, let limit):
             Self.line("queue.warning", .warning, ("waiting", .count(waiting)), ("limit", .count(limit)))
         default: jobLine ?? destinationLine
