@@ -52,6 +52,8 @@ package enum AdmissionOutcome: Sendable, Equatable {
     case known(id: Int64)
     /// An older content of this path is on its way; it must end first.
     case busy(id: Int64)
+    /// There is no room in the queue now.
+    case full
 }
 
 extension Journal {
@@ -60,20 +62,29 @@ extension Journal {
         try await admitSet(admission, at: now).main
     }
 
-    /// The same for many files in one transaction: all of them, or none.
-    package func admit(_ admissions: [Admission], at now: WallTime) async throws(JournalError) -> [AdmissionOutcome] {
-        try await commit { database in try admissions.map { try Self.admit($0, now, database).main } }
+    /// The same for many files in one transaction: all of them, or none. Once there is no room for one, those after it have
+    /// none either: they are not to overtake it.
+    package func admit(
+        _ admissions: [Admission], within limit: QueueLimit = QueueLimit(), at now: WallTime
+    ) async throws(JournalError) -> [AdmissionOutcome] {
+        try await commit { database in
+            var isFull = false
+            return try admissions.map { try Self.admit($0, limit, &isFull, now, database).main }
+        }
     }
 
     /// The same for a file with its companions. - Returns: what became of each, in their order.
     package func admitSet(
-        _ admission: Admission, at now: WallTime
+        _ admission: Admission, within limit: QueueLimit = QueueLimit(), at now: WallTime
     ) async throws(JournalError) -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
-        try await commit { try Self.admit(admission, now, $0) }
+        try await commit { database in
+            var isFull = false
+            return try Self.admit(admission, limit, &isFull, now, database)
+        }
     }
 
     private static func admit(
-        _ admission: Admission, _ now: WallTime, _ database: Database
+        _ admission: Admission, _ limit: QueueLimit, _ isFull: inout Bool, _ now: WallTime, _ database: Database
     ) throws -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
         let arrival = admission.arrival
         if let last = admission.newerThan {
@@ -81,6 +92,10 @@ extension Journal {
             if let twin = try twin(of: admission, newerThan: last, database) { return (.known(id: twin), []) }
         } else if let obstacle = try obstacle(to: arrival, now, database) {
             return (obstacle, [])
+        }
+        if !limit.isOff, admission.plan != nil, try !hasRoom(for: admission, limit, isFull, database) {
+            isFull = true
+            return (.full, [])
         }
         let batch = try batch(for: admission, now, database)
         var file = NewFile(admission)

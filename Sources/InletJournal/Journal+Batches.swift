@@ -20,6 +20,8 @@ package struct Batch: Sendable, Equatable {
     package var endedAt: WallTime?
     /// Files by state; a unit's own marker is not counted.
     package var counts: [FileState: Int]
+    /// Of the unit, by its marker or its `.inlet.yaml`.
+    package var labels: [String: String]
 
     package var isOpen: Bool { closedAt == nil }
 
@@ -34,6 +36,7 @@ package struct Batch: Sendable, Equatable {
         closedAt = (row["closed_at"] as Int64?).map { WallTime(milliseconds: $0) }
         endedAt = (row["ended_at"] as Int64?).map { WallTime(milliseconds: $0) }
         self.counts = counts
+        labels = (row["labels"] as Data?).flatMap { try? JournalJSON.decode([UInt8]($0)) } ?? [:]
     }
 }
 
@@ -67,16 +70,18 @@ extension Journal {
     ///   - marker: the file that says so, in the first of the batches. It ends, and is disposed of, as that does.
     ///   - uptimes: the destinations' expiry clocks; the files' time to live begins now.
     ///   - closing: the destinations that are told when all has been sent.
+    ///   - labels: for each of the unit's files, over its route's.
     /// - Returns: the batches that were open, ended already where no file has anything to wait for.
     package func closeUnit(
         _ unit: FilePath, root: FilePath, routes: [String], marker: Arrival?, uptimes: [String: Int64],
-        closing: [String] = [], at now: WallTime
+        closing: [String] = [], labels: [String: String] = [:], at now: WallTime
     ) async throws(JournalError) -> [Batch] {
         try await commit { database in
             var marker = marker
             return try routes.compactMap { route in
-                guard let id = try Self.openBatch(root, unit, route, database),
-                    let batch = try Self.close(id, marker, uptimes, closing, now, database)
+                guard let id = try Self.openBatch(root, unit, route, database) else { return nil }
+                try Self.label(id, labels, database)
+                guard let batch = try Self.close(id, marker, uptimes, closing, now, database)
                 else { return nil }
                 marker = nil
                 return batch
@@ -84,7 +89,7 @@ extension Journal {
         }
     }
 
-    private static func openBatch(
+    static func openBatch(
         _ root: FilePath, _ unit: FilePath, _ route: String, _ database: Database
     ) throws -> Int64? {
         try Int64.fetchOne(

@@ -101,7 +101,9 @@ extension Route {
             with: sidecar.over(with.mapValues { $0.text(fields) }), destinations: to, onSuccess: onSuccess,
             onFailure: onFailure, retry: retry, notes: captureNotes(fields) + sidecar.notes)
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, dedupe, manifest)
-        plan.labels = labels.mapValues { $0.text(fields) }.filter { !$0.value.isEmpty }
+        plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(SidecarMerge.line)) { $1 }
+            .filter { !$0.value.isEmpty }
+        plan.ownLabels = Set(facts.labels.keys)
         plan.digests = ([facts.sha256].compactMap(\.self) + facts.digests.values).sorted {
             $0.description < $1.description
         }
