@@ -40,7 +40,8 @@ package final class Agent: Sendable {
         _ = try await journal.closeUnits(
             exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
         let parts = try AgentParts(
-            settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch)
+            settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch,
+            begun: try await journal.begunDeliveries(limit: EarlierNotes.most))
         services =
             [parts.sweeper, parts.probes(renew), parts.keepAlive, parts.finisher, parts.workers, parts.housekeeper]
             + parts.intakes + [parts.watchdog]

@@ -141,8 +141,8 @@ import Testing
             var said: [FilePath: [String]] = [:]
             for event in stage.events.all {
                 switch event {
-                case .jobAdmitted(_, let path, _, _, _): said[path, default: []].append("admitted")
-                case .jobStarted(let ref, _, _, _, _): said[ref.path, default: []].append("started")
+                case .jobAdmitted(_, let path, _, _, _, _): said[path, default: []].append("admitted")
+                case .jobStarted(let ref, _, _, _, _, _): said[ref.path, default: []].append("started")
                 case .jobDelivered(let ref, _, _): said[ref.path, default: []].append("delivered")
                 case .jobFinished(_, let path, _, _): said[path, default: []].append("finished")
                 default: break

@@ -186,6 +186,13 @@ package final class DestinationBoard: Sendable {
         }
     }
 
+    /// Makes the probe of a destination that is down due now; nil = of all.
+    func probeNow(_ name: String?) {
+        entries.withLock { entries in
+            for key in entries.keys where name ?? key == key { _ = entries[key]?.breaker.probeNow(at: .now) }
+        }
+    }
+
     /// Destinations whose probe is due now.
     package func dueProbes() -> [Destination] {
         entries.withLock { entries in

@@ -18,6 +18,11 @@ struct Receipt: Sendable {
         object.add("disposition", disposition)
         object.add("admitted_at", file.admittedAt.rfc3339)
         object.add("finished_at", finishedAt.rfc3339)
+        if !file.labels.isEmpty {
+            var labels = JSONLine()
+            for (name, text) in file.labels.sorted(by: { $0.key < $1.key }) { labels.add(name, text) }
+            object.add("labels", labels)
+        }
         if let reason = file.reason {
             object.add("code", file.code?.rawValue ?? "")
             object.add("reason", reason)

@@ -116,6 +116,7 @@ struct DeliveryEnds: Sendable {
     let sweeperBell: Doorbell
     let probeBell: Doorbell
     let lookAgain: @Sendable (FileRow) -> Void
+    let room: QueueRoom
 
     /// Says and passes on what has ended.
     func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
@@ -153,6 +154,7 @@ struct DeliveryEnds: Sendable {
 
     /// Wakes and tells whoever has to do with it now.
     func pass(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
+        if settled.isFinal { room.left() }
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
         switch report?.event {

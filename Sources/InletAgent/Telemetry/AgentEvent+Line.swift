@@ -25,9 +25,7 @@ extension AgentEvent {
         case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
         case .journalFull(let reason): Self.line("journal.full", .error, ("reason", .text(reason)))
         case .journalFree: Self.line("journal.free", .info)
-        case .queueWarning(let waiting, let limit):
-            Self.line("queue.warning", .warning, ("waiting", .count(waiting)), ("limit", .count(limit)))
-        default: jobLine ?? destinationLine
+        default: queueLine ?? jobLine ?? destinationLine
         }
     }
 
@@ -37,10 +35,11 @@ extension AgentEvent {
             Self.line(
                 "file.rejected", .warning, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
                 ("reason", .safe(reason)))
-        case .jobAdmitted(let job, let path, let route, let size, let deliveries):
+        case .jobAdmitted(let job, let path, let route, let size, let deliveries, let labels):
             Self.line(
                 "job.admitted", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
-                ("size", .number(size)), ("destinations", .list(deliveries)))
+                ("size", .number(size)), ("destinations", .list(deliveries))
+            ).labelled(labels)
         case .fileNote(let job, let path, let route, let note):
             Self.line(
                 "file.note", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
@@ -63,31 +62,13 @@ extension AgentEvent {
         }
     }
 
-    private var batchLine: EventLine? {
-        switch self {
-        case .batchClosed(let batch, let path, let route, let files):
-            Self.line(
-                "batch.closed", .info, ("batch", .number(batch)), ("path", .path(path)), ("route", .text(route)),
-                ("files", .count(files)))
-        case .batchEnded(let batch):
-            Self.line(
-                "batch.ended", batch.state == .delivered ? .info : .warning, ("batch", .number(batch.id)),
-                ("path", .safe(batch.name)), ("route", .text(batch.route)), ("state", .text(batch.state.rawValue)),
-                ("files", .count(batch.counts.values.reduce(0, +))),
-                (
-                    "counts",
-                    .list(batch.counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key): \($0.value)" })
-                ))
-        default: nil
-        }
-    }
-
     private var deliveryLine: EventLine? {
         switch self {
-        case .jobStarted(let ref, let key, let attempt, let size, let isPoll):
+        case .jobStarted(let ref, let key, let attempt, let size, let isPoll, let isResumed):
             ref.line(
                 "job.started", isPoll ? .debug : .info, ("key", .safe(key)), ("attempt", .count(attempt)),
-                ("size", .number(size)))
+                ("size", .number(size))
+            ).resumed(isResumed)
         case .transferProgress(let ref, let sent, let size, let step):
             ref.line("transfer.progress", .info, ("sent", .number(sent)), ("size", .number(size))).with(step)
         case .jobCheckpoint(let ref, let notes): ref.line("job.checkpoint", .debug, ("notes", .list(notes)))
@@ -134,7 +115,7 @@ extension AgentEvent {
         }
     }
 
-    private static func line(
+    static func line(
         _ name: String, _ level: LogSettings.Level, _ fields: (String, EventValue)...
     ) -> EventLine {
         EventLine(name: name, level: level, fields: fields)
@@ -159,8 +140,8 @@ extension AgentEvent.JobRef {
 }
 
 extension EventValue {
-    fileprivate static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
-    fileprivate static func path(_ path: FilePath) -> EventValue { .text(path.display) }
+    static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
+    static func path(_ path: FilePath) -> EventValue { .text(path.display) }
     /// Text that may hold bytes from a server or a file name.
-    fileprivate static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
+    static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
 }

@@ -117,7 +117,7 @@ struct RouteExplanation {
         // A number for {seq} is only given out when a file is admitted.
         var facts = Facts(sequence: 0)
         do {
-            facts.metadata = try await SidecarFile.metadata(beside: arrival, table, on: pool)
+            facts.add(try await SidecarFile.metadata(beside: arrival, table, on: pool))
         } catch let error as ConfigErrors {
             return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false)
         } catch {
