@@ -1,5 +1,6 @@
-package import InletCore
+internal import InletCore
 package import InletJournal
+internal import InletLinux
 
 /// What can be done to files of the queue.
 package enum JobAction: String, Sendable, CaseIterable {

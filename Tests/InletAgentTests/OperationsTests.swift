@@ -64,7 +64,8 @@ import Testing
         let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
         let admitter = Admitter(
             journal: journal, routes: RouteTable([route]), board: board, log: log,
-            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), health: JournalHealth(log: log))
+            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), health: JournalHealth(log: log),
+            room: QueueRoom(QueueLimit(), journal: journal, log: log))
         let heartbeat = Heartbeat(roots: [directory.path])
         var files = SettledFiles(
             root: directory.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,

@@ -58,7 +58,9 @@ extension Admitter {
         } catch {
             // One that the journal refuses must not keep the others out.
             var outcomes: [AdmissionOutcome?] = []
-            for admission in admissions { outcomes.append(await commitSet(admission, within: room.limit, at: now)?.main) }
+            for admission in admissions {
+                outcomes.append(await commitSet(admission, within: room.limit, at: now)?.main)
+            }
             return outcomes
         }
     }

@@ -77,7 +77,8 @@ struct IntakeLoop: ~Copyable {
 
     var deadline: ContinuousClock.Instant? {
         if held == nil, mustRescan || !scan.isIdle { return .now }
-        return [pressure.deadline(settler.nextDeadline), nextRescan, canCloseUnits ? units.nextDeadline : nil].compactMap(\.self).min()
+        return [pressure.deadline(settler.nextDeadline), nextRescan, canCloseUnits ? units.nextDeadline : nil]
+            .compactMap(\.self).min()
     }
 
     // MARK: - Events

@@ -34,7 +34,7 @@ final class QueueRoom: Sendable {
         }
         isFull.store(true, ordering: .releasing)
         guard isFirst else { return }
-        let pending = (try? await journal.pending()) ?? (0, 0)
+        let pending = (try? await journal.pending()) ?? (files: 0, bytes: 0)
         log.emit(.queueFull(files: pending.files, bytes: pending.bytes))
     }
 

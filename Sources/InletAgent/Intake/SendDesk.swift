@@ -58,7 +58,8 @@ struct SendDesk: Sendable {
         admission.newerThan = last?.file.id ?? 0
         switch await admitter.commit(admission) {
         case .admitted(let id), .known(let id): return .queued(job: id)
-        case .rejected, .busy, .full, nil: return .refused("\(path.display): the journal cannot be written now; try later")
+        case .rejected, .busy, .full, nil:
+            return .refused("\(path.display): the journal cannot be written now; try later")
         }
     }
 

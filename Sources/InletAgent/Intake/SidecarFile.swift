@@ -40,7 +40,8 @@ package enum SidecarFile {
             // Room for one that is too large by a little, so that its own error says so.
             let limit = SidecarMetadata.maximumBytes + (64 << 10)
             return try await pool.run { () throws(SystemError) in try SourceFile(opening: path).content(limit: limit) }
-        } catch let error as SystemError where error.code == .fileTooLarge {
+        } catch {
+            guard error.code == .fileTooLarge else { throw error }
             throw tooLarge(path)
         }
     }

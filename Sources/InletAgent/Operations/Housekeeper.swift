@@ -76,7 +76,6 @@ struct Housekeeper: Service {
 
     private func tellExpired(_ id: Int64, _ destination: String) async {
         guard let file = try? await journal.job(id)?.file else { return }
-        log.emit(
-            .jobExpired(job: id, path: file.fullPath, route: file.route ?? "", destinations: [destination]))
+        log.emit(.expired(file, destination))
     }
 }

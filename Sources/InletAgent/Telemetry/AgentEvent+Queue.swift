@@ -3,6 +3,10 @@ internal import InletJournal
 
 /// Lines about the queue as a whole, and about files that belong together.
 extension AgentEvent {
+    static func expired(_ file: FileRow, _ destination: String) -> AgentEvent {
+        .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
+    }
+
     var queueLine: EventLine? {
         switch self {
         case .queueWarning(let waiting, let limit):

@@ -169,6 +169,7 @@ struct RouteExplanation {
             "  to       \(steps.joined(separator: ", "))",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
+        if !plan.labels.isEmpty { lines.append("  labels   \(JobText.pairs(plan.labels))") }
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in
             let decided = readings.lazy.compactMap { $0.decided[name] }.first
