@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 internal import SystemPackage
 
 /// When an intake loop that found no room in the queue looks again.
