@@ -1,6 +1,7 @@
 package import InletAgent
 package import InletCore
 internal import InletJournal
+internal import InletLinux
 package import SystemPackage
 
 /// Everything that can be asked of an agent, the same whether it runs (over its socket) or not (on its journal).

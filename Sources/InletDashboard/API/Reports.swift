@@ -1,6 +1,7 @@
 package import InletAgent
 internal import InletCore
 package import InletJournal
+internal import InletLinux
 internal import SystemPackage
 
 /// The control API's answers; `inlet status --json` prints them as they are. Paths are shown escaped, ids are the
