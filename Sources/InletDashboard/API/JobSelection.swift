@@ -1,7 +1,7 @@
 internal import Foundation
-package import InletAgent
+internal import InletAgent
 internal import InletCore
-package import InletJournal
+internal import InletJournal
 
 /// Which files of the queue a question or a command is about: those for which everything that is given holds.
 package struct JobSelection: Codable, Sendable {
