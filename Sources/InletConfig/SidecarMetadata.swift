@@ -42,11 +42,8 @@ package enum SidecarMetadata {
     package static func unitLabels(
         _ bytes: [UInt8], file: FilePath, isMarker: Bool
     ) throws(ConfigErrors) -> [String: String] {
-        if isMarker, !String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).contains(where: {
-            $0.hasPrefix("labels:")
-        }) {
-            return [:]
-        }
+        let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
+        if isMarker, !lines.contains(where: { $0.hasPrefix("labels:") }) { return [:] }
         return try parse(bytes, file: file).labels
     }
 }

@@ -58,7 +58,9 @@ extension Journal {
                     if try Self.retry(file, uptimes, now, database) { return .done }
                     return try Self.hurry(file, now, database)
                 case .cancel:
-                    guard let cancelled = try Self.cancel(file, now, database) else { return .skipped("has ended already") }
+                    guard let cancelled = try Self.cancel(file, now, database) else {
+                        return .skipped("has ended already")
+                    }
                     running += cancelled
                     return .done
                 case .forget:
@@ -79,7 +81,8 @@ extension Journal {
                 AND NOT (waits > 0 AND code IS NULL)
             """, .integer(now.milliseconds), .integer(file))
         let states = try database.rows(
-            "SELECT state, next_at >= \(never), waits > 0 AND code IS NULL FROM delivery WHERE file_id = ?", .integer(file)
+            "SELECT state, next_at >= \(never), waits > 0 AND code IS NULL FROM delivery WHERE file_id = ?",
+            .integer(file)
         ) { (state: $0.text(0), isHeld: $0.integer(1) != 0, isWorkedOn: $0.integer(2) != 0) }
         let ready = states.filter { $0.state == "ready" }
         if ready.contains(where: { !$0.isHeld && !$0.isWorkedOn }) { return .hurried }
@@ -87,7 +90,7 @@ extension Journal {
             return .skipped("is being sent")
         }
         if !ready.isEmpty { return .skipped("waits for another file, or for its unit") }
-        if states.contains(where: { $0.state == "parked" }) { return .skipped("waits for a destination's configuration") }
+        if states.contains(where: { $0.state == "parked" }) { return .skipped("waits for a destination's settings") }
         return .skipped("has nothing to send again")
     }
 
