@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import SystemPackage
 import Testing
 
 /// Which files a selection is of, what commands do to them, and how the queue is counted.
