@@ -35,7 +35,8 @@ extension AgentEvent {
                 "batch.ended", [.delivered, .duplicate].contains(batch.state) ? .info : .warning,
                 ("batch", .number(batch.id)),
                 ("path", .safe(batch.name)), ("route", .text(batch.route)), ("state", .text(batch.state.rawValue)),
-                ("outcome", .text(batch.outcome.rawValue)), ("files", .count(batch.counts.values.reduce(0, +))),
+                ("outcome", .text(BatchOutcome(batch.counts).rawValue)),
+                ("files", .count(batch.counts.values.reduce(0, +))),
                 ("delivered", .count(batch.arrived)),
                 (
                     "counts",
@@ -55,21 +56,7 @@ extension AgentEvent {
     }
 }
 
-/// What became of files that belong together.
-package enum BatchOutcome: String, Sendable {
-    /// All of them are where they belong.
-    case complete
-    case partial
-    /// None of them is.
-    case failed
-}
-
 extension Batch {
     /// Files that are where they belong.
-    package var arrived: Int { (counts[.delivered] ?? 0) + (counts[.duplicate] ?? 0) }
-
-    package var outcome: BatchOutcome {
-        if arrived == counts.values.reduce(0, +) { return .complete }
-        return arrived > 0 ? .partial : .failed
-    }
+    fileprivate var arrived: Int { counts.reduce(0) { $1.key.isWhereItBelongs ? $0 + $1.value : $0 } }
 }
