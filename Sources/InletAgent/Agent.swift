@@ -44,7 +44,7 @@ package final class Agent: Sendable {
             exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
         let parts = try AgentParts(
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch,
-            version: label.version)
+            version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most))
         services =
             [
                 notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive,

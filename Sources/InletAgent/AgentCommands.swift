@@ -6,9 +6,9 @@ package import SystemPackage
 
 /// What can be asked of an agent: through its control socket, or on its journal while it is not running.
 package struct AgentCommands: Sendable {
-    private let journal: Journal
+    let journal: Journal
     /// nil when no agent runs.
-    private let live: Live?
+    let live: Live?
     private let destination: @Sendable (String) -> Destination?
 
     /// What a running agent is told beside its journal.
@@ -19,6 +19,7 @@ package struct AgentCommands: Sendable {
         var bells: WorkBells
         var finisherBell: Doorbell
         var sweeperBell: Doorbell
+        var probeBell: Doorbell
         var log: EventLog
         var send: @Sendable (FilePath, String?) async -> SendAnswer
     }
@@ -36,26 +37,6 @@ package struct AgentCommands: Sendable {
         destination = { live.board[$0] }
     }
 
-    /// Sends an ended, undelivered file again. False when there is nothing to send again.
-    package func retry(_ file: Int64) async throws(JournalError) -> Bool {
-        let stored = try await journal.uptimes()
-        Failpoint.retrying.reached()
-        let isQueued = try await journal.retry(file, uptimes: live?.board.uptimes() ?? stored, at: .now)
-        Failpoint.retried.reached()
-        live?.bells.ringAll()
-        return isQueued
-    }
-
-    /// Ends what is open of a file, running transfers included. False when nothing was.
-    package func cancel(_ file: Int64) async throws(JournalError) -> Bool {
-        guard let running = try await journal.cancel(file, at: .now) else { return false }
-        ended(running)
-        return true
-    }
-
-    /// Removes an ended file from the journal. False when it is not ended, or not there.
-    package func forget(_ file: Int64) async throws(JournalError) -> Bool { try await journal.forget(file) }
-
     /// Cancels everything that waits or runs. - Returns: how many files that were.
     package func clear() async throws(JournalError) -> Int {
         let (files, running) = try await journal.clear(at: .now)
@@ -63,7 +44,7 @@ package struct AgentCommands: Sendable {
         return files
     }
 
-    private func ended(_ running: [Int64]) {
+    func ended(_ running: [Int64]) {
         for delivery in running {
             guard let live, !live.smallWork.letGo(of: delivery) else { continue }
             live.inFlight.cancel(delivery)
@@ -150,6 +131,7 @@ package struct AgentCommands: Sendable {
         guard names.allSatisfy({ known.contains($0) }) else { return [] }
         for name in names {
             try await journal.setPaused(name, paused)
+            if !paused { try await tryNow(name) }
             guard let live, live.board.setPaused(name, paused) else { continue }
             live.log.emit(
                 paused

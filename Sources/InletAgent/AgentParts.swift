@@ -25,6 +25,7 @@ struct AgentParts: Sendable {
     private let batchBell: Doorbell
     private let inFlight = InFlight()
     private let smallWork = SmallWork()
+    private let earlier: EarlierNotes
     private let heartbeat: Heartbeat
     private let isStopping = StopFlag()
     /// Short blocking calls of the workers; long ones have their own threads. More of them than processors only wake each
@@ -40,9 +41,10 @@ struct AgentParts: Sendable {
 
     init(
         settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings],
-        version: String
+        version: String, begun: [Int64]
     ) throws {
         self.version = version
+        earlier = EarlierNotes(begun)
         self.settings = settings
         self.sendRoots = sendRoots
         self.board = board
@@ -55,7 +57,8 @@ struct AgentParts: Sendable {
         let heartbeat = Heartbeat(roots: settings.watch.map(\.path))
         let admitter = Admitter(
             journal: journal, routes: RouteTable(settings.routes), board: board, log: log, bells: bells,
-            finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log))
+            finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
+            room: QueueRoom(settings.queueLimit, journal: journal, log: log))
         intakes = try settings.watch.map { root in
             try RootIntake(
                 root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat)
@@ -95,10 +98,10 @@ struct AgentParts: Sendable {
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, notices: admitter.notices, inFlight: inFlight, log: log,
-            heartbeat: heartbeat, isStopping: isStopping)
+            heartbeat: heartbeat, isStopping: isStopping, earlier: earlier)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
-            batchBell: batchBell, lookAgain: lookAgain)
+            batchBell: batchBell, lookAgain: lookAgain, room: admitter.room)
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
             pool: io, grace: settings.shutdownGrace, health: admitter.health, heartbeat: heartbeat,
@@ -160,7 +163,7 @@ struct AgentParts: Sendable {
             })
         return AgentCommands.Live(
             board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
-            sweeperBell: sweeperBell, log: log,
+            sweeperBell: sweeperBell, probeBell: probeBell, log: log,
             send: { path, destination in
                 await withTaskExecutorPreference(asking) { await desk.send(path, to: destination) }
             })

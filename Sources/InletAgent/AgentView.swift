@@ -36,11 +36,45 @@ package struct AgentView: Sendable {
         package var pending: Int { totals[.pending]?.files ?? 0 }
     }
 
-    /// Deliveries that have not been begun, by destination, whether they wait in the journal or at hand.
-    package func waiting() async throws(JournalError) -> [String: Int] {
-        let atHand = live?.waiting() ?? [:]
-        return try await journal.deliveryCounts(.ready).merging(atHand, uniquingKeysWith: +)
+    /// Where the open deliveries are.
+    package struct Queue: Sendable {
+        /// That are being sent, or that their destinations work on.
+        package var inFlight = 0
+        /// That wait for a worker or for their time, in the journal or at hand.
+        package var waiting = 0
+        /// Those of `waiting` that were tried before.
+        package var retrying = 0
+        /// That wait for another file, or for their unit.
+        package var held = 0
+        /// Whose destination is not configured.
+        package var parked = 0
+        /// When the file of the oldest of `waiting` was admitted.
+        package var oldest: WallTime?
+        /// `waiting` by destination; those without any are left out.
+        package var byDestination: [String: Int] = [:]
     }
+
+    /// Where the open deliveries are. What a process that is gone was sending waits.
+    package func queue() async throws(JournalError) -> Queue {
+        let atHand = live?.waiting() ?? [:]
+        var queue = Queue()
+        for (name, counts) in try await journal.queueCounts() {
+            let waitingClaims = live == nil ? counts.claimed : min(atHand[name] ?? 0, counts.claimed)
+            let waiting = counts.waiting + waitingClaims
+            queue.inFlight += counts.claimed - waitingClaims + counts.working
+            queue.waiting += waiting
+            queue.retrying += counts.retrying
+            queue.held += counts.held
+            queue.parked += counts.parked
+            if counts.waiting > 0, let oldest = counts.oldest { queue.oldest = min(queue.oldest ?? oldest, oldest) }
+            if waiting > 0 { queue.byDestination[name] = waiting }
+        }
+        if queue.waiting > 0, queue.oldest == nil { queue.oldest = try await journal.oldestPending() }
+        return queue
+    }
+
+    /// Deliveries that wait, by destination, as `queue` counts them.
+    package func waiting() async throws(JournalError) -> [String: Int] { try await queue().byDestination }
 
     /// Files that a filter lets through, newest first. What waits at hand is shown as what it is to people: it waits, and no
     /// attempt has been made.

@@ -1,9 +1,10 @@
-internal import InletCore
+package import InletCore
 package import SystemPackage
 
 /// What `<file>.yaml` beside a file says of it: fields of the destination, as the route's `with:` has them.
 ///
-/// One flat mapping of names to texts, numbers or lists of them. A sidecar is written by whoever may drop files, not by
+/// One flat mapping of names to texts, numbers or lists of them; one called `labels` may be such a mapping itself, and then holds
+/// the file's labels. A sidecar is written by whoever may drop files, not by
 /// whoever may configure the agent. So nothing is filled in: `${env:NAME}` and `${file:PATH}` stay as they are written,
 /// and anchors, aliases, merge keys and tags are refused.
 package enum SidecarMetadata {
@@ -18,7 +19,7 @@ package enum SidecarMetadata {
     ///
     /// - Parameter file: the name for errors.
     /// - Throws: everything that is wrong, with its places, in the file's order; broken YAML ends the list.
-    package static func parse(_ bytes: [UInt8], file: FilePath) throws(ConfigErrors) -> [String: String] {
+    package static func parse(_ bytes: [UInt8], file: FilePath) throws(ConfigErrors) -> Sidecar {
         let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
         let isTooLarge = text.count > maximumBytes
         let source = SourceText(isTooLarge ? [] : text)
@@ -31,7 +32,19 @@ package enum SidecarMetadata {
             reader.problems.append(error)
         }
         if !reader.problems.isEmpty { throw report.errors(reader.problems) }
-        return reader.fields
+        return Sidecar(fields: reader.fields, labels: reader.labels)
+    }
+
+    /// The labels of a unit, of which a `.inlet.yaml` or the content of a marker says `labels: {project: Roxy}`.
+    ///
+    /// - Parameter isMarker: it may hold anything else too, which then says nothing about labels.
+    /// - Throws: as `parse`; of a marker only if it has a line that begins with `labels:`.
+    package static func unitLabels(
+        _ bytes: [UInt8], file: FilePath, isMarker: Bool
+    ) throws(ConfigErrors) -> [String: String] {
+        let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
+        if isMarker, !lines.contains(where: { $0.hasPrefix("labels:") }) { return [:] }
+        return try parse(bytes, file: file).labels
     }
 }
 

@@ -54,6 +54,8 @@ package enum AdmissionOutcome: Sendable, Equatable {
     case known(id: Int64)
     /// An older content of this path is on its way; it must end first.
     case busy(id: Int64)
+    /// There is no room in the queue now.
+    case full
 }
 
 extension Journal {
@@ -62,20 +64,29 @@ extension Journal {
         try await admitSet(admission, at: now).main
     }
 
-    /// The same for many files in one transaction: all of them, or none.
-    package func admit(_ admissions: [Admission], at now: WallTime) async throws(JournalError) -> [AdmissionOutcome] {
-        try await commit { database in try admissions.map { try Self.admit($0, now, database).main } }
+    /// The same for many files in one transaction: all of them, or none. Once there is no room for one, those after it have
+    /// none either: they are not to overtake it.
+    package func admit(
+        _ admissions: [Admission], within limit: QueueLimit = QueueLimit(), at now: WallTime
+    ) async throws(JournalError) -> [AdmissionOutcome] {
+        try await commit { database in
+            var isFull = false
+            return try admissions.map { try Self.admit($0, limit, &isFull, now, database).main }
+        }
     }
 
     /// The same for a file with its companions. - Returns: what became of each, in their order.
     package func admitSet(
-        _ admission: Admission, at now: WallTime
+        _ admission: Admission, within limit: QueueLimit = QueueLimit(), at now: WallTime
     ) async throws(JournalError) -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
-        try await commit { try Self.admit(admission, now, $0) }
+        try await commit { database in
+            var isFull = false
+            return try Self.admit(admission, limit, &isFull, now, database)
+        }
     }
 
     private static func admit(
-        _ admission: Admission, _ now: WallTime, _ database: Database
+        _ admission: Admission, _ limit: QueueLimit, _ isFull: inout Bool, _ now: WallTime, _ database: Database
     ) throws -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
         let arrival = admission.arrival
         if let last = admission.newerThan {
@@ -84,10 +95,31 @@ extension Journal {
         } else if let obstacle = try obstacle(to: arrival, now, database) {
             return (obstacle, [])
         }
+        if !limit.isOff, admission.plan != nil, try !hasRoom(for: admission, limit, isFull, database) {
+            isFull = true
+            return (.full, [])
+        }
         let batch = try batch(for: admission, now, database)
         var file = NewFile(admission)
         file.batch = batch?.id
         let id = try insert(file, now, database)
+        let links = try insertDeliveries(file: id, admission, batch, now, database)
+        if let first = links.first {
+            for link in links { try releaseRegistrations(after: link.delivery, now, database) }
+            try concludeFile(id, now, database)
+            if try self.file(id, database).state.isFinal { return (.duplicate(id: id, of: first.original.job), []) }
+        }
+        let companions = try admission.companions.map {
+            try insertCompanion($0, of: id, isLate: false, admission.uptimes, now, database)
+        }
+        return (admission.plan == nil ? .rejected(id: id) : .admitted(id: id), companions)
+    }
+
+    /// Inserts the deliveries of a file. - Returns: those whose destination has the content already.
+    private static func insertDeliveries(
+        file id: Int64, _ admission: Admission, _ batch: (id: Int64, isOpen: Bool)?, _ now: WallTime,
+        _ database: Database
+    ) throws -> [Link] {
         var leaders: [String: (id: Int64, key: String)] = [:]
         var links: [Link] = []
         for step in admission.steps.steps {
@@ -102,15 +134,7 @@ extension Journal {
                 file: id, step, after: step.after.flatMap { leaders[$0] }, admission, isHeld: batch?.isOpen ?? false,
                 now, database)
         }
-        if let first = links.first {
-            for link in links { try releaseRegistrations(after: link.delivery, now, database) }
-            try concludeFile(id, now, database)
-            if try self.file(id, database).state.isFinal { return (.duplicate(id: id, of: first.original.job), []) }
-        }
-        let companions = try admission.companions.map {
-            try insertCompanion($0, of: id, isLate: false, admission.uptimes, now, database)
-        }
-        return (admission.plan == nil ? .rejected(id: id) : .admitted(id: id), companions)
+        return links
     }
 
     private struct Link {

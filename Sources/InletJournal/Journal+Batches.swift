@@ -3,43 +3,6 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// Files that belong together: a file with its companions, or a unit.
-package struct Batch: Sendable, Equatable {
-    package var id: Int64
-    /// The main file's name, or the unit's folder.
-    package var name: String
-    /// nil for a file with its companions.
-    package var unit: FilePath?
-    package var root: FilePath
-    package var route: String
-    /// `pending` until it ends; then the worst of its files' states.
-    package var state: FileState
-    package var createdAt: WallTime
-    /// nil while files are still collected; then nothing of it is sent.
-    package var closedAt: WallTime?
-    package var endedAt: WallTime?
-    /// How often it has ended: `queue retry` takes an end back.
-    package var generation: Int
-    /// Files by state; a unit's own marker is not counted.
-    package var counts: [FileState: Int]
-
-    package var isOpen: Bool { closedAt == nil }
-
-    init(row: Row, counts: [FileState: Int]) {
-        id = row["id"]
-        name = row["name"]
-        unit = (row["unit"] as Data?).map { FilePath(bytes: $0) }
-        root = FilePath(bytes: row["root"] as Data? ?? Data())
-        route = row["route"] ?? ""
-        state = FileState(rawValue: row["state"]) ?? .failed
-        createdAt = WallTime(milliseconds: row["created_at"])
-        closedAt = (row["closed_at"] as Int64?).map { WallTime(milliseconds: $0) }
-        endedAt = (row["ended_at"] as Int64?).map { WallTime(milliseconds: $0) }
-        generation = row["generation"]
-        self.counts = counts
-    }
-}
-
 /// The role of a unit's own marker: it has no deliveries and ends as the other files of its batch did,
 /// delivered where those were replaced or are gone.
 let unitMarkerRole = "unit_marker"
@@ -70,16 +33,18 @@ extension Journal {
     ///   - marker: the file that says so, in the first of the batches. It ends, and is disposed of, as that does.
     ///   - uptimes: the destinations' expiry clocks; the files' time to live begins now.
     ///   - closing: the destinations that are told when all has been sent.
+    ///   - labels: for each of the unit's files, over its route's.
     /// - Returns: the batches that were open, ended already where no file has anything to wait for.
     package func closeUnit(
         _ unit: FilePath, root: FilePath, routes: [String], marker: Arrival?, uptimes: [String: Int64],
-        closing: [String] = [], at now: WallTime
+        closing: [String] = [], labels: [String: String] = [:], at now: WallTime
     ) async throws(JournalError) -> [Batch] {
         try await commit { database in
             var marker = marker
             return try routes.compactMap { route in
-                guard let id = try Self.openBatch(root, unit, route, database),
-                    let batch = try Self.close(id, marker, uptimes, closing, now, database)
+                guard let id = try Self.openBatch(root, unit, route, database) else { return nil }
+                try Self.label(id, labels, database)
+                guard let batch = try Self.close(id, marker, uptimes, closing, now, database)
                 else { return nil }
                 marker = nil
                 return batch
@@ -87,7 +52,7 @@ extension Journal {
         }
     }
 
-    private static func openBatch(
+    static func openBatch(
         _ root: FilePath, _ unit: FilePath, _ route: String, _ database: Database
     ) throws -> Int64? {
         try Int64.fetchOne(

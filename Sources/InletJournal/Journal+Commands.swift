@@ -57,7 +57,7 @@ extension Journal {
         try await commit { try Self.cancel(file, now, $0) }
     }
 
-    private static func cancel(_ file: Int64, _ now: WallTime, _ database: Database) throws -> [Int64]? {
+    static func cancel(_ file: Int64, _ now: WallTime, _ database: Database) throws -> [Int64]? {
         try handOverClosings(of: file, database)
         let open = try Row.fetchAll(
             database,
@@ -74,32 +74,34 @@ extension Journal {
     /// under its own. False when it is not ended, or something of it is still to be let go: a running transfer, an upload
     /// to abort.
     package func forget(_ file: Int64) async throws(JournalError) -> Bool {
-        try await commit { database in
-            let forgettable = """
-                id = ? AND state <> 'pending' AND finished_at IS NOT NULL
-                    AND NOT EXISTS (
-                        SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
-                        WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
-                """
-            try database.run(
-                sql: """
-                    INSERT OR IGNORE INTO spent_key SELECT destination, key FROM delivery
-                    WHERE key IS NOT NULL AND (state = 'delivered' OR \(Self.mayBeVisible))
-                        AND file_id IN (SELECT id FROM file WHERE \(forgettable))
-                    """, arguments: [file])
-            let batch = try Int64.fetchOne(
-                database, sql: "SELECT batch_id FROM file WHERE \(forgettable)", arguments: [file])
-            // Companions that have gone their own way since no longer follow it.
-            try database.run(
-                sql: """
-                    UPDATE delivery SET after_id = NULL WHERE after_id IN (
-                        SELECT id FROM delivery WHERE file_id IN (SELECT id FROM file WHERE \(forgettable)))
-                    """, arguments: [file])
-            try database.run(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
-            let isForgotten = database.changesCount > 0
-            try Self.dropEmptyBatch(batch, database)
-            return isForgotten
-        }
+        try await commit { try Self.forget(file, $0) }
+    }
+
+    static func forget(_ file: Int64, _ database: Database) throws -> Bool {
+        let forgettable = """
+            id = ? AND state <> 'pending' AND finished_at IS NOT NULL
+                AND NOT EXISTS (
+                    SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
+                    WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
+            """
+        try database.run(
+            sql: """
+                INSERT OR IGNORE INTO spent_key SELECT destination, key FROM delivery
+                WHERE key IS NOT NULL AND (state = 'delivered' OR \(mayBeVisible))
+                    AND file_id IN (SELECT id FROM file WHERE \(forgettable))
+                """, arguments: [file])
+        let batch = try Int64.fetchOne(
+            database, sql: "SELECT batch_id FROM file WHERE \(forgettable)", arguments: [file])
+        // Companions that have gone their own way since no longer follow it.
+        try database.run(
+            sql: """
+                UPDATE delivery SET after_id = NULL WHERE after_id IN (
+                    SELECT id FROM delivery WHERE file_id IN (SELECT id FROM file WHERE \(forgettable)))
+                """, arguments: [file])
+        try database.run(sql: "DELETE FROM file WHERE \(forgettable)", arguments: [file])
+        let isForgotten = database.changesCount > 0
+        try dropEmptyBatch(batch, database)
+        return isForgotten
     }
 
     /// The row of a batch goes with its last file; that of an open unit when it closes.

@@ -101,28 +101,32 @@ extension Journal {
         if wish.rooms.count > 1 {
             due.sort { ($0.delivery.nextAt, $0.delivery.id) < ($1.delivery.nextAt, $1.delivery.id) }
         }
-        let lease = (now + .seconds(3600)).milliseconds
-        let claims = try due.prefix(wish.most).compactMap { claim -> Claim? in
-            var original: Original?
-            switch try turn(of: claim, now, database) {
-            case .own: break
-            case .brought(let found): original = found
-            case .waits: return nil
-            }
-            try database.change(
-                """
-                UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
-                    started_at = ifnull(started_at, ?)
-                WHERE id = ?
-                """,
-                .text(wish.owner), .integer(lease), .integer(now.milliseconds), .integer(claim.delivery.id))
-            var delivery = claim.delivery
-            delivery.state = .claimed
-            delivery.attempts += 1
-            delivery.startedAt = delivery.startedAt ?? now
-            return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
+        return (try due.prefix(wish.most).compactMap { try take($0, wish.owner, now, database) }, damaged)
+    }
+
+    /// The claim as its owner has it from now on; nil for one that waits for others of its content.
+    private static func take(
+        _ claim: Claim, _ owner: String, _ now: WallTime, _ database: Database
+    ) throws -> Claim? {
+        var original: Original?
+        switch try turn(of: claim, now, database) {
+        case .own: break
+        case .brought(let found): original = found
+        case .waits: return nil
         }
-        return (claims, damaged)
+        try database.change(
+            """
+            UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
+                started_at = ifnull(started_at, ?)
+            WHERE id = ?
+            """,
+            .text(owner), .integer((now + .seconds(3600)).milliseconds), .integer(now.milliseconds),
+            .integer(claim.delivery.id))
+        var delivery = claim.delivery
+        delivery.state = .claimed
+        delivery.attempts += 1
+        delivery.startedAt = delivery.startedAt ?? now
+        return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
     }
 
     private static func park(_ damaged: DamagedDelivery, _ database: Database) throws {

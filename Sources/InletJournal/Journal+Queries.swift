@@ -9,19 +9,6 @@ package struct StateTotal: Sendable, Equatable {
     package var bytes: Int64
 }
 
-/// Which files a query is about.
-package struct FileFilter: Sendable {
-    package var states: [FileState]
-    package var destination: String?
-    package var limit: Int
-
-    package init(states: [FileState] = [], destination: String? = nil, limit: Int = 100) {
-        self.states = states
-        self.destination = destination
-        self.limit = limit
-    }
-}
-
 extension Journal {
     /// Totals by state; states without files are left out.
     package func totals() async throws(JournalError) -> [FileState: StateTotal] {
@@ -37,21 +24,21 @@ extension Journal {
 
     /// Files that a filter lets through, newest first: for people, as far as they can be read.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
-        try await read { database in
-            var conditions: [String] = []
-            var arguments: [SQLValue] = []
-            if !filter.states.isEmpty {
-                conditions.append("state IN (\(filter.states.map { "'\($0.rawValue)'" }.joined(separator: ", ")))")
+        var jobs: [Job] = []
+        var cursor: Int64?
+        while jobs.count < filter.limit {
+            let part = try await matches(filter, from: cursor, newestFirst: true)
+            let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
+            jobs += try await read { database in
+                try wanted.flatMap { id in
+                    try FileRow.all(database, "WHERE id = ?", [.integer(id)], showing: true)
+                        .map { try Self.job($0, database, showing: true) }
+                }
             }
-            if let destination = filter.destination {
-                conditions.append("id IN (SELECT file_id FROM delivery WHERE destination = ?)")
-                arguments.append(.text(destination))
-            }
-            let clause = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
-            return try FileRow.all(
-                database, "\(clause) ORDER BY id DESC LIMIT \(filter.limit)", arguments, showing: true
-            ).map { try Self.job($0, database, showing: true) }
+            guard let next = part.next else { break }
+            cursor = next
         }
+        return jobs
     }
 
     /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
@@ -73,30 +60,18 @@ extension Journal {
 
     /// Deliveries in `state`, by destination.
     package func deliveryCounts(_ state: DeliveryState) async throws(JournalError) -> [String: Int] {
-        try await read { database in
-            let rows = try Row.fetchAll(
-                database,
-                // A literal, not an argument: only then the partial indexes apply.
-                sql: """
-                    SELECT destination, count(*) AS n FROM delivery WHERE state = '\(state.rawValue)'
-                    GROUP BY destination
-                    """)
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["n"]) })
-        }
+        try await read { try Self.counts(of: state, $0) }
     }
 
-    /// Deliveries that wait for a worker or for their time, by destination; those that wait for another file or for their
-    /// unit are left out.
-    package func waitingCounts() async throws(JournalError) -> [String: Int] {
-        try await read { database in
-            let rows = try Row.fetchAll(
-                database,
-                sql: """
-                    SELECT destination, count(*) AS n FROM delivery WHERE state = 'ready' AND next_at < \(Self.never)
-                    GROUP BY destination
-                    """)
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["n"]) })
-        }
+    static func counts(of state: DeliveryState, _ database: Database) throws -> [String: Int] {
+        let rows = try Row.fetchAll(
+            database,
+            // A literal, not an argument: only then the partial indexes apply.
+            sql: """
+                SELECT destination, count(*) AS n FROM delivery WHERE state = '\(state.rawValue)'
+                GROUP BY destination
+                """)
+        return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["n"]) })
     }
 
     /// Whether a claimed delivery still is; a person may have cancelled it since.

@@ -16,7 +16,7 @@ extension Journal {
 
     private static let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
 
-    private static func retry(
+    static func retry(
         _ file: Int64, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
     ) throws -> Bool {
         try database.run(

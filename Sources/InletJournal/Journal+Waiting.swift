@@ -39,6 +39,15 @@ extension Journal {
         }
     }
 
+    /// Deliveries that have notes to go on from, newest first.
+    package func begunDeliveries(limit: Int) async throws(JournalError) -> [Int64] {
+        try await read { database in
+            try database.rows(
+                "SELECT DISTINCT delivery_id FROM checkpoint ORDER BY delivery_id DESC LIMIT ?", .integer(Int64(limit))
+            ) { $0.integer(0) }
+        }
+    }
+
     /// Puts a claimed delivery back because its destination works on it. That is no attempt, and no failure; and from now
     /// on it takes no worker.
     /// - Returns: whether it went to another lane, whose loops do not know of it yet.

@@ -11,6 +11,8 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var receipts = ReceiptPlace.none
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
+    /// The labels that its sidecar gave it, by name: those of its unit do not replace them.
+    package var ownLabels: Set<String> = []
 
     package init(onSuccess: Route.OnSuccess, onFailure: Route.OnFailure, retry: RetryPolicy) {
         self.onSuccess = onSuccess
@@ -23,6 +25,7 @@ package struct FilePolicy: Sendable, Hashable, Codable {
 extension FilePolicy {
     private enum CodingKeys: String, CodingKey {
         case onSuccess, onFailure, retry, receipts, dedupe, manifest
+        case ownLabels = "own_labels"
     }
 
     package init(from decoder: any Decoder) throws {
@@ -34,6 +37,7 @@ extension FilePolicy {
         receipts = try values.decodeIfPresent(ReceiptPlace.self, forKey: .receipts) ?? .none
         dedupe = try values.decodeIfPresent(DuplicateRule.self, forKey: .dedupe) ?? .off
         manifest = try values.decodeIfPresent(ManifestRule.self, forKey: .manifest)
+        ownLabels = try values.decodeIfPresent(Set<String>.self, forKey: .ownLabels) ?? []
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -44,6 +48,7 @@ extension FilePolicy {
         if receipts != .none { try values.encode(receipts, forKey: .receipts) }
         if dedupe != .off { try values.encode(dedupe, forKey: .dedupe) }
         try values.encodeIfPresent(manifest, forKey: .manifest)
+        if !ownLabels.isEmpty { try values.encode(ownLabels.sorted(), forKey: .ownLabels) }
     }
 }
 
@@ -72,7 +77,7 @@ package struct FileRow: Sendable, Equatable {
     package var batchID: Int64?
     /// Why it is in the batch, when it is not for its own sake: `Companion.Kind`, or `unit_marker`.
     package var role: String?
-    /// The route's labels at admission.
+    /// The route's labels at admission, and over them those of its unit and its sidecar.
     package var labels: [String: String]
     /// Checksums of the content as it was read at admission, where the route asked for any.
     package var digests: [Digest]
@@ -178,8 +183,12 @@ extension FileRow {
         intent = row.optionalBytes(first + 20)
         batchID = row.optionalInteger(first + 21)
         role = row.text(first + 22)
-        labels = try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
-        digests = try row.optionalBytes(first + 24).map { try JournalJSON.decode($0) } ?? []
+        labels = try Self.read(showing, else: [:]) {
+            try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
+        }
+        digests = try Self.read(showing, else: []) {
+            try row.optionalBytes(first + 24).map { try JournalJSON.decode($0) } ?? []
+        }
     }
 
     static func read<Value>(_ showing: Bool, else fallback: Value, _ body: () throws -> Value) throws -> Value {

@@ -104,6 +104,7 @@ enum Schema {
         ALTER TABLE file ADD COLUMN digests BLOB;
         ALTER TABLE delivery ADD COLUMN started_at INTEGER;
         ALTER TABLE delivery ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX delivery_retrying ON delivery(destination, next_at) WHERE state = 'ready' AND code IS NOT NULL;
         ALTER TABLE batch ADD COLUMN labels BLOB;
         ALTER TABLE batch ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE manifest (

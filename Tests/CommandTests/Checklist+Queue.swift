@@ -23,13 +23,18 @@ extension Checklist {
         Row(
             "S1.03",
             .superseded(
-                by: ["the first route that matches decides", "a plan holds all that admission needs"],
+                by: [
+                    "the first route that matches decides", "a plan holds all that admission needs",
+                    "labels of a sidecar go over the route's, into log, listing and receipt",
+                ],
                 why: "Routes and their categories take the place of four fixed types, and a category may be any word.")),
         Row(
             "S1.04",
             .shown(
-                by: ["what is admitted is what is read back", "text for a destination keeps spaces and slashes"],
-                later: "issue 4 of 8: metadata of a whole batch")),
+                by: [
+                    "what is admitted is what is read back", "text for a destination keeps spaces and slashes",
+                    "labels of a unit go over its route's and under those of a sidecar",
+                ])),
         Row(
             "S1.05",
             .shown(by: [
@@ -67,6 +72,7 @@ extension Checklist {
             .shown(by: [
                 "a retried file is delivered, and a delivered one has nothing to retry",
                 "a pause holds deliveries, survives a restart, and ends with resume",
+                "resume asks a destination that is down at once",
             ])),
         Row(
             "S1.10",
@@ -101,8 +107,13 @@ extension Checklist {
         Row(
             "S1.13",
             .superseded(
-                by: ["what was admitted is there", "clearing cancels every pending file", "memory is bounded"],
-                why: "The queue is on disk and has no limit of items; what is bounded is the memory.")),
+                by: [
+                    "what was admitted is there", "clearing cancels every pending file", "memory is bounded",
+                    "a full queue leaves files in their folder, and all are delivered in the end",
+                ],
+                why:
+                    "The queue is on disk; a limit of items is off unless it is asked for, and then keeps files in their folders."
+            )),
         Row(
             "S1.14",
             .superseded(
@@ -146,7 +157,12 @@ extension Checklist {
     ]
 
     private static let reports = [
-        Row("S1.19", .shown(by: ["status balances: what was seen is the sum of all states"])),
+        Row(
+            "S1.19",
+            .shown(by: [
+                "status balances: what was seen is the sum of all states",
+                "status counts what waits, once, and how long the oldest has waited",
+            ])),
         Row(
             "S1.20",
             .shown(by: [

@@ -113,11 +113,13 @@ import Testing
         let scene = try Scene()
         try await run(scene, gate) { stage in
             let job = try await waiting(scene, stage)
-            #expect(try await stage.agent.commands.cancel(job.file.id))
+            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
             let cancelled = try await stage.finished(job.file.path, .cancelled)
             #expect(cancelled.deliveries[0].code == .cancelled)
             try await eventually("its finish is said") { stage.events.count("job.finished") == 1 }
-            try await eventually("nobody holds it") { try await stage.agent.commands.forget(job.file.id) }
+            try await eventually("nobody holds it") {
+                try await stage.agent.commands.act(.forget, on: job.file.id) == .done
+            }
             #expect(scene.here.record.running == Self.connections)
             gate.open()
             try await eventually("the others have arrived") { scene.here.record.stored.count == Self.files - 1 }

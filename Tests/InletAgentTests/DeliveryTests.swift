@@ -130,7 +130,7 @@ import Testing
             let job = try await stage.job("a", "claimed") { $0.deliveries[0].state == .claimed }
             try await eventually("it has noted its upload") { scene.here.record.running == 1 }
             let took = try await ContinuousClock().measure {
-                #expect(try await stage.agent.commands.cancel(job.file.id))
+                #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
                 try await eventually("the transfer has ended") { scene.here.record.running == 0 }
             }
             #expect(took < .seconds(5))
@@ -147,9 +147,9 @@ import Testing
         try await scene.run { stage in
             try scene.drop("a")
             let job = try await stage.finished("a", .failed)
-            #expect(try await stage.agent.commands.retry(job.file.id))
+            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
             try await stage.finished("a", .delivered)
-            #expect(try await stage.agent.commands.retry(job.file.id) == false)
+            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) != .done)
         }
     }
 

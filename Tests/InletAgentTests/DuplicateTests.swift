@@ -82,7 +82,7 @@ import Testing
             try await eventually("the first is under way") { scene.here.attempts(at: "a") == 1 }
             try scene.drop("b")
             try await stage.job("b", "waiting") { $0.deliveries.first?.reason?.hasPrefix("waits: ") == true }
-            #expect(try await stage.agent.commands.cancel(first.file.id))
+            #expect(try await stage.agent.commands.act(.cancel, on: first.file.id) == .done)
             try await stage.finished("b")
             #expect(scene.here.attempts(at: "b") == 1)
         }
@@ -93,7 +93,7 @@ import Testing
         try await scene.run { stage in
             try scene.drop("a")
             let first = try await stage.finished("a")
-            #expect(try await stage.agent.commands.forget(first.file.id))
+            #expect(try await stage.agent.commands.act(.forget, on: first.file.id) == .done)
             try scene.drop("b")
             try await stage.finished("b")
             #expect(scene.here.record.orders.map(\.key) == ["a", "b"])

@@ -52,6 +52,8 @@ import Testing
         (.receiptElsewhere(root: path, folder: "/state/receipts", reason: hostile), "receipt.elsewhere"),
         (.uploadAborted(ref), "transfer.aborted"),
         (.queueWarning(waiting: 30, limit: 20), "queue.warning"),
+        (.queueCalm(waiting: 3, limit: 20), "queue.calm"), (.queueFull(files: 5, bytes: 9), "queue.full"),
+        (.queueFree, "queue.free"), (.jobExpired(job: 1, path: path, route: "r", destinations: ["d"]), "job.expired"),
         (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),
         (.destinationUp(destination: "d"), "destination.up"),
         (.destinationTrouble(destination: "d", reason: hostile), "destination.trouble"),

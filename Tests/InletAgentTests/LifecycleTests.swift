@@ -161,9 +161,9 @@ import Testing
             try await eventually("all wait") { try await stage.jobs().count == 3 }
             #expect(try await commands.clear() == 3)
             let job = try await stage.finished("a", .cancelled)
-            #expect(try await commands.forget(job.file.id))
-            #expect(try await commands.forget(job.file.id) == false)
-            #expect(try await commands.cancel(job.file.id) == false)
+            #expect(try await commands.act(.forget, on: job.file.id) == .done)
+            #expect(try await commands.act(.forget, on: job.file.id) != .done)
+            #expect(try await commands.act(.cancel, on: job.file.id) != .done)
         }
     }
 }

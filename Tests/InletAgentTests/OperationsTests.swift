@@ -65,7 +65,7 @@ import Testing
         let admitter = Admitter(
             journal: journal, routes: RouteTable([route]), board: board, log: log,
             bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), batchBell: Doorbell(),
-            health: JournalHealth(log: log))
+            health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))
         let heartbeat = Heartbeat(roots: [directory.path])
         var files = SettledFiles(
             root: directory.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,

@@ -94,7 +94,7 @@ import Testing
                 job.file.reason
                     == "\(DeliveryError.hopeless.reason); the file stays stored in 'here' as ship.glb")
             #expect(isThere(file) && scene.here.record.stored.count == 1)
-            #expect(try await stage.agent.commands.retry(job.file.id))
+            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
             try await stage.finished("ship.glb")
             #expect(scene.here.attempts(at: "ship.glb") == 1 && spaces.attempts(at: "ship.glb") == 2)
         }

@@ -107,12 +107,12 @@ import Testing
                 try await stage.jobs().first { job in
                     job.deliveries[0].state == .claimed && !begun.contains(job.deliveries[0].key ?? "")
                 })
-            #expect(try await stage.agent.commands.cancel(waiting.file.id))
+            #expect(try await stage.agent.commands.act(.cancel, on: waiting.file.id) == .done)
             gate.open()
             try await stage.finished(waiting.file.path, .cancelled)
             try await eventually("the others have arrived") { scene.here.record.stored.count == Self.files - 1 }
             #expect(scene.here.record.orders.count == Self.files - 1)
-            #expect(try await stage.agent.commands.retry(waiting.file.id))
+            #expect(try await stage.agent.commands.act(.retry, on: waiting.file.id) == .done)
             try await stage.finished(waiting.file.path)
         }
         #expect(scene.here.record.stored.count == Self.files)
@@ -141,8 +141,8 @@ import Testing
             var said: [FilePath: [String]] = [:]
             for event in stage.events.all {
                 switch event {
-                case .jobAdmitted(_, let path, _, _, _): said[path, default: []].append("admitted")
-                case .jobStarted(let ref, _, _, _, _): said[ref.path, default: []].append("started")
+                case .jobAdmitted(_, let path, _, _, _, _): said[path, default: []].append("admitted")
+                case .jobStarted(let ref, _, _, _, _, _): said[ref.path, default: []].append("started")
                 case .jobDelivered(let ref, _, _): said[ref.path, default: []].append("delivered")
                 case .jobFinished(_, let path, _, _): said[path, default: []].append("finished")
                 default: break

@@ -36,7 +36,7 @@ import Testing
             let commands = stage.agent.commands
             _ = try await commands.setPaused(true, "here", known: ["here"], by: "test")
             let job = try await stage.job("a")
-            #expect(try await commands.cancel(job.file.id))
+            #expect(try await commands.act(.cancel, on: job.file.id) == .done)
             try await eventually("it is let go") { scene.here.record.abandoned.map(\.key) == ["a"] }
             try await stage.finished("a", .cancelled)
         }
@@ -49,7 +49,7 @@ import Testing
             try await stall(scene)
             let job = try await stage.job("a")
             let before = WallTime.now
-            #expect(try await stage.agent.commands.cancel(job.file.id))
+            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
             try await eventually("it was asked") { scene.here.record.abandoned.count == 1 }
             var next: WallTime?
             try await eventually("it is put off") {
@@ -67,11 +67,11 @@ import Testing
         try await scene.run { stage in
             try await stall(scene)
             let job = try await stage.job("a")
-            #expect(try await stage.agent.commands.cancel(job.file.id))
+            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
             try await eventually("the leftover is gone") { stage.events.count("transfer.aborted") == 1 }
             #expect(try await stage.journal.nextLeftover() == nil)
             try await stage.finished("a", .cancelled)
-            #expect(try await stage.agent.commands.retry(job.file.id))
+            #expect(try await stage.agent.commands.act(.retry, on: job.file.id) == .done)
             try await stage.finished("a")
             #expect(scene.here.record.notes == [[:], areGood ? ["upload": [1]] : [:]])
         }

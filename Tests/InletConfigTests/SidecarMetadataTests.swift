@@ -6,7 +6,7 @@ import Testing
 
 struct SidecarMetadataTests {
     private func fields(_ text: String) throws(ConfigErrors) -> [String: String] {
-        try SidecarMetadata.parse(Array(text.utf8), file: "song.mp4.yaml")
+        try SidecarMetadata.parse(Array(text.utf8), file: "song.mp4.yaml").fields
     }
 
     /// The places and texts of what is wrong, without excerpts; an empty list when nothing is.
@@ -17,6 +17,26 @@ struct SidecarMetadataTests {
         } catch {
             return error.list.map { "\($0.line):\($0.column): \($0.message)" }
         }
+    }
+
+    @Test func `a mapping called labels holds the file's labels, and any other mapping is refused`() throws {
+        let text = "title: Live\nlabels:\n  project: Roxy\n  title: x\n  empty:\nyear: 2026\n"
+        let sidecar = try SidecarMetadata.parse(Array(text.utf8), file: "song.mp4.yaml")
+        #expect(
+            sidecar == Sidecar(fields: ["title": "Live", "year": "2026"], labels: ["project": "Roxy", "title": "x"]))
+        #expect(try fields("labels: [a, b]") == ["labels": "a, b"])
+        #expect(complaints(Array("labels: { a: { b: c } }".utf8)).count == 1)
+        #expect(complaints(Array("labels: { a: b, a: c }".utf8)).count == 1)
+    }
+
+    @Test func `a unit's marker gives labels if it has any, and may hold anything else`() throws {
+        func labels(_ text: String) throws(ConfigErrors) -> [String: String] {
+            try SidecarMetadata.unitLabels(Array(text.utf8), file: "DONE", isMarker: true)
+        }
+        #expect(try labels("labels: { project: Roxy }") == ["project": "Roxy"])
+        #expect(try labels("") == [:])
+        #expect(try labels("copied 17 files: [ok\n") == [:])
+        #expect(throws: ConfigErrors.self) { try labels("labels: { project: [ }") }
     }
 
     @Test(
@@ -127,7 +147,7 @@ struct SidecarMetadataTests {
                 bytes.replaceSubrange(place..<end, with: pieces.randomElement(using: &random) ?? [])
             }
             do throws(ConfigErrors) {
-                let fields = try SidecarMetadata.parse(bytes, file: "s.yaml")
+                let fields = try SidecarMetadata.parse(bytes, file: "s.yaml").fields
                 #expect(fields.keys.allSatisfy { (1...64).contains($0.utf8.count) })
             } catch {
                 let last =

@@ -75,6 +75,23 @@ struct SidecarMergeTests {
         #expect(known.notes.isEmpty)
     }
 
+    @Test(arguments: [
+        (Sidecar(), DuplicateRule.skip), (Sidecar(fields: ["a": "1"]), .off), (Sidecar(labels: ["a": "1"]), .off),
+    ])
+    func `what a sidecar says, be it labels only, makes a file no duplicate`(
+        _ sidecar: Sidecar, _ expected: DuplicateRule
+    ) throws {
+        var route = Route(name: "r", to: ["a"])
+        route.dedupe = .skip
+        var facts = Facts(sha256: Digest(.sha256, hex: String(repeating: "0", count: 64)))
+        facts.add(sidecar)
+        let identity = FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1)
+        let arrival = Arrival(root: "/drop", path: "a", identity: identity)
+        let decision = RouteTable([route]).plan(arrival, facts: facts, at: WallTime(milliseconds: 42))
+        guard case .plan(let plan) = decision else { throw Unplanned() }
+        #expect(plan.dedupe == expected)
+    }
+
     @Test func `a date of capture is only asked for where a template has it`() throws {
         let route = Route(
             name: "r", to: ["a"], with: ["event_date": try KeyTemplate("{captured:yyyy-MM-dd}")])

@@ -31,7 +31,7 @@ import Testing
         return try ([main] + others).map { outcome in
             switch outcome {
             case .admitted(let id), .rejected(let id): return id
-            case .known, .busy, .duplicate: throw Unexpected(what: "\(outcome)")
+            case .known, .busy, .duplicate, .full: throw Unexpected(what: "\(outcome)")
             }
         }
     }

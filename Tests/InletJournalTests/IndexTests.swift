@@ -73,6 +73,35 @@ import Testing
         ),
         ("SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'", "file_unfinished"),
         ("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1", "file_by_state"),
+        (
+            "SELECT destination, sum(next_at < 1), sum(next_at >= 1), min(iif(next_at < 1, id, NULL))"
+                + " FROM delivery INDEXED BY delivery_ready WHERE state = 'ready' GROUP BY destination",
+            "delivery_ready"
+        ),
+        (
+            "SELECT destination, count(*) FROM delivery INDEXED BY delivery_retrying WHERE state = 'ready'"
+                + " AND code IS NOT NULL AND next_at < 1 GROUP BY destination", "delivery_retrying"
+        ),
+        (
+            "SELECT destination FROM delivery WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < 1",
+            "delivery_waiting"
+        ),
+        (
+            "UPDATE delivery SET next_at = 1 WHERE id IN (SELECT id FROM delivery INDEXED BY delivery_retrying"
+                + " WHERE destination = ? AND state = 'ready' AND code IS NOT NULL AND next_at > 1 AND next_at < 9"
+                + " LIMIT 256)", "delivery_retrying"
+        ),
+        ("SELECT files, bytes FROM tally WHERE state = 'pending'", "PRIMARY KEY"),
+        ("SELECT min(id) FROM file INDEXED BY file_by_state WHERE state = 'failed' AND id > ?", "file_by_state"),
+        (
+            "SELECT id FROM file INDEXED BY file_by_state WHERE state IN ('failed', 'expired') AND id BETWEEN ? AND ?",
+            "state=? AND id"
+        ),
+        (
+            "SELECT id FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND id BETWEEN ? AND ?",
+            "batch_id=? AND rowid"
+        ),
+        ("SELECT DISTINCT delivery_id FROM checkpoint ORDER BY delivery_id DESC LIMIT ?", "checkpoint"),
     ])
     func `a question of a loop has its index`(question: String, index: String) throws {
         let bench = try Bench()

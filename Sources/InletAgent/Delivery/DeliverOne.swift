@@ -22,11 +22,13 @@ final class DeliverOne: Sendable {
     let log: EventLog
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
+    private let earlier: EarlierNotes
 
     init(
         journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
-        log: EventLog, heartbeat: Heartbeat, isStopping: StopFlag
+        log: EventLog, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes
     ) {
+        self.earlier = earlier
         self.journal = journal
         self.notices = notices
         self.board = board
@@ -65,7 +67,8 @@ final class DeliverOne: Sendable {
         log.emit(
             .jobStarted(
                 ref, key: key, attempt: delivery.attempts, size: file.identity.size,
-                isPoll: delivery.isBeingWorkedOn))
+                isPoll: delivery.isBeingWorkedOn,
+                isResumed: !claim.checkpoint.isEmpty && earlier.take(delivery.id)))
         let start = ContinuousClock.now
         let attempt = attempt(ref, claim.checkpoint)
         switch await run(destination, order, file, attempt, ref) {

@@ -186,11 +186,14 @@ package final class DestinationBoard: Sendable {
         }
     }
 
+    /// Makes the probe of a destination that is down due now; nil = of all.
+    func probeNow(_ name: String?) {
+        entries.withLock { for key in $0.keys where name ?? key == key { _ = $0[key]?.breaker.probeNow(at: .now) } }
+    }
+
     /// Destinations whose probe is due now.
     package func dueProbes() -> [Destination] {
-        entries.withLock { entries in
-            entries.values.filter { $0.breaker.probeIsDue(at: .now) }.map(\.destination)
-        }
+        entries.withLock { $0.values.filter { $0.breaker.probeIsDue(at: .now) }.map(\.destination) }
     }
 
     /// When the next probe is due; nil while everything is up.
@@ -214,9 +217,7 @@ package final class DestinationBoard: Sendable {
     }
 
     func refusesCredentials(_ name: String) -> Bool {
-        entries.withLock { entries in
-            if case .credentialsRefused? = entries[name]?.breaker.state { true } else { false }
-        }
+        if case .credentialsRefused? = entries.withLock({ $0[name]?.breaker.state }) { true } else { false }
     }
 
     /// Whether a delivery may be tried now.

@@ -239,6 +239,11 @@ final class SmallLane: Sendable {
 
     /// All their lines in one write.
     private func tell(_ ends: [(ended: Ended, settled: SettledFile)]) {
+        for (ended, _) in ends {
+            if case .expired = ended.settlement {
+                self.ends.log.emit(.expired(ended.claim.file, ended.claim.delivery.destination))
+            }
+        }
         self.ends.log.emit(ends.flatMap { DeliveryEnds.events($0.report, $0.claim.file, $1) })
         for (ended, settled) in ends { self.ends.pass(ended.report, ended.claim.file, settled, .small) }
     }

@@ -118,6 +118,7 @@ struct DeliveryEnds: Sendable {
     let probeBell: Doorbell
     let batchBell: Doorbell
     let lookAgain: @Sendable (FileRow) -> Void
+    let room: QueueRoom
 
     /// Says and passes on what has ended.
     func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
@@ -155,6 +156,7 @@ struct DeliveryEnds: Sendable {
 
     /// Wakes and tells whoever has to do with it now.
     func pass(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
+        if settled.isFinal { room.left() }
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
         if settled.finish?.endedBatch != nil { batchBell.ring() }

@@ -44,7 +44,7 @@ extension Admitter {
     private static func result(_ outcome: AdmissionOutcome?) -> Result {
         switch outcome {
         case .admitted?: Result(outcome: .admitted)
-        case let outcome?: Result(outcome: outcome.isBusy ? .later : .settled)
+        case let outcome?: Result(outcome: outcome.refusal)
         case nil: Result(outcome: .later)
         }
     }
@@ -53,13 +53,15 @@ extension Admitter {
     private func commitAll(_ admissions: [Admission], at now: WallTime) async -> [AdmissionOutcome?] {
         do {
             Failpoint.admitting.reached()
-            let outcomes = try await journal.admit(admissions, at: now)
+            let outcomes = try await journal.admit(admissions, within: room.limit, at: now)
             health.works()
             return outcomes
         } catch {
             // One that the journal refuses must not keep the others out.
             var outcomes: [AdmissionOutcome?] = []
-            for admission in admissions { outcomes.append(await commitSet(admission, at: now)?.main) }
+            for admission in admissions {
+                outcomes.append(await commitSet(admission, within: room.limit, at: now)?.main)
+            }
             return outcomes
         }
     }

@@ -9,13 +9,13 @@ extension Admitter {
     /// What the sidecar among `companions` says of its file; nothing when there is none, or no longer.
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood.
-    func metadata(_ companions: [SetFinder.Found], _ pool: BlockingPool) async throws -> [String: String] {
-        guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return [:] }
+    func sidecar(among companions: [SetFinder.Found], _ pool: BlockingPool) async throws -> Sidecar {
+        guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return Sidecar() }
         let path = sidecar.arrival.root.pushing(sidecar.arrival.path)
         do {
             return try await SidecarFile.read(path, on: pool)
         } catch let error as SystemError where error.isMissing {
-            return [:]
+            return Sidecar()
         }
     }
 
@@ -57,7 +57,7 @@ extension Admitter {
         for (found, outcome) in zip(companions, outcomes) {
             let path = found.arrival.root.pushing(found.arrival.path)
             switch outcome {
-            case .busy: continue
+            case .busy, .full: continue
             case .known, .duplicate: break
             case .admitted(let id):
                 log.emit(
@@ -78,12 +78,14 @@ extension Admitter {
     }
 
     /// Closes a unit: everything that `routes` took of it is sent. - Returns: false when the journal cannot be written now.
-    func close(_ unit: FilePath, _ routes: [String], root: FilePath, marker: Arrival?) async -> Bool {
+    func close(
+        _ unit: FilePath, _ routes: [String], root: FilePath, marker: Arrival?, labels: [String: String]
+    ) async -> Bool {
         do {
             Failpoint.closingUnit.reached()
             let batches = try await journal.closeUnit(
                 unit, root: root, routes: routes, marker: marker, uptimes: board.uptimes(),
-                closing: board.closers, at: .now)
+                closing: board.closers, labels: labels, at: .now)
             Failpoint.unitClosed.reached()
             health.works()
             for batch in batches {

@@ -22,6 +22,8 @@ struct Admitter: Sendable {
         case unmatched
         /// Look again later: an older content is still on its way, the disk is full, the file cannot be read now.
         case later
+        /// There is no room in the queue: it stays where it is until there is.
+        case full
     }
 
     let journal: Journal
@@ -32,6 +34,7 @@ struct Admitter: Sendable {
     let finisherBell: Doorbell
     let batchBell: Doorbell
     let health: JournalHealth
+    let room: QueueRoom
     var notices = AdmissionNotices()
 
     /// What became of a file, and which of its companions are in the journal now.
@@ -64,7 +67,7 @@ struct Admitter: Sendable {
         var facts = Facts()
         if let route = routes.route(for: arrival.path, size: arrival.identity.size) {
             do {
-                facts.metadata = try await metadata(companions, hashing.pool)
+                facts.add(try await sidecar(among: companions, hashing.pool))
             } catch let error as ConfigErrors {
                 return await reject(arrival, route, SidecarFile.reason(error), .badSidecar, companions)
             }
@@ -114,9 +117,11 @@ struct Admitter: Sendable {
         admission.companions = admissions(of: companions)
         admission.unit = routes.named(plan.route)?.unit(of: arrival.path)
         return await notices.during { [admission] now in
-            guard let (main, others) = await commitSet(admission, at: now) else { return Result(outcome: .later) }
+            guard let (main, others) = await commitSet(admission, within: room.limit, at: now) else {
+                return Result(outcome: .later)
+            }
             if case .duplicate(let id, let first) = main { tellDuplicate(id, admission, plan, sameAs: first) }
-            guard case .admitted(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
+            guard case .admitted(let id) = main else { return Result(outcome: main.refusal) }
             tellAdmitted([(id, admission, plan)])
             let destinations = admission.steps.destinations
             return Result(outcome: .admitted, companions: await tell(companions, others, plan.route, destinations))
@@ -153,7 +158,7 @@ struct Admitter: Sendable {
                 let path = admission.arrival.root.pushing(admission.arrival.path)
                 let admitted = AgentEvent.jobAdmitted(
                     job: id, path: path, route: plan.route, size: admission.arrival.identity.size,
-                    deliveries: admission.steps.destinations)
+                    deliveries: admission.steps.destinations, labels: plan.labels)
                 return [admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
             })
         for (_, admission, _) in jobs {
@@ -178,7 +183,7 @@ struct Admitter: Sendable {
         admission.companions = admissions(of: companions)
         admission.unit = route.unit(of: arrival.path)
         guard let (main, others) = await commitSet(admission, at: .now) else { return Result(outcome: .later) }
-        guard case .rejected(let id) = main else { return Result(outcome: main.isBusy ? .later : .settled) }
+        guard case .rejected(let id) = main else { return Result(outcome: main.refusal) }
         log.emit(
             .fileRejected(
                 job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
@@ -186,12 +191,13 @@ struct Admitter: Sendable {
         return Result(outcome: .settled, companions: await tell(companions, others, route.name, []))
     }
 
+    /// - Parameter limit: none for what a person asks for.
     func commitSet(
-        _ admission: Admission, at now: WallTime
+        _ admission: Admission, within limit: QueueLimit = QueueLimit(), at now: WallTime
     ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {
             Failpoint.admitting.reached()
-            let outcome = try await journal.admitSet(admission, at: now)
+            let outcome = try await journal.admitSet(admission, within: limit, at: now)
             health.works()
             return outcome
         } catch {
@@ -204,4 +210,13 @@ struct Admitter: Sendable {
 extension AdmissionOutcome {
     /// Something of the path must end first.
     var isBusy: Bool { if case .busy = self { true } else { false } }
+
+    /// What becomes of a file of which nothing is to be sent.
+    var refusal: Admitter.Outcome {
+        switch self {
+        case .busy: .later
+        case .full: .full
+        case .admitted, .rejected, .duplicate, .known: .settled
+        }
+    }
 }

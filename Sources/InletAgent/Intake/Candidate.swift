@@ -25,6 +25,8 @@ struct AdmissionRound: Sendable {
 
     /// To be looked at again later.
     var later: [FilePath] = []
+    /// For which there is no room in the queue, in the order in which they were ready.
+    var refused: [FilePath] = []
     /// Companions that are in the journal now.
     var companions: [FilePath] = []
     var units: [Joined] = []

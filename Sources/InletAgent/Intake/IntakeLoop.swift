@@ -28,6 +28,9 @@ struct IntakeLoop: ~Copyable {
     var mustRescan = false
     var held: FilePath?
     var lastPublished: ContinuousClock.Instant?
+    var pressure = IntakePressure()
+    /// Before any file was ready.
+    let started = ContinuousClock.now
 
     /// Entries listed between two looks at the events.
     static let scanBudget = 2000
@@ -76,7 +79,8 @@ struct IntakeLoop: ~Copyable {
 
     var deadline: ContinuousClock.Instant? {
         if held == nil, mustRescan || !scan.isIdle { return .now }
-        return [settler.nextDeadline, nextRescan, canCloseUnits ? units.nextDeadline : nil].compactMap(\.self).min()
+        return [pressure.deadline(settler.nextDeadline), nextRescan, canCloseUnits ? units.nextDeadline : nil]
+            .compactMap(\.self).min()
     }
 
     // MARK: - Events
@@ -143,7 +147,7 @@ struct IntakeLoop: ~Copyable {
     // MARK: - Settling
 
     mutating func admitDue() async {
-        let due = settler.due(at: .now)
+        let due = await dueNow()
         guard !due.isEmpty else { return }
         let considered = await admission.consider(due)
         for (companion, main) in admission.takeWakes()
@@ -167,6 +171,7 @@ struct IntakeLoop: ~Copyable {
             let settle = max(admission.settle(for: path) ?? settings.settle, Self.retryPause)
             _ = settler.observe(path, settle: settle, at: .now)
         }
+        await putBack(round.refused)
     }
 
     /// Shows the state before a real wait, and now and then while busy: sorting what waits is not free.

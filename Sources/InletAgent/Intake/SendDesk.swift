@@ -27,7 +27,8 @@ struct SendDesk: Sendable {
             let arrival = Arrival(root: place.root, path: place.path, identity: identity)
             let routes = routes(for: place.path, identity.size, destination)
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
-            let facts = Facts(metadata: try await SidecarFile.metadata(beside: arrival, routes, on: hashing))
+            var facts = Facts()
+            facts.add(try await SidecarFile.metadata(beside: arrival, routes, on: hashing))
             switch try await admitter.decide(
                 arrival, by: routes, at: path, facts: facts, hashing: Hashing(pool: hashing))
             {
@@ -57,7 +58,8 @@ struct SendDesk: Sendable {
         admission.newerThan = last?.file.id ?? 0
         switch await admitter.commit(admission) {
         case .admitted(let id), .known(let id), .duplicate(let id, _): return .queued(job: id)
-        case .rejected, .busy, nil: return .refused("\(path.display): the journal cannot be written now; try later")
+        case .rejected, .busy, .full, nil:
+            return .refused("\(path.display): the journal cannot be written now; try later")
         }
     }
 

@@ -26,6 +26,7 @@ extension SettledFiles {
             round.companions += result.companions
             switch result.outcome {
             case .later: round.later.append(arrival.path)
+            case .full: round.refused.append(arrival.path)
             case .admitted, .settled: round.units += joined(arrival)
             case .unmatched:
                 guard tally.count(arrival.path) else { continue }
@@ -34,6 +35,11 @@ extension SettledFiles {
                         path: root.pushing(arrival.path),
                         reason: "no route takes it; 'inlet route FILE' shows why"))
             }
+        }
+        if !round.refused.isEmpty {
+            // Some were asked for out of their turn.
+            let refused = Set(round.refused)
+            round.refused = candidates.map(\.arrival.path).filter(refused.contains)
         }
         return round
     }

@@ -1,3 +1,4 @@
+internal import InletConfig
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
@@ -35,7 +36,8 @@ extension SettledFiles {
     /// Closes the unit, if its marker is there where it needs one.
     func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
         guard completion == .marker else {
-            return await admitter.close(unit, routes, root: root, marker: nil) ? .closed : .later
+            let labels = await labels(of: unit, marker: nil)
+            return await admitter.close(unit, routes, root: root, marker: nil, labels: labels) ? .closed : .later
         }
         let path = unit.appending(Completion.folderMarker)
         guard let identity = look(path)?.identity else { return .unmarked }
@@ -47,6 +49,30 @@ extension SettledFiles {
             return .later
         }
         if Lease.probe(path: root.pushing(path)) == .busy { return .later }
-        return await admitter.close(unit, routes, root: root, marker: marker) ? .closed : .later
+        let labels = await labels(of: unit, marker: path)
+        return await admitter.close(unit, routes, root: root, marker: marker, labels: labels) ? .closed : .later
+    }
+
+    /// What the unit's `.inlet.yaml` says of its files, and over it its marker. What cannot be understood is said, and holds
+    /// nothing up: the files go without it.
+    private func labels(of unit: FilePath, marker: FilePath?) async -> [String: String] {
+        var labels: [String: String] = [:]
+        for path in [unit.appending(Completion.labelsFile), marker].compactMap(\.self) {
+            guard look(path)?.identity != nil else { continue }
+            do {
+                let found = try await SidecarFile.unitLabels(
+                    root.pushing(path), isMarker: path == marker, on: hashing.pool)
+                labels.merge(found) { $1 }
+            } catch let error as ConfigErrors {
+                tell(path, SidecarFile.reason(error))
+            } catch {
+                tell(path, "\(error)")
+            }
+        }
+        return labels
+    }
+
+    private func tell(_ path: FilePath, _ reason: String) {
+        log.emit(.fileTrouble(path: root.pushing(path), reason: "its labels are left out: \(reason)"))
     }
 }

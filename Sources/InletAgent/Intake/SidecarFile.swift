@@ -10,31 +10,44 @@ package enum SidecarFile {
     /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
     package static func metadata(
         beside arrival: Arrival, _ routes: RouteTable, on pool: BlockingPool
-    ) async throws -> [String: String] {
-        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return [:] }
+    ) async throws -> Sidecar {
+        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return Sidecar() }
         for companion in route.companions(of: arrival.path) where companion.kind == .metadata {
             let path = arrival.root.pushing(companion.path)
             guard try FileLook.look(at: path).identity != nil else { continue }
             return try await read(path, on: pool)
         }
-        return [:]
+        return Sidecar()
     }
 
     /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
     /// link.
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
-    package static func read(_ path: FilePath, on pool: BlockingPool) async throws -> [String: String] {
+    package static func read(_ path: FilePath, on pool: BlockingPool) async throws -> Sidecar {
+        try SidecarMetadata.parse(try await content(path, on: pool), file: name(path))
+    }
+
+    /// The labels that a unit's marker, or the `.inlet.yaml` in its folder, gives its files.
+    ///
+    /// - Throws: as `read`.
+    static func unitLabels(_ path: FilePath, isMarker: Bool, on pool: BlockingPool) async throws -> [String: String] {
+        try SidecarMetadata.unitLabels(try await content(path, on: pool), file: name(path), isMarker: isMarker)
+    }
+
+    private static func content(_ path: FilePath, on pool: BlockingPool) async throws -> [UInt8] {
         do {
             // Room for one that is too large by a little, so that its own error says so.
             let limit = SidecarMetadata.maximumBytes + (64 << 10)
-            let bytes = try await pool.run { () throws(SystemError) in
-                try SourceFile(opening: path).content(limit: limit)
-            }
-            return try SidecarMetadata.parse(bytes, file: FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
-        } catch let error as SystemError where error.code == .fileTooLarge {
+            return try await pool.run { () throws(SystemError) in try SourceFile(opening: path).content(limit: limit) }
+        } catch {
+            guard error.code == .fileTooLarge else { throw error }
             throw tooLarge(path)
         }
+    }
+
+    private static func name(_ path: FilePath) -> FilePath {
+        FilePath(root: nil, path.lastComponent.map { [$0] } ?? [])
     }
 
     /// One line: `clip.mp4.yaml:2:1: …; clip.mp4.yaml:5:3: …`.

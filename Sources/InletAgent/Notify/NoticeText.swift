@@ -111,5 +111,5 @@ enum BatchOutcome: String, Sendable {
 
 extension FileState {
     /// Whether its destinations have it, by this file or by an equal one.
-    fileprivate var isWhereItBelongs: Bool { self == .delivered || self == .duplicate }
+    var isWhereItBelongs: Bool { self == .delivered || self == .duplicate }
 }

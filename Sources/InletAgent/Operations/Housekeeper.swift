@@ -21,7 +21,8 @@ struct Housekeeper: Service {
             var wasOver = false
             while !Task.isCancelled {
                 // Without anything that waits there is no clock to keep, and no reason to wake up.
-                if let waiting = try? await waiting(), waiting.isEmpty {
+                if let waiting = try? await waiting(), waiting.clocks.isEmpty {
+                    if wasOver { log.emit(.queueCalm(waiting: 0, limit: queueWarning)) }
                     wasOver = false
                     await bells.waitForAny()
                 } else {
@@ -35,10 +36,12 @@ struct Housekeeper: Service {
         }
     }
 
-    /// Deliveries that wait, in the journal or at hand, by destination.
-    private func waiting() async throws(JournalError) -> [String: Int] {
+    /// How many deliveries wait, in the journal or at hand, and the destinations of those that can expire.
+    private func waiting() async throws(JournalError) -> (total: Int, clocks: Set<String>) {
         let atHand = smallWork.waiting
-        return try await journal.waitingCounts().merging(atHand, uniquingKeysWith: +)
+        let counts = try await journal.queueCounts()
+        let total = counts.values.reduce(0) { $0 + $1.waiting } + atHand.values.reduce(0, +)
+        return (total, Set(counts.filter(\.value.canExpire).keys).union(atHand.keys))
     }
 
     /// Sooner than the interval when something expires sooner.
@@ -55,17 +58,24 @@ struct Housekeeper: Service {
     func pass(_ wasOver: Bool) async -> Bool {
         guard let waiting = try? await waiting() else { return wasOver }
         let uptimes = board.runningUptimes()
-        for name in waiting.keys {
+        for name in waiting.clocks {
             guard let uptime = uptimes[name],
                 let expired = try? await journal.setUptime(name, uptime, at: .now), !expired.isEmpty
             else { continue }
+            for file in expired { await tellExpired(file, name) }
             finisherBell.ring()
             sweeperBell.ring()
             // What expired may have been the last that others waited for.
             bells.ringAll()
         }
-        let total = waiting.values.reduce(0, +)
-        if total > queueWarning, !wasOver { log.emit(.queueWarning(waiting: total, limit: queueWarning)) }
-        return total > queueWarning
+        let isOver = waiting.total > queueWarning
+        if isOver, !wasOver { log.emit(.queueWarning(waiting: waiting.total, limit: queueWarning)) }
+        if wasOver, !isOver { log.emit(.queueCalm(waiting: waiting.total, limit: queueWarning)) }
+        return isOver
+    }
+
+    private func tellExpired(_ id: Int64, _ destination: String) async {
+        guard let file = try? await journal.job(id)?.file else { return }
+        log.emit(.expired(file, destination))
     }
 }

@@ -29,9 +29,7 @@ extension AgentEvent {
         case .journalBackup(let path): Self.line("journal.backup", .info, ("path", .path(path)))
         case .journalBackupFailed(let reason):
             Self.line("journal.backup_failed", .warning, ("reason", .safe(reason)))
-        case .queueWarning(let waiting, let limit):
-            Self.line("queue.warning", .warning, ("waiting", .count(waiting)), ("limit", .count(limit)))
-        default: jobLine ?? destinationLine
+        default: queueLine ?? jobLine ?? destinationLine
         }
     }
 
@@ -41,10 +39,11 @@ extension AgentEvent {
             Self.line(
                 "file.rejected", .warning, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
                 ("reason", .safe(reason)))
-        case .jobAdmitted(let job, let path, let route, let size, let deliveries):
+        case .jobAdmitted(let job, let path, let route, let size, let deliveries, let labels):
             Self.line(
                 "job.admitted", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
-                ("size", .number(size)), ("destinations", .list(deliveries)))
+                ("size", .number(size)), ("destinations", .list(deliveries))
+            ).labelled(labels)
         case .fileNote(let job, let path, let route, let note):
             Self.line(
                 "file.note", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
@@ -75,40 +74,13 @@ extension AgentEvent {
         }
     }
 
-    private var batchLine: EventLine? {
-        switch self {
-        case .batchClosed(let batch, let path, let route, let files):
-            Self.line(
-                "batch.closed", .info, ("batch", .number(batch)), ("path", .path(path)), ("route", .text(route)),
-                ("files", .count(files)))
-        case .batchEnded(let batch):
-            Self.line(
-                "batch.ended", [.delivered, .duplicate].contains(batch.state) ? .info : .warning,
-                ("batch", .number(batch.id)),
-                ("path", .safe(batch.name)), ("route", .text(batch.route)), ("state", .text(batch.state.rawValue)),
-                ("files", .count(batch.counts.values.reduce(0, +))),
-                (
-                    "counts",
-                    .list(batch.counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key): \($0.value)" })
-                ))
-        case .manifestWritten(let batch, let file, let destination):
-            Self.line(
-                "manifest.written", .info, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
-                ("route", .text(batch.route)), ("destination", .text(destination ?? "")), ("file", .path(file)))
-        case .manifestFailed(let batch, let reason):
-            Self.line(
-                "manifest.failed", .warning, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
-                ("route", .text(batch.route)), ("reason", .safe(reason)))
-        default: nil
-        }
-    }
-
     private var deliveryLine: EventLine? {
         switch self {
-        case .jobStarted(let ref, let key, let attempt, let size, let isPoll):
+        case .jobStarted(let ref, let key, let attempt, let size, let isPoll, let isResumed):
             ref.line(
                 "job.started", isPoll ? .debug : .info, ("key", .safe(key)), ("attempt", .count(attempt)),
-                ("size", .number(size)))
+                ("size", .number(size))
+            ).resumed(isResumed)
         case .transferProgress(let ref, let sent, let size, let step):
             ref.line("transfer.progress", .info, ("sent", .number(sent)), ("size", .number(size))).with(step)
         case .jobCheckpoint(let ref, let notes): ref.line("job.checkpoint", .debug, ("notes", .list(notes)))
@@ -181,7 +153,7 @@ extension AgentEvent.JobRef {
 
 extension EventValue {
     static func count(_ number: Int) -> EventValue { .number(Int64(number)) }
-    fileprivate static func path(_ path: FilePath) -> EventValue { .text(path.display) }
+    static func path(_ path: FilePath) -> EventValue { .text(path.display) }
     /// Text that may hold bytes from a server or a file name.
     static func safe(_ text: String) -> EventValue { .text(DisplayText.escape(text)) }
 }

@@ -19,4 +19,21 @@ extension EventLine {
         line.fields.append(("reason", .text(DisplayText.escape(text))))
         return line
     }
+
+    /// The line with a file's labels, as `name=value`.
+    func labelled(_ labels: [String: String]) -> EventLine {
+        if labels.isEmpty { return self }
+        var line = self
+        let pairs = labels.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key)=\($0.value)") }
+        line.fields.append(("labels", .list(pairs)))
+        return line
+    }
+
+    /// The line of an attempt that goes on with what an earlier process began.
+    func resumed(_ isResumed: Bool) -> EventLine {
+        guard isResumed else { return self }
+        var line = self
+        line.fields.append(("resumed", .flag(true)))
+        return line
+    }
 }

@@ -25,20 +25,24 @@ package enum AgentEvent: Sendable {
     case journalFree
     case journalBackup(path: FilePath)
     case journalBackupFailed(reason: String)
-    case jobAdmitted(job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String])
+    case jobAdmitted(
+        job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String], labels: [String: String] = [:])
     /// Something of an admitted file's plan that a person should know.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)
     case jobKnown(job: Int64, path: FilePath)
     /// Nothing is sent to `destinations`: they have the content, which another job brought there.
     case jobDuplicate(job: Int64, path: FilePath, route: String, destinations: [String], sameAs: Int64)
-    /// `isPoll`: it only asks how far the destination is, which it said it works on.
-    case jobStarted(JobRef, key: String, attempt: Int, size: Int64, isPoll: Bool = false)
+    /// `isPoll`: it only asks how far the destination is, which it said it works on. `isResumed`: it goes on from the notes of
+    /// an earlier process.
+    case jobStarted(JobRef, key: String, attempt: Int, size: Int64, isPoll: Bool = false, isResumed: Bool = false)
     case transferProgress(JobRef, sent: Int64, size: Int64, step: StepProgress? = nil)
     case jobCheckpoint(JobRef, notes: [String])
     case jobRetry(JobRef, DeliveryError, attempt: Int, wait: Duration)
     case jobWaiting(JobRef, until: WallTime, saying: String? = nil, isRepeated: Bool = false)
     case jobDelivered(JobRef, Proof, duration: Duration)
     case jobFailed(JobRef, state: DeliveryState, DeliveryError)
+    /// A file was not delivered in its time; nothing of it is deleted.
+    case jobExpired(job: Int64, path: FilePath, route: String, destinations: [String])
     case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String)
     case jobRecovered(claims: Int, parked: Int, unparked: Int)
     /// A unit is complete: all its files are sent now.
@@ -52,6 +56,11 @@ package enum AgentEvent: Sendable {
     case receiptElsewhere(root: FilePath, folder: FilePath, reason: String)
     case uploadAborted(JobRef)
     case queueWarning(waiting: Int, limit: Int)
+    /// After a warning, no more wait than it allows.
+    case queueCalm(waiting: Int, limit: Int)
+    /// Files stay in their folders because the queue has no room for them; said once, until there is.
+    case queueFull(files: Int, bytes: Int64)
+    case queueFree
     case destinationDown(destination: String, reason: String, probe: WallTime)
     case destinationUp(destination: String)
     /// Something about a destination that should be seen to, but holds nothing up.
@@ -83,6 +92,7 @@ package enum EventValue: Sendable, Equatable {
     case text(String)
     case number(Int64)
     case list([String])
+    case flag(Bool)
 }
 
 /// What a log line says of an event.

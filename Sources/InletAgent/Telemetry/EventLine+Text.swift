@@ -20,6 +20,7 @@ extension EventLine {
             case .text(let text): object.add(name, text)
             case .number(let number): object.add(name, number)
             case .list(let items): object.add(name, items)
+            case .flag(let isSet): object.add(name, isSet)
             }
         }
         return object.finished + [UInt8(ascii: "\n")]
@@ -32,6 +33,7 @@ extension EventValue {
         case .text(let text): text.contains(" ") || text.isEmpty ? "\"\(text)\"" : text
         case .number(let number): String(number)
         case .list(let items): items.joined(separator: ",")
+        case .flag(let isSet): isSet ? "yes" : "no"
         }
     }
 }

@@ -24,7 +24,11 @@ struct SettingsReader {
         if let workers = section.integer("workers") { settings.workers = workers }
         if let grace = section.duration("shutdown_timeout") { settings.shutdownGrace = grace }
         settings.log = log(section.section("log"))
-        if let count = section.section("limits")?.integer("queue_warning") { settings.queueWarning = count }
+        if let limits = section.section("limits") {
+            if let count = limits.integer("queue_warning") { settings.queueWarning = count }
+            settings.queueLimit = QueueLimit(
+                files: limits.integer("queue_max_files"), bytes: limits.bytes("queue_max_bytes"))
+        }
         settings.journalBackup = journalBackup(section.section("journal_backup"))
         settings.destinations = destinations(section.section("destinations"))
         destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })

@@ -3,6 +3,7 @@ import InletCore
 /// Reads a sidecar's mapping from libyaml's events. What is wrong with one field is noted, and the rest is read on.
 struct SidecarReader {
     private(set) var fields: [String: String] = [:]
+    private(set) var labels: [String: String] = [:]
     var problems: [Problem] = []
     private var lines: [String: Int] = [:]
 
@@ -23,7 +24,7 @@ struct SidecarReader {
                 throw Problem(root.start, "a sidecar is a mapping of fields, as in 'label: Live at the Roxy'")
             }
             check(root)
-            try readFields(events)
+            fields = try readFields(events, isRoot: true)
             _ = try events.next()
         }
         let end = try events.next()
@@ -32,17 +33,31 @@ struct SidecarReader {
         }
     }
 
-    private mutating func readFields(_ events: YAMLEvents) throws(Problem) {
+    /// The mapping that has begun, to its end.
+    private mutating func readFields(_ events: YAMLEvents, isRoot: Bool) throws(Problem) -> [String: String] {
+        let outer = lines
+        lines = [:]
+        var found: [String: String] = [:]
         while true {
             let key = try events.next()
-            if case .mappingEnd = key.kind { return }
+            if case .mappingEnd = key.kind { break }
             check(key)
             let name = name(of: key)
             if name == nil { try skip(from: key, events) }
-            let value = try value(try events.next(), events)
-            if let name, let value { fields[name] = value }
+            let event = try events.next()
+            if isRoot, name == Self.labels, case .mappingStart = event.kind {
+                check(event)
+                labels = try readFields(events, isRoot: false)
+            } else if let value = try value(event, events), let name {
+                found[name] = value
+            }
         }
+        lines = outer
+        return found
     }
+
+    /// The one field that may be a mapping.
+    private static let labels = "labels"
 
     /// The field's name; nil when it cannot be one, which is noted.
     private mutating func name(of key: YAMLEvent) -> String? {

@@ -33,7 +33,13 @@ package enum KeyTables {
     package static let limits: [KeySpec] = [
         KeySpec(
             "queue_warning", .integer(1...1_000_000_000), default: "20",
-            "A warning is logged when more files than this wait.")
+            "A warning is logged when more files than this wait."),
+        KeySpec(
+            "queue_max_files", .integer(1...1_000_000_000),
+            "No more files than this are in the queue; others wait in their folders. Without it there is no limit."),
+        KeySpec(
+            "queue_max_bytes", .bytes,
+            "No more than this is in the queue, all files together; others wait in their folders."),
     ]
 
     package static let journalBackup: [KeySpec] = [

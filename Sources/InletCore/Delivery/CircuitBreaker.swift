@@ -54,6 +54,17 @@ package struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
+    /// A person wants to know now whether it is back. - Returns: whether a probe is due then that was not.
+    package mutating func probeNow(at time: WallTime) -> Bool {
+        if probeIsDue(at: time) { return false }
+        switch state {
+        case .up: return false
+        case .down(let since, _): state = .down(since: since, probeAt: time)
+        case .credentialsRefused(let since, _): state = .credentialsRefused(since: since, probeAt: time)
+        }
+        return true
+    }
+
     package mutating func event(_ event: Event, at time: WallTime) -> Action {
         switch event {
         case .delivered: delivered()

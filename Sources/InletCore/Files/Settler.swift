@@ -123,10 +123,10 @@ package struct Settler: Sendable {
         dropStaleTurns()
     }
 
-    /// Paths whose quiet time is over, longest overdue first, at most 256 a call.
-    package mutating func due(at now: ContinuousClock.Instant) -> [FilePath] {
+    /// Paths whose quiet time is over, longest overdue first, at most `most` and 256 a call.
+    package mutating func due(at now: ContinuousClock.Instant, most: Int = .max) -> [FilePath] {
         var result: [FilePath] = []
-        while result.count < Self.mostDue, let turn = queue.min, turn.deadline <= now {
+        while result.count < min(most, Self.mostDue), let turn = queue.min, turn.deadline <= now {
             queue.removeMin()
             guard var entry = entries[turn.path], entry.turn == turn.number else { continue }
             entry.turn = nil

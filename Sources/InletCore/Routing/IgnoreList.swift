@@ -20,7 +20,7 @@ package struct IgnoreList: Sendable {
         "@eaDir", "#recycle", "@Recycle", ".recycle", "#snapshot", ".snapshots", ".zfs", "lost+found", ".Trash-*",
         ".nfs*", ".fuse_hidden*",
         // Other synchronisers, and ourselves.
-        ".stfolder", ".stversions", ".sync", ".inlet", "*" + receiptSuffix,
+        ".stfolder", ".stversions", ".sync", ".inlet", ".inlet.yaml", "*" + receiptSuffix,
     ]
 
     /// What the name of a receipt beside its file ends with (`receipts: sidecar`).

@@ -24,6 +24,8 @@ package struct Facts: Sendable, Hashable {
     package var digests: [Digest.Algorithm: Digest] = [:]
     /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `Fact`.
     package var metadata: [String: String]
+    /// The labels that it gives the file.
+    package var labels: [String: String] = [:]
 
     package init(
         sha256: Digest? = nil, sequence: Int64? = nil, captured: Captured? = nil, metadata: [String: String] = [:]
@@ -33,6 +35,9 @@ package struct Facts: Sendable, Hashable {
         self.captured = captured
         self.metadata = metadata
     }
+
+    /// Takes in what the file's sidecar says.
+    package mutating func add(_ sidecar: Sidecar) { (metadata, labels) = (sidecar.fields, sidecar.labels) }
 
     /// Takes checksums of the whole file in.
     package mutating func add(_ found: [Digest]) {
@@ -71,8 +76,10 @@ package struct Plan: Sendable, Equatable {
     package var receipts = ReceiptPlace.none
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
-    /// The route's labels, rendered; empty ones are left out.
+    /// The route's labels, rendered, and over them the sidecar's; empty ones are left out.
     package var labels: [String: String] = [:]
+    /// The names of those that the sidecar gave: labels of the file's unit, which come later, do not replace them.
+    package var ownLabels: Set<String> = []
     /// The checksums that were read for the plan: SHA-256 where `dedupe` or a template asks for it, the manifest's own.
     package var digests: [Digest] = []
     /// What a person should know of how the plan came about, a sentence each; said once, at admission.

@@ -101,9 +101,11 @@ extension Route {
             with: sidecar.over(with.mapValues { $0.text(fields) }), destinations: to, onSuccess: onSuccess,
             onFailure: onFailure, retry: retry, notes: captureNotes(fields) + sidecar.notes)
         // What a sidecar says is new, whatever the bytes are.
-        let rule = facts.metadata.isEmpty ? dedupe : .off
+        let rule = facts.metadata.isEmpty && facts.labels.isEmpty ? dedupe : .off
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
-        plan.labels = labels.mapValues { $0.text(fields) }.filter { !$0.value.isEmpty }
+        plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(SidecarMerge.line)) { $1 }
+            .filter { !$0.value.isEmpty }
+        plan.ownLabels = Set(facts.labels.keys)
         plan.digests = ([facts.sha256].compactMap(\.self) + facts.digests.values).sorted {
             $0.description < $1.description
         }

@@ -35,4 +35,6 @@ package enum Completion: String, Sendable, CaseIterable {
     static let fileEnding = "done"
     /// The marker of a folder.
     package static let folderMarker = "DONE"
+    /// In a folder, what it says of its files; never sent.
+    package static let labelsFile = ".inlet.yaml"
 }

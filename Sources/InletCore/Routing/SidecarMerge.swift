@@ -1,3 +1,16 @@
+/// What a file's sidecar says of it.
+package struct Sidecar: Sendable, Equatable {
+    /// Fields of the destination, as the route's `with:` has them.
+    package var fields: [String: String]
+    /// Labels of the file, over those of its unit and its route.
+    package var labels: [String: String]
+
+    package init(fields: [String: String] = [:], labels: [String: String] = [:]) {
+        self.fields = fields
+        self.labels = labels
+    }
+}
+
 /// How a sidecar's fields meet the templates of `with:`.
 ///
 /// The sidecar wins field by field: who wrote it knows this one file, the route knows the folder. It sets fields of the
@@ -29,7 +42,7 @@ struct SidecarMerge {
     func over(_ rendered: [String: String]) -> [String: String] { rendered.merging(taken) { _, sidecar in sidecar } }
 
     /// Fields go into headers and forms: one line each, as templates give it. A break becomes a space.
-    private static func line(_ text: String) -> String {
+    static func line(_ text: String) -> String {
         let pieces = text.split { $0.isNewline || $0 == "\t" }
         return KeySanitizer.withoutControls(pieces.joined(separator: " "))
     }

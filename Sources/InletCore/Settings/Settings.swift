@@ -12,6 +12,7 @@ package struct Settings: Sendable {
     package var queueWarning: Int
     /// nil = no backups by themselves.
     package var journalBackup: BackupRule?
+    package var queueLimit = QueueLimit()
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]
@@ -44,6 +45,38 @@ package struct BackupRule: Sendable, Equatable {
     package init(every: Duration, keep: Int = 7) {
         self.every = every
         self.keep = keep
+    }
+}
+
+/// `limits: queue_max_…` — beyond these no more is taken into the queue; files stay in their folders meanwhile.
+package struct QueueLimit: Sendable, Equatable {
+    /// Files that are pending; nil = any number.
+    package var files: Int?
+    /// Their sizes together; nil = any.
+    package var bytes: Int64?
+
+    package init(files: Int? = nil, bytes: Int64? = nil) {
+        self.files = files
+        self.bytes = bytes
+    }
+
+    package var isOff: Bool { files == nil && bytes == nil }
+
+    /// Whether more fits beside what is pending. Into an empty queue everything does: a limit delays files, and keeps none out
+    /// for good.
+    package func takes(files more: Int, bytes size: Int64, besides pending: (files: Int, bytes: Int64)) -> Bool {
+        if pending.files == 0 { return true }
+        if let files, pending.files + more > files { return false }
+        if let bytes, pending.bytes + size > bytes { return false }
+        return true
+    }
+
+    /// Files of any size that fit beside what is pending, as far as can be told without their sizes; nil = any number.
+    package func room(besides pending: (files: Int, bytes: Int64)) -> Int? {
+        if isOff { return nil }
+        if pending.files == 0 { return max(1, files ?? .max) }
+        if let bytes, pending.bytes >= bytes { return 0 }
+        return files.map { max(0, $0 - pending.files) }
     }
 }
 

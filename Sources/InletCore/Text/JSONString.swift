@@ -55,6 +55,11 @@ package struct JSONLine: Sendable {
         JSONString.append(text, to: &bytes)
     }
 
+    package mutating func add(_ name: String, _ flag: Bool) {
+        begin(name)
+        bytes += Array((flag ? "true" : "false").utf8)
+    }
+
     package mutating func add(_ name: String, _ number: Int64) {
         begin(name)
         bytes.append(contentsOf: String(number).utf8)

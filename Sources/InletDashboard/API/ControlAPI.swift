@@ -8,6 +8,8 @@ package import SystemPackage
 package protocol ControlAPI: Sendable {
     func status() async throws -> StatusReport
     func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport]
+    /// Files of a selection, newest first; 100 of them if it names no limit.
+    func jobs(_ selection: JobSelection) async throws -> [JobReport]
     func job(_ id: Int64) async throws -> JobReport?
     /// Newest first.
     func batches(limit: Int) async throws -> [JobReport.Batch]
@@ -15,6 +17,8 @@ package protocol ControlAPI: Sendable {
     func offload(_ batch: Int64?) async throws -> OffloadReport?
     /// `retry`, `cancel`, `forget`.
     func act(_ action: JobAction, on job: Int64) async throws -> CommandReport
+    /// The same for every file of a selection, oldest first; with `dryRun` only says what would be done.
+    func act(_ action: JobAction, on selection: JobSelection, dryRun: Bool) async throws -> SelectionReport
     /// Deletes at its destination what was delivered to one of `type`.
     func undo(_ job: Int64, type: String) async throws -> CommandReport
     /// A token for requests to a destination, as the agent uses it; after one that the server has refused, another.
@@ -31,13 +35,6 @@ package protocol ControlAPI: Sendable {
     func backUp(to target: FilePath?) async throws -> CommandReport
     /// The jobs that brought a content to some of the destinations.
     func originals(_ question: ContentWish) async throws -> [ContentReport]
-}
-
-/// What can be done to one file of the queue.
-package enum JobAction: String, Sendable, CaseIterable {
-    case retry
-    case cancel
-    case forget
 }
 
 /// The API on an agent of this process, or on the journal of one that does not run.
@@ -66,6 +63,19 @@ package struct LocalControl: ControlAPI {
         return try await view.jobs(filter).map { JobReport($0) }
     }
 
+    package func jobs(_ selection: JobSelection) async throws -> [JobReport] {
+        var filter = try selection.filter(at: .now)
+        filter.limit = min(filter.limit, selection.limit == nil ? 100 : 10_000)
+        return try await view.jobs(filter).map { JobReport($0) }
+    }
+
+    package func act(
+        _ action: JobAction, on selection: JobSelection, dryRun: Bool
+    ) async throws -> SelectionReport {
+        let outcome = try await commands.act(action, on: try selection.filter(at: .now), dryRun: dryRun)
+        return SelectionReport(outcome, dryRun: dryRun)
+    }
+
     package func job(_ id: Int64) async throws -> JobReport? {
         guard let job = try await view.job(id) else { return nil }
         return JobReport(job, batch: try await view.journal.batch(of: id))
@@ -84,20 +94,17 @@ package struct LocalControl: ControlAPI {
         guard try await view.journal.job(job) != nil else {
             return CommandReport(done: false, message: "there is no job \(job)")
         }
-        switch action {
-        case .retry:
-            let done = try await commands.retry(job)
-            return CommandReport(
-                done: done, message: done ? "job \(job) is queued again" : "job \(job) has nothing to send again")
-        case .cancel:
-            let done = try await commands.cancel(job)
-            return CommandReport(done: done, message: done ? "job \(job) is cancelled" : "job \(job) has ended already")
-        case .forget:
-            let done = try await commands.forget(job)
-            return CommandReport(
-                done: done,
-                message: done
-                    ? "job \(job) is forgotten" : "job \(job) has not ended, or still has an upload to abort")
+        switch try await commands.act(action, on: job) {
+        case .skipped(let why): return CommandReport(done: false, message: "job \(job) \(why)")
+        case .hurried: return CommandReport(done: true, message: "job \(job) is tried now")
+        case .done:
+            let what =
+                switch action {
+                case .retry: "is queued again"
+                case .cancel: "is cancelled"
+                case .forget: "is forgotten"
+                }
+            return CommandReport(done: true, message: "job \(job) \(what)")
         }
     }
 

@@ -1,6 +1,7 @@
 package import InletAgent
 internal import InletCore
 package import InletJournal
+internal import InletLinux
 internal import SystemPackage
 
 /// The control API's answers; `inlet status --json` prints them as they are. Paths are shown escaped, ids are the
@@ -46,7 +47,29 @@ package struct StatusReport: Codable, Sendable {
         package var next_look: String?
     }
 
+    /// Where open deliveries are, and what needs somebody; a file has one delivery for each destination.
+    package struct Queue: Codable, Sendable {
+        /// All open deliveries.
+        package var total: Int
+        package var in_flight: Int
+        /// That wait for a worker or for their time.
+        package var waiting: Int
+        /// Those of `waiting` that were tried before.
+        package var retrying: Int
+        /// That wait for another file, or for their unit.
+        package var held: Int
+        /// Whose destination is not configured.
+        package var parked: Int
+        /// Files, as in `files`.
+        package var failed: Int
+        package var expired: Int
+        /// When the file that has waited longest was admitted.
+        package var oldest_waiting: String?
+        package var oldest_waiting_ms: Int64?
+    }
+
     package var running: Bool
+    package var queue: Queue
     package var version: String?
     package var started_at: String?
     package var journal_failing: Bool
@@ -68,7 +91,14 @@ package struct StatusReport: Codable, Sendable {
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
         let balance = try await view.balance()
-        let waiting = try await view.waiting()
+        let open = try await view.queue()
+        let waiting = open.byDestination
+        queue = Queue(
+            total: open.inFlight + open.waiting + open.held + open.parked, in_flight: open.inFlight,
+            waiting: open.waiting, retrying: open.retrying, held: open.held, parked: open.parked,
+            failed: balance.totals[.failed]?.files ?? 0, expired: balance.totals[.expired]?.files ?? 0,
+            oldest_waiting: open.oldest?.rfc3339,
+            oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
         let paused = try await view.journal.paused()
         running = view.live != nil
         version = view.live?.version
@@ -146,104 +176,5 @@ package struct StatusReport: Codable, Sendable {
             job: delivery.file, path: delivery.path.display, destination: delivery.destination, sent: delivery.size,
             size: delivery.size, since: delivery.admittedAt.rfc3339, percent: step?.percent,
             step: (delivery.saying ?? step?.step).map { DisplayText.escape($0) }, next_look: delivery.until.rfc3339)
-    }
-}
-
-/// One file and its deliveries.
-package struct JobReport: Codable, Sendable {
-    package struct Delivery: Codable, Sendable {
-        package var destination: String
-        package var key: String?
-        package var state: String
-        package var attempts: Int
-        /// The destination that must have the file first.
-        package var after: String?
-        package var next_at: String?
-        package var code: String?
-        package var reason: String?
-        package var url: String?
-        package var etag: String?
-        package var verified: String?
-        /// What else the destination said; nothing secret.
-        package var details: [String: String]?
-    }
-
-    package var job: Int64
-    package var path: String
-    package var size: Int64
-    package var state: String
-    package var route: String?
-    package var code: String?
-    package var reason: String?
-    package var admitted_at: String
-    package var ended_at: String?
-    package var finished_at: String?
-    package var disposition: String?
-    package var deliveries: [Delivery]
-    /// The files that it belongs to; only where a single job is asked for.
-    package var batch: Batch?
-
-    /// Files that belong together: a file with its companions, or a folder that is delivered as one.
-    package struct Batch: Codable, Sendable {
-        package var batch: Int64
-        package var name: String
-        package var route: String
-        /// `open` while files are still collected, `pending` until it ends, then the worst of its files' states.
-        package var state: String
-        package var created_at: String
-        package var closed_at: String?
-        package var ended_at: String?
-        /// Files by state.
-        package var files: [String: Int]
-
-        init(_ batch: InletJournal.Batch) {
-            self.batch = batch.id
-            name = DisplayText.escape(batch.name)
-            route = batch.route
-            state = batch.isOpen ? "open" : batch.state.rawValue
-            created_at = batch.createdAt.rfc3339
-            closed_at = batch.closedAt?.rfc3339
-            ended_at = batch.endedAt?.rfc3339
-            files = Dictionary(uniqueKeysWithValues: batch.counts.map { ($0.key.rawValue, $0.value) })
-        }
-    }
-
-    package init(_ job: Job, batch: InletJournal.Batch? = nil) {
-        self.batch = batch.map { Batch($0) }
-        let file = job.file
-        self.job = file.id
-        path = file.fullPath.display
-        size = file.identity.size
-        state = file.state.rawValue
-        route = file.route
-        code = file.code?.rawValue
-        reason = file.reason
-        admitted_at = file.admittedAt.rfc3339
-        ended_at = file.endedAt?.rfc3339
-        finished_at = file.finishedAt?.rfc3339
-        disposition = file.disposition
-        deliveries = job.deliveries.map { row in
-            Delivery(
-                destination: row.destination, key: row.proof?.key ?? row.key, state: row.state.rawValue,
-                attempts: row.attempts,
-                after: row.afterID.flatMap { id in job.deliveries.first { $0.id == id }?.destination },
-                next_at: row.state == .ready && !row.isHeld ? row.nextAt.rfc3339 : nil,
-                code: row.code?.rawValue, reason: row.reason, url: row.proof?.url, etag: row.proof?.etag,
-                verified: row.proof?.method.rawValue, details: row.proof?.details)
-        }
-    }
-}
-
-/// What a command answers: whether it did something, and a sentence.
-package struct CommandReport: Codable, Sendable {
-    package var done: Bool
-    package var message: String
-    /// The job that `send` queued.
-    package var job: Int64?
-
-    package init(done: Bool, message: String, job: Int64? = nil) {
-        self.done = done
-        self.message = message
-        self.job = job
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+package import InletAgent
 package import InletCore
 internal import InletTransfer
 package import SystemPackage
@@ -27,6 +28,21 @@ package struct ControlClient: ControlAPI {
                 ("state", states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")),
                 ("destination", destination), ("limit", String(limit)),
             ])
+    }
+
+    package func jobs(_ selection: JobSelection) async throws -> [JobReport] {
+        let body = HTTPBody.bytes(Array(try JSONEncoder().encode(selection)))
+        return try Self.decode(try await send("POST", "queue/list", body: body))
+    }
+
+    package func act(
+        _ action: JobAction, on selection: JobSelection, dryRun: Bool
+    ) async throws -> SelectionReport {
+        let body = HTTPBody.bytes(Array(try JSONEncoder().encode(selection)))
+        return try Self.decode(
+            try await send(
+                "POST", "queue/\(action.rawValue)", query: [("dry_run", dryRun ? "1" : nil)], body: body,
+                deadline: .seconds(3600)))
     }
 
     package func job(_ id: Int64) async throws -> JobReport? {

@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import HummingbirdCore
+internal import InletAgent
 internal import InletCore
 internal import InletLinux
 internal import Logging
@@ -87,6 +88,7 @@ struct ControlRoutes: Sendable {
         }
         addJobs(api)
         addBatches(api)
+        addSelections(api)
         addUndo(api)
         addTokens(api)
         addCommands(api)
@@ -128,6 +130,25 @@ struct ControlRoutes: Sendable {
             let id = isLast ? nil : try context.parameters.require("id", as: Int64.self)
             guard let report = try await control.offload(id) else { throw HTTPError(.notFound) }
             return JSONAnswer(report)
+        }
+    }
+
+    private func addSelections(_ api: RouterGroup<ControlContext>) {
+        api.post("queue/list") { request, _ in try await JSONAnswer(control.jobs(Self.selection(request))) }
+        for action in JobAction.allCases {
+            api.post("queue/\(RouterPath(action.rawValue))") { request, _ in
+                let isDryRun = request.uri.queryParameters["dry_run"] == "1"
+                return try await JSONAnswer(control.act(action, on: Self.selection(request), dryRun: isDryRun))
+            }
+        }
+    }
+
+    private static func selection(_ request: Request) async throws -> JobSelection {
+        let body = Data(try await request.body.collect(upTo: 1 << 20).readableBytesView)
+        do {
+            return try JSONDecoder().decode(JobSelection.self, from: body)
+        } catch {
+            throw HTTPError(.badRequest)
         }
     }
 

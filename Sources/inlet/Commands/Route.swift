@@ -123,7 +123,7 @@ struct RouteExplanation {
         // A number for {seq} is only given out when a file is admitted.
         var facts = Facts(sequence: 0)
         do {
-            facts.metadata = try await SidecarFile.metadata(beside: arrival, table, on: pool)
+            facts.add(try await SidecarFile.metadata(beside: arrival, table, on: pool))
         } catch let error as ConfigErrors {
             return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false, nil)
         } catch {
@@ -175,6 +175,7 @@ struct RouteExplanation {
             "  to       \(steps.joined(separator: ", "))",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
+        if !plan.labels.isEmpty { lines.append("  labels   \(JobText.pairs(plan.labels))") }
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in
             let decided = readings.lazy.compactMap { $0.decided[name] }.first

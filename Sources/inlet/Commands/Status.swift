@@ -67,7 +67,17 @@ struct StatusText {
         }
         if report.ignored > 0 { rows.append(["  ignored", "\(report.ignored)".leftPadded(8), ""]) }
         var text = Console.table(rows)
-        if let oldest = report.oldest_pending { text += "\nOldest waiting since \(oldest)" }
+        let queue = report.queue
+        if queue.total > 0 {
+            let parts = [
+                ("in flight", queue.in_flight), ("waiting", queue.waiting), ("of these tried before", queue.retrying),
+                ("held for others", queue.held), ("not configured", queue.parked),
+            ].filter { $0.1 > 0 }
+            text += "\nDeliveries: " + parts.map { "\($0.1) \($0.0)" }.joined(separator: ", ")
+        }
+        if let oldest = queue.oldest_waiting, let age = queue.oldest_waiting_ms {
+            text += "\nOldest waiting since \(oldest), for \(DurationText.format(.milliseconds(age / 1000 * 1000)))"
+        }
         if report.files["failed"] ?? 0 > 0 { text += "\nSee them with: inlet queue list --state failed" }
         return text
     }

@@ -19,7 +19,7 @@ struct DemoStage: Sendable {
         self.control = control
         let (lines, ended) = (lines, ended)
         _ = log.listen { event in
-            if case .jobStarted(let ref, _, _, _, _) = event { lines.begin(ref.delivery) }
+            if case .jobStarted(let ref, _, _, _, _, _) = event { lines.begin(ref.delivery) }
             if let line = Self.line(event, place.drop, lines) {
                 lines.put(line)
             } else if case .jobWaiting(let ref, _, let saying?, _) = event {

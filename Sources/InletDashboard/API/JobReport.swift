@@ -1,0 +1,106 @@
+internal import InletCore
+package import InletJournal
+internal import SystemPackage
+
+/// One file and its deliveries.
+package struct JobReport: Codable, Sendable {
+    package struct Delivery: Codable, Sendable {
+        package var destination: String
+        package var key: String?
+        package var state: String
+        package var attempts: Int
+        /// The destination that must have the file first.
+        package var after: String?
+        package var next_at: String?
+        package var code: String?
+        package var reason: String?
+        package var url: String?
+        package var etag: String?
+        package var verified: String?
+        /// What else the destination said; nothing secret.
+        package var details: [String: String]?
+    }
+
+    package var job: Int64
+    package var path: String
+    package var size: Int64
+    package var state: String
+    package var route: String?
+    package var labels: [String: String]?
+    package var code: String?
+    package var reason: String?
+    package var admitted_at: String
+    package var ended_at: String?
+    package var finished_at: String?
+    package var disposition: String?
+    package var deliveries: [Delivery]
+    /// The files that it belongs to; only where a single job is asked for.
+    package var batch: Batch?
+
+    /// Files that belong together: a file with its companions, or a folder that is delivered as one.
+    package struct Batch: Codable, Sendable {
+        package var batch: Int64
+        package var name: String
+        package var route: String
+        /// `open` while files are still collected, `pending` until it ends, then the worst of its files' states.
+        package var state: String
+        package var created_at: String
+        package var closed_at: String?
+        package var ended_at: String?
+        /// Files by state.
+        package var files: [String: Int]
+        package var labels: [String: String]?
+
+        init(_ batch: InletJournal.Batch) {
+            self.batch = batch.id
+            name = DisplayText.escape(batch.name)
+            route = batch.route
+            state = batch.isOpen ? "open" : batch.state.rawValue
+            created_at = batch.createdAt.rfc3339
+            closed_at = batch.closedAt?.rfc3339
+            ended_at = batch.endedAt?.rfc3339
+            labels = batch.labels.isEmpty ? nil : batch.labels
+            files = Dictionary(uniqueKeysWithValues: batch.counts.map { ($0.key.rawValue, $0.value) })
+        }
+    }
+
+    package init(_ job: Job, batch: InletJournal.Batch? = nil) {
+        self.batch = batch.map { Batch($0) }
+        let file = job.file
+        self.job = file.id
+        path = file.fullPath.display
+        size = file.identity.size
+        state = file.state.rawValue
+        route = file.route
+        labels = file.labels.isEmpty ? nil : file.labels
+        code = file.code?.rawValue
+        reason = file.reason
+        admitted_at = file.admittedAt.rfc3339
+        ended_at = file.endedAt?.rfc3339
+        finished_at = file.finishedAt?.rfc3339
+        disposition = file.disposition
+        deliveries = job.deliveries.map { row in
+            Delivery(
+                destination: row.destination, key: row.proof?.key ?? row.key, state: row.state.rawValue,
+                attempts: row.attempts,
+                after: row.afterID.flatMap { id in job.deliveries.first { $0.id == id }?.destination },
+                next_at: row.state == .ready && !row.isHeld ? row.nextAt.rfc3339 : nil,
+                code: row.code?.rawValue, reason: row.reason, url: row.proof?.url, etag: row.proof?.etag,
+                verified: row.proof?.method.rawValue, details: row.proof?.details)
+        }
+    }
+}
+
+/// What a command answers: whether it did something, and a sentence.
+package struct CommandReport: Codable, Sendable {
+    package var done: Bool
+    package var message: String
+    /// The job that `send` queued.
+    package var job: Int64?
+
+    package init(done: Bool, message: String, job: Int64? = nil) {
+        self.done = done
+        self.message = message
+        self.job = job
+    }
+}

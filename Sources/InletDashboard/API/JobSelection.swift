@@ -1,0 +1,81 @@
+internal import Foundation
+internal import InletAgent
+internal import InletCore
+internal import InletJournal
+
+/// Which files of the queue a question or a command is about: those for which everything that is given holds.
+package struct JobSelection: Codable, Sendable {
+    /// nil = any.
+    package var jobs: [Int64]?
+    /// States of files; empty = any.
+    package var states: [String] = []
+    package var destination: String?
+    package var route: String?
+    /// A path below its root, by the rules of routes (gitignore's).
+    package var path: String?
+    package var labels: [String: String] = [:]
+    package var code: String?
+    /// Files that ended, or while they have not were admitted, so long ago at least.
+    package var older_ms: Int64?
+    package var batch: Int64?
+    /// At most so many; nil = all.
+    package var limit: Int?
+
+    package init() {}
+
+    /// - Throws: `PatternError` for a path that is no pattern; `UnknownState`.
+    func filter(at now: WallTime) throws -> FileFilter {
+        var filter = FileFilter(destination: destination, limit: max(0, limit ?? .max))
+        filter.states = try states.map { name in
+            guard let state = FileState(rawValue: name) else { throw UnknownState(name: name) }
+            return state
+        }
+        filter.ids = jobs
+        filter.route = route
+        filter.path = try path.map { try GlobPattern($0) }
+        filter.labels = labels
+        filter.code = code
+        filter.before = older_ms.map { now + .milliseconds(-$0) }
+        filter.batch = batch
+        return filter
+    }
+
+    /// A selection names a state that there is not.
+    package struct UnknownState: Error, Sendable, CustomStringConvertible {
+        let name: String
+        package var description: String { "'\(name)' is not a state" }
+    }
+}
+
+/// What came of a command on a selection, or with `dry_run` what would.
+package struct SelectionReport: Codable, Sendable {
+    /// One of the first files of the selection.
+    package struct File: Codable, Sendable {
+        package var job: Int64
+        package var path: String
+        package var size: Int64
+        package var state: String
+    }
+
+    package var matched: Int
+    package var bytes: Int64
+    package var done: Int
+    /// Of `done`: files that waited for their time, and are tried now.
+    package var hurried: Int
+    /// How many files nothing was done to, by the reason.
+    package var skipped: [String: Int]
+    package var files: [File]
+    package var dry_run: Bool
+
+    init(_ outcome: SelectionOutcome, dryRun: Bool) {
+        matched = outcome.matched
+        bytes = outcome.bytes
+        done = outcome.done
+        hurried = outcome.hurried
+        skipped = outcome.skipped
+        files = outcome.shown.map {
+            File(job: $0.id, path: $0.path.display, size: $0.size, state: $0.state.rawValue)
+        }
+        dry_run = dryRun
+    }
+}

@@ -1,0 +1,157 @@
+internal import GRDB
+package import InletCore
+package import SystemPackage
+
+/// Which files a question or a command is about: those for which everything that is given holds.
+package struct FileFilter: Sendable {
+    /// nil = any.
+    package var ids: [Int64]?
+    package var states: [FileState]
+    /// One that a delivery of the file goes to.
+    package var destination: String?
+    package var route: String?
+    /// The path below its root, by the rules of routes; the whole path of a file that was sent by name.
+    package var path: GlobPattern?
+    package var labels: [String: String] = [:]
+    /// Why it, or one of its deliveries, is as it is.
+    package var code: String?
+    /// Files that ended then or before; while they have not, that were admitted.
+    package var before: WallTime?
+    package var batch: Int64?
+    package var limit: Int
+
+    package init(states: [FileState] = [], destination: String? = nil, limit: Int = 100) {
+        self.states = states
+        self.destination = destination
+        self.limit = limit
+    }
+}
+
+/// A file that a filter lets through.
+package struct MatchedFile: Sendable, Equatable {
+    package var id: Int64
+    /// The whole path.
+    package var path: FilePath
+    package var size: Int64
+    package var state: FileState
+}
+
+/// Some of the files that a filter lets through.
+package struct Matches: Sendable {
+    package var files: [MatchedFile]
+    /// Where to go on; nil when that was all.
+    package var next: Int64?
+}
+
+extension Journal {
+    /// Ids that one question looks at: a long history must not keep others from the journal, nor be in memory at once.
+    private static let stretch: Int64 = 4096
+
+    /// Those that `filter` lets through in the next stretch of ids, in their order; `filter.limit` is the caller's.
+    ///
+    /// - Parameter cursor: where the stretch before ended; nil = the beginning.
+    package func matches(
+        _ filter: FileFilter, from cursor: Int64? = nil, newestFirst: Bool = false
+    ) async throws(JournalError) -> Matches {
+        try await read { database in
+            let search = FileSearch(filter)
+            guard let first = try search.next(after: cursor, newestFirst, database) else {
+                return Matches(files: [], next: nil)
+            }
+            let last = newestFirst ? first - Self.stretch + 1 : first + Self.stretch - 1
+            let files = try search.files(min(first, last)...max(first, last), database)
+            return Matches(
+                files: newestFirst ? files.reversed() : files,
+                next: try search.next(after: last, newestFirst, database) == nil ? nil : last)
+        }
+    }
+}
+
+/// A filter as questions to the tables; what SQL cannot tell is asked of each row.
+private struct FileSearch {
+    private let filter: FileFilter
+    /// The index and the condition that leave the fewest rows to look at.
+    private let source: String
+    private var conditions: [String] = []
+    private var values: [SQLValue] = []
+
+    init(_ filter: FileFilter) {
+        self.filter = filter
+        if filter.batch != nil {
+            source = "file INDEXED BY file_by_batch"
+        } else if filter.ids == nil, !filter.states.isEmpty {
+            source = "file INDEXED BY file_by_state"
+        } else {
+            source = "file"
+        }
+        if let batch = filter.batch { add("batch_id = ?", .integer(batch)) }
+        if let ids = filter.ids {
+            add(
+                "id IN (SELECT value FROM json_each(?))", .text("[\(ids.map(String.init).joined(separator: ","))]"))
+        }
+        if !filter.states.isEmpty { conditions.append("state IN (\(Self.list(filter.states)))") }
+        if let route = filter.route { add("route = ?", .text(route)) }
+        if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", .integer(before.milliseconds)) }
+        if let destination = filter.destination {
+            add(
+                "EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND destination = ?)",
+                .text(destination))
+        }
+        if let code = filter.code {
+            add("(code = ? OR EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND code = ?))", .text(code))
+            values.append(.text(code))
+        }
+    }
+
+    private mutating func add(_ condition: String, _ value: SQLValue) {
+        conditions.append(condition)
+        values.append(value)
+    }
+
+    private static func list(_ states: [FileState]) -> String {
+        states.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    }
+
+    /// The first id beyond `cursor` at which there may be a file; found in an index, without a look at any row.
+    func next(after cursor: Int64?, _ newestFirst: Bool, _ database: Database) throws -> Int64? {
+        let cursor = cursor ?? (newestFirst ? Int64.max : 0)
+        let (best, beyond) = newestFirst ? ("max(id)", "id < ?") : ("min(id)", "id > ?")
+        if let ids = filter.ids {
+            return newestFirst ? ids.filter { $0 < cursor }.max() : ids.filter { $0 > cursor }.min()
+        }
+        var found: [Int64] = []
+        func look(_ condition: String, _ values: SQLValue...) throws {
+            let sql = "SELECT \(best) FROM \(source) WHERE \(condition)\(beyond)"
+            found += try database.rows(sql, values + [.integer(cursor)]) { $0.optionalInteger(0) }.compactMap(\.self)
+        }
+        if let batch = filter.batch {
+            try look("batch_id = ? AND ", .integer(batch))
+        } else if filter.states.isEmpty {
+            try look("")
+        } else {
+            for state in filter.states { try look("state = '\(state.rawValue)' AND ") }
+        }
+        return newestFirst ? found.max() : found.min()
+    }
+
+    /// Those of a stretch, oldest first.
+    func files(_ stretch: ClosedRange<Int64>, _ database: Database) throws -> [MatchedFile] {
+        let conditions = (conditions + ["id BETWEEN ? AND ?"]).joined(separator: " AND ")
+        let values = values + [.integer(stretch.lowerBound), .integer(stretch.upperBound)]
+        return try database.rows(
+            "SELECT id, root, path, size, state, labels FROM \(source) WHERE \(conditions)", values
+        ) { row -> MatchedFile? in
+            let path = FilePath(bytes: row.bytes(2))
+            guard filter.path?.matches(path) ?? true, hasLabels(row) else { return nil }
+            return MatchedFile(
+                id: row.integer(0), path: FilePath(bytes: row.bytes(1)).pushing(path), size: row.integer(3),
+                state: row.text(4).flatMap(FileState.init) ?? .failed)
+        }.compactMap(\.self).sorted { $0.id < $1.id }
+    }
+
+    private func hasLabels(_ row: SQLRow) -> Bool {
+        if filter.labels.isEmpty { return true }
+        let labels: [String: String]? = row.optionalBytes(5).flatMap { try? JournalJSON.decode($0) }
+        return filter.labels.allSatisfy { labels?[$0.key] == $0.value }
+    }
+}

@@ -1,0 +1,78 @@
+internal import GRDB
+package import InletCore
+
+/// How many deliveries of one destination are where.
+package struct QueueCounts: Sendable, Equatable {
+    /// That wait for a worker or for their time; those that wait for something else are not among them.
+    package var waiting = 0
+    /// Those of `waiting` that were tried before.
+    package var retrying = 0
+    /// That wait for another file, or for their unit.
+    package var held = 0
+    /// Whose destination is not configured.
+    package var parked = 0
+    /// That a worker has, or that are at hand for one.
+    package var claimed = 0
+    /// That the destination works on.
+    package var working = 0
+    /// The oldest of `waiting`.
+    package var oldest: WallTime?
+
+    package init() {}
+
+    /// Whether anything of it can expire.
+    package var canExpire: Bool { waiting + working > 0 }
+}
+
+extension Journal {
+    /// Where open deliveries are, by destination; those without any are left out. Counted in indexes of what is open: what
+    /// has ended costs nothing.
+    package func queueCounts() async throws(JournalError) -> [String: QueueCounts] {
+        try await read { database in
+            var counts: [String: QueueCounts] = [:]
+            try Self.countReady(&counts, database)
+            for (name, count) in try Self.counts(of: .claimed, database) {
+                counts[name, default: QueueCounts()].claimed = count
+            }
+            for (name, count) in try Self.counts(of: .parked, database) {
+                counts[name, default: QueueCounts()].parked = count
+            }
+            return counts
+        }
+    }
+
+    private static func countReady(_ counts: inout [String: QueueCounts], _ database: Database) throws {
+        let ready = try database.rows(
+            """
+            SELECT destination, sum(next_at < \(never)), sum(next_at >= \(never)), min(iif(next_at < \(never), id, NULL))
+            FROM delivery INDEXED BY delivery_ready WHERE state = 'ready' GROUP BY destination
+            """
+        ) { ($0.text(0) ?? "", Int($0.integer(1)), Int($0.integer(2)), $0.optionalInteger(3)) }
+        for (name, waiting, held, oldest) in ready {
+            var count = counts[name] ?? QueueCounts()
+            (count.waiting, count.held) = (waiting, held)
+            if let oldest { count.oldest = try admission(of: oldest, database) }
+            counts[name] = count
+        }
+        let retrying = try database.rows(
+            """
+            SELECT destination, count(*) FROM delivery INDEXED BY delivery_retrying
+            WHERE state = 'ready' AND code IS NOT NULL AND next_at < \(never) GROUP BY destination
+            """
+        ) { ($0.text(0) ?? "", Int($0.integer(1))) }
+        for (name, count) in retrying { counts[name]?.retrying = count }
+        let working = try database.rows(
+            "SELECT destination FROM delivery WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < \(never)"
+        ) { $0.text(0) ?? "" }
+        for name in working {
+            counts[name]?.working += 1
+            counts[name]?.waiting -= 1
+        }
+    }
+
+    private static func admission(of delivery: Int64, _ database: Database) throws -> WallTime? {
+        try database.row(
+            "SELECT admitted_at FROM file WHERE id = (SELECT file_id FROM delivery WHERE id = ?)", .integer(delivery)
+        ) { WallTime(milliseconds: $0.integer(0)) }
+    }
+}
