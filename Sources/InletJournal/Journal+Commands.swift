@@ -173,7 +173,7 @@ extension Journal {
         }
     }
 
-    /// Writes a destination's expiry clock and expires what is over its time.
+    /// Writes a destination's expiry clock and expires what is over its time, except what the destination works on.
     /// - Returns: the files of the deliveries that expired.
     package func setUptime(
         _ destination: String, _ uptime: Int64, at now: WallTime
@@ -188,6 +188,7 @@ extension Journal {
                 database,
                 sql: """
                     SELECT id, file_id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?
+                        AND \(DeliveryRow.isNotBeingWorkedOn)
                     """, arguments: [destination, uptime])
             for row in expired {
                 try Self.endDelivery(
@@ -197,16 +198,23 @@ extension Journal {
         }
     }
 
-    /// The earliest expiry of what waits, by destination, on its expiry clock in milliseconds.
+    /// The earliest expiry of what waits, by destination, on its expiry clock in milliseconds. What a destination works on
+    /// does not expire.
     package func nextExpiries() async throws(JournalError) -> [String: Int64] {
         try await read { database in
-            let rows = try Row.fetchAll(
+            let destinations = try String.fetchAll(
                 database,
-                sql: """
-                    SELECT destination, min(expires_at) AS first FROM delivery
-                    WHERE state = 'ready' AND expires_at IS NOT NULL GROUP BY destination
-                    """)
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["first"]) })
+                sql: "SELECT DISTINCT destination FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL")
+            return try destinations.reduce(into: [:]) { expiries, destination in
+                expiries[destination] = try Int64.fetchOne(
+                    database,
+                    sql: """
+                        SELECT expires_at FROM delivery
+                        WHERE destination = ? AND state = 'ready' AND expires_at IS NOT NULL
+                            AND \(DeliveryRow.isNotBeingWorkedOn)
+                        ORDER BY expires_at LIMIT 1
+                        """, arguments: [destination])
+            }
         }
     }
 }

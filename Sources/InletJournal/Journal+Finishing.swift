@@ -131,7 +131,7 @@ extension Journal {
         }
     }
 
-    /// The leftover's destination cannot be asked now; that is no try.
+    /// The leftover's destination cannot be asked now, or is in trouble; that is no try.
     package func postponeLeftover(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
         try await commit { database in
             try database.run(

@@ -68,6 +68,7 @@ extension Journal {
                 """,
                 .integer(time.milliseconds), .integer(counts ? 0 : 1), SQLValue((code ?? row.code)?.rawValue),
                 SQLValue(reason ?? row.reason), .integer(row.id))
+            if row.isBeingWorkedOn, code != nil { try renewExpiry(of: row, database) }
         case .waiting(let time, let saying):
             return try wait(row, until: time, saying: saying, database)
         case .ended(let state, let code, let reason):
@@ -79,6 +80,17 @@ extension Journal {
                 row.id, .expired, code: .expired, reason: Settlement.tooLate, now, database)
         }
         return false
+    }
+
+    /// The time in which the destination worked on it was none of waiting: what has gone wrong now has all its time to pass.
+    private static func renewExpiry(of row: DeliveryRow, _ database: Database) throws {
+        guard row.expiresAt != nil, let life = try file(row.fileID, database).policy.retry.expire else { return }
+        try database.run(
+            sql: """
+                UPDATE delivery SET expires_at = ? + ifnull(
+                    (SELECT uptime FROM destination WHERE name = delivery.destination), 0)
+                WHERE id = ?
+                """, arguments: [life.milliseconds, row.id])
     }
 
     /// Takes back the attempt that was written with a claim. One that was cancelled and sent again has none.

@@ -110,8 +110,12 @@ package struct DeliveryRow: Sendable, Equatable {
     /// When it was first claimed; anew after a retry by a person.
     package var startedAt: WallTime?
 
-    /// Whether the last that was heard is that the destination works on it.
+    /// Whether the last that was heard is that the destination works on it. It does not expire then: the destination has
+    /// limits of its own, and what it has begun may be paid for.
     package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
+
+    /// The opposite as SQL.
+    static let isNotBeingWorkedOn = "(waits = 0 OR code IS NOT NULL)"
 
     /// Whether the destination has taken it up, so that going on with it begins nothing there. Not after it found no credits
     /// for what comes next.

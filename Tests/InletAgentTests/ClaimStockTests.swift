@@ -9,20 +9,31 @@ import Testing
 
 @Suite struct ClaimStockTests {
     /// Claims of files of their own, to these destinations, in this order.
-    private func claims(_ destinations: String...) async throws -> [Claim] {
+    private func claims(
+        _ destinations: String..., expire: Duration? = nil, worksOnFirst: Bool = false
+    ) async throws -> [Claim] {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         for (number, destination) in destinations.enumerated() {
             let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: UInt64(number), device: 1)
             let plan = Plan(
-                route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: [destination])
+                route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: [destination],
+                retry: RetryPolicy(expire: expire))
             let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
             let admission = Admission(arrival, plan: plan, lanes: [destination: .small], uptimes: [:])
             _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
         }
         let rooms = Set(destinations).map { ClaimRoom(destination: $0, limits: [.small: 100]) }
         let wish = ClaimWish(lane: .small, rooms: rooms, most: 100, owner: "test")
+        if worksOnFirst {
+            let one = ClaimWish(lane: .small, rooms: rooms, most: 1, owner: "test")
+            let ended = try await journal.exchange([], for: one, at: .now).claims.map {
+                EndedClaim($0, .waiting(until: WallTime(milliseconds: 0), saying: "queued"))
+            }
+            let none = ClaimWish(lane: .small, rooms: [], most: 0, owner: "test")
+            _ = try await journal.exchange(ended, for: none, at: .now)
+        }
         let claims = try await journal.exchange([], for: wish, at: .now).claims
         #expect(claims.map(\.delivery.destination) == destinations)
         return claims
@@ -82,6 +93,18 @@ import Testing
         #expect(stock.count == 0)
         stock.end("a")
         #expect(stock.count == 0)
+    }
+
+    @Test func `what has waited for too long is taken out, unless its destination works on it`() async throws {
+        var stock = ClaimStock()
+        stock.add(try await claims("a", "a", "b", expire: .seconds(10), worksOnFirst: true))
+        #expect(stock.nextExpiry(["a": 4000]) == .seconds(6))
+        #expect(stock.nextExpiry([:]) == nil)
+        #expect(stock.takeExpired(["a": 9999, "b": 9999]).isEmpty)
+        #expect(keys(stock.takeExpired(["a": 10_000])) == ["1"])
+        #expect(stock.nextExpiry(["a": 10_000]) == nil)
+        #expect(keys(stock.takeExpired(["a": 99_000, "b": 99_000])) == ["2"])
+        #expect(stock.count == 1)
     }
 
     @Test func `nothing starts before the limits are known`() async throws {

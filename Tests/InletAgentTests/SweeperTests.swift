@@ -60,6 +60,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [(DeliveryError.serverFault, true), (DeliveryError.outage, true), (DeliveryError.passing, false)])
+    func `a server in trouble drops no leftover, however often it is asked`(
+        _ error: DeliveryError, _ isKept: Bool
+    ) async throws {
+        let scene = try Scene()
+        scene.here.failAbandons(error)
+        try await scene.run { stage in
+            try await stall(scene)
+            let job = try await stage.job("a")
+            let before = WallTime.now
+            #expect(try await stage.agent.commands.cancel(job.file.id))
+            try await eventually("it is put off") {
+                let next = try await stage.journal.nextLeftover()
+                return scene.here.record.abandoned.count == 1 && next.map { $0 >= before + .seconds(10) } ?? false
+            }
+            // As many tries as it has, but one.
+            let later = WallTime.now + .seconds(3600)
+            let delivery = try #require(job.deliveries.first).id
+            for _ in 1...15 { try await stage.journal.leftoverRemains(delivery, until: later) }
+            #expect((try await stage.journal.nextLeftover() != nil) == isKept)
+        }
+    }
+
     @Test(arguments: [true, false])
     func `a retry goes on with the notes that are still good`(_ areGood: Bool) async throws {
         let scene = try Scene()

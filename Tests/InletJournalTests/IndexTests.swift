@@ -56,12 +56,17 @@ import Testing
                 + " GROUP BY destination", "delivery_ready"
         ),
         (
-            "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?",
+            "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?"
+                + " AND (waits = 0 OR code IS NOT NULL)", "delivery_expiring (destination=? AND expires_at<?)"
+        ),
+        (
+            "SELECT DISTINCT destination FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL",
             "delivery_expiring"
         ),
         (
-            "SELECT destination, min(expires_at) FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL"
-                + " GROUP BY destination", "delivery_expiring"
+            "SELECT expires_at FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at IS NOT NULL"
+                + " AND (waits = 0 OR code IS NOT NULL) ORDER BY expires_at LIMIT 1",
+            "delivery_expiring (destination=?"
         ),
         ("UPDATE delivery SET owner = NULL WHERE owner IS NOT NULL", "delivery_owned"),
         ("UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (?)", "delivery_parked"),

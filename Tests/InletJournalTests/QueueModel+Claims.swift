@@ -42,26 +42,34 @@ extension QueueModel {
     /// file is finished anew.
     mutating func settle(_ id: Int64, _ settlement: Settlement) {
         var isLate = false
+        let uptimes = uptimes
         change(id) { delivery in
             isLate = delivery.state != .claimed
             delivery.isOwned = false
             if isLate {
                 Self.settleLate(&delivery, settlement)
             } else {
-                Self.settle(&delivery, settlement)
+                Self.settle(&delivery, settlement, uptimes)
             }
         }
         if isLate, case .delivered = settlement { reopen(id) }
     }
 
-    private static func settle(_ delivery: inout Delivery, _ settlement: Settlement) {
+    private static func settle(
+        _ delivery: inout Delivery, _ settlement: Settlement, _ uptimes: [String: Int64]
+    ) {
         switch settlement {
         case .delivered: deliver(&delivery)
-        case .again(let time, let counts, _, _):
+        case .again(let time, let counts, let code, _):
             (delivery.state, delivery.nextAt) = (.ready, time)
             delivery.attempts -= counts ? 0 : 1
+            if delivery.isWorkedOn, code != nil {
+                delivery.isWorkedOn = false
+                delivery.expiresAt = (uptimes[delivery.destination] ?? 0) + Self.life
+            }
         case .waiting(let time, _):
             (delivery.state, delivery.nextAt, delivery.lane) = (.ready, time, .small)
+            delivery.isWorkedOn = true
             delivery.attempts -= 1
         case .ended(let state, _, _): end(&delivery, state)
         case .expired:

@@ -15,6 +15,8 @@ struct QueueModel {
         var isOwned = false
         var nextAt: WallTime
         var expiresAt: Int64?
+        /// The last that was heard is that its destination works on it.
+        var isWorkedOn = false
         var hasLeftover = false
         var hasCheckpoint = false
     }
@@ -71,6 +73,7 @@ struct QueueModel {
     /// Ends it without proof.
     static func end(_ delivery: inout Delivery, _ state: DeliveryState) {
         delivery.state = state
+        delivery.isWorkedOn = false
         delivery.hasLeftover = delivery.hasCheckpoint
     }
 
@@ -151,12 +154,9 @@ struct QueueModel {
         for file in files {
             for delivery in file.deliveries
             where delivery.destination == destination && delivery.state == .ready
-                && delivery.expiresAt ?? .max <= uptime
+                && !delivery.isWorkedOn && delivery.expiresAt ?? .max <= uptime
             {
-                change(delivery.id) { delivery in
-                    delivery.state = .expired
-                    delivery.hasLeftover = delivery.hasCheckpoint
-                }
+                change(delivery.id) { Self.end(&$0, .expired) }
                 expired.append(file.id)
             }
         }

@@ -59,6 +59,36 @@ import Testing
         #expect(try await bench.journal.waiting(limit: 10).isEmpty)
     }
 
+    @Test func `what is worked on does not expire, and what then fails has all its time`() async throws {
+        let bench = try Bench()
+        let journal = bench.journal
+        let id = try await bench.admit("a", expire: .seconds(10))
+        let other = try await bench.admit("b", expire: .seconds(30))
+        try await wait(bench, "queued")
+        #expect(try await journal.nextExpiries() == ["r2": 30_000])
+        #expect(try await journal.setUptime("r2", 20_000, at: Self.later).isEmpty)
+        // An end of ours says nothing about it.
+        try await bench.settle(
+            .again(at: Self.later, countsAttempt: false, code: nil, reason: nil), lane: .small, at: Self.later)
+        #expect(try await journal.setUptime("r2", 21_000, at: Self.later).isEmpty)
+        try await bench.settle(.again(Self.later), lane: .small, at: Self.later)
+        #expect(try await journal.nextExpiries() == ["r2": 30_000])
+        #expect(try await journal.setUptime("r2", 30_999, at: Self.later) == [other])
+        // A second failure gives it no more.
+        try await bench.settle(.again(Self.later), lane: .small, at: Self.later)
+        #expect(try await journal.nextExpiries() == ["r2": 31_000])
+        #expect(try await journal.setUptime("r2", 31_000, at: Self.later) == [id])
+    }
+
+    @Test func `what never expires does not begin to when it fails`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await wait(bench, "queued")
+        try await bench.settle(.again(Self.later), lane: .small, at: Self.later)
+        #expect(try await bench.job(id).deliveries[0].expiresAt == nil)
+        #expect(try await bench.journal.nextExpiries().isEmpty)
+    }
+
     @Test func `one that was cancelled meanwhile stays so`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")

@@ -49,22 +49,19 @@ struct ClaimStock: Sendable {
     ///
     /// - Parameter uptimes: the expiry clocks that run, in milliseconds.
     mutating func takeExpired(_ uptimes: [String: Int64]) -> [Claim] {
-        takeOut { claim in
-            guard let expiry = claim.delivery.expiresAt, let uptime = uptimes[claim.delivery.destination] else {
-                return false
-            }
-            return expiry <= uptime
-        }
+        takeOut { claim in Self.timeLeft(claim.delivery, uptimes).map { $0 <= .zero } ?? false }
     }
 
     /// How long until the first has waited for too long; nil when none can.
     func nextExpiry(_ uptimes: [String: Int64]) -> Duration? {
-        claims.compactMap { claim in
-            guard let expiry = claim.delivery.expiresAt, let uptime = uptimes[claim.delivery.destination] else {
-                return nil
-            }
-            return .milliseconds(expiry - uptime)
-        }.min()
+        claims.compactMap { Self.timeLeft($0.delivery, uptimes) }.min()
+    }
+
+    /// nil for what does not expire now.
+    private static func timeLeft(_ delivery: DeliveryRow, _ uptimes: [String: Int64]) -> Duration? {
+        guard !delivery.isBeingWorkedOn, let expiry = delivery.expiresAt, let uptime = uptimes[delivery.destination]
+        else { return nil }
+        return .milliseconds(expiry - uptime)
     }
 
     func isWaiting(_ delivery: Int64) -> Bool { claims.contains { $0.delivery.id == delivery } }

@@ -89,7 +89,8 @@ struct Sweeper: Service {
         }
     }
 
-    /// A try that found nobody there is none.
+    /// A try that found nobody there is none, and neither is one that found a server in trouble, however it says so: what
+    /// it still has may cost money. The others have their turn there, because the trouble may be with this one.
     private func keep(
         _ delivery: Int64, _ error: DeliveryError, _ pace: inout SweepPace
     ) async throws(JournalError) -> Fate {
@@ -100,6 +101,9 @@ struct Sweeper: Service {
         case .outage, .credentials:
             try await journal.postponeLeftover(delivery, until: next)
             return .away
+        case .retry where error.code == .serverError:
+            try await journal.postponeLeftover(delivery, until: next)
+            return .remains
         default:
             try await journal.leftoverRemains(delivery, until: next)
             return .remains

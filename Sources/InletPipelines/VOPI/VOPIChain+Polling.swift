@@ -40,6 +40,33 @@ extension VOPIChain {
         return end("the job was deleted at the server; 'inlet queue retry' sends the video again")
     }
 
+    // MARK: - Answers that are none
+
+    /// Something answers that says nothing on the job. Counts as `looked` does: of the time since the last such answer as
+    /// much as `limits.away`, so that days in which we were off, or the server down, give up no job.
+    /// - Returns: whether that has gone on for as long as a job may take.
+    mutating func heardNothing(now: WallTime) -> Bool {
+        var since = record.trouble.silentSince ?? now.milliseconds
+        let gap = now.milliseconds - (record.trouble.silentSeen ?? now.milliseconds)
+        let unseen = gap - limits.away.milliseconds
+        if unseen > 0 { since = since + unseen }
+        record.trouble.silentSince = min(since, now.milliseconds)
+        // Each look would be one more write to the journal.
+        if record.trouble.silentSeen == nil || gap < 0 || gap >= limits.away.milliseconds / 2 {
+            record.trouble.silentSeen = now.milliseconds
+        }
+        return now.milliseconds - since >= limits.hard.milliseconds
+    }
+
+    /// The server has told what became of it.
+    mutating func heard() { (record.trouble.silentSince, record.trouble.silentSeen) = (nil, nil) }
+
+    /// Nobody asks any more until a person has seen to it.
+    mutating func left(at now: WallTime) {
+        heard()
+        record.trouble.leftAt = now.milliseconds
+    }
+
     /// The server works on other jobs of ours: this one is not stuck but waits its turn.
     mutating func isQueued(now: WallTime) {
         guard let since = record.job?.since else { return }

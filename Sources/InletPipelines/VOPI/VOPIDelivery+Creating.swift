@@ -47,8 +47,9 @@ extension VOPIDelivery {
         do throws(DeliveryError) {
             listed = try await api.jobs(of: upload.publicURL, since: asked)
         } catch {
-            return try passing(error, since: asked, chain)
+            return try await strange(error, since: asked, &chain)
         }
+        chain.heard()
         chain.found(listed, now: now())
         try await note(chain)
         return nil

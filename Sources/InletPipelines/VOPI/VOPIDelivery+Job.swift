@@ -13,9 +13,11 @@ extension VOPIDelivery {
         do throws(DeliveryError) {
             verdict = chain.polled(try await api.job(job.id), now: now())
         } catch {
-            guard error.code == .notFound else { return try passing(error, since: job.since, chain) }
+            guard error.code == .notFound else { return try await strange(error, since: job.since, &chain) }
             verdict = chain.missed()
         }
+        // Of one that is stuck, the word that counts is the answer to what is done about it.
+        if verdict != .stuck { chain.heard() }
         if chain.record != before { try await note(chain) }
         switch verdict {
         case .fetch, .restart: return nil
@@ -24,7 +26,7 @@ extension VOPIDelivery {
             do throws(DeliveryError) {
                 try await unstick(job, &chain)
             } catch {
-                return try passing(error, since: job.since, chain)
+                return try await strange(error, since: job.since, &chain)
             }
             return waiting(chain, since: job.since, "processing for long", nil)
         case .failed(let reason): throw DeliveryError(.giveUp, .rejected, reason)
@@ -42,6 +44,29 @@ extension VOPIDelivery {
         var random = SystemRandomNumberGenerator()
         let until = chain.pause(since: chain.record.trouble.since ?? since, now: now(), using: &random)
         return .waiting(until: until, saying: saying)
+    }
+
+    /// An answer that is no word on the job may be one for good, such as that of another server under the same name: after
+    /// the time that a job may take, a person has to look. The job is left as it is; it may be done, and is paid for.
+    func strange(
+        _ error: DeliveryError, since: Int64, _ chain: inout VOPIChain
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        let isStrange =
+            switch error.verdict {
+            case .giveUp: chain.mayHaveJob
+            case .retry: chain.mayHaveJob && error.code == .badAnswer
+            default: false
+            }
+        guard isStrange else { return try passing(error, since: since, chain) }
+        let before = chain.record
+        let isOver = chain.heardNothing(now: now())
+        if isOver { chain.left(at: now()) }
+        if chain.record != before { try await note(chain) }
+        guard isOver else { return try passing(error, since: since, chain) }
+        let limit = DurationText.format(limits.hard)
+        throw DeliveryError(
+            .giveUp, error.code,
+            "\(error.reason); no other answer for \(limit); 'inlet queue retry' goes on with the same job")
     }
 
     /// The job is safe at the server: what passes is waited out, and does not use up the file's attempts. Where there is
@@ -87,6 +112,7 @@ extension VOPIDelivery {
             }
             chain.cancelled(at: now())
         }
+        chain.heard()
         try await note(chain)
     }
 

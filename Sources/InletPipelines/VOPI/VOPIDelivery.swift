@@ -22,6 +22,11 @@ struct VOPIDelivery: Sendable {
     func run() async throws(DeliveryError) -> DeliveryOutcome {
         var chain = VOPIChain(record: VOPIRecord(attempt.checkpoint.entries), limits: limits)
         if chain.record.sent != nil { attempt.meter.add(size) }
+        if chain.record.trouble.leftAt != nil {
+            // A person's retry has all its time anew.
+            chain.record.trouble.leftAt = nil
+            try await note(chain)
+        }
         var expired = 0
         while true {
             if attempt.isStopping() { throw .stopping }

@@ -53,6 +53,11 @@ package struct VOPIPipeline: Pipeline {
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let record = VOPIRecord(checkpoint)
         for id in record.surplus { try await cancel(id) }
+        // Its notes stay in the journal, as those of results that could not be fetched.
+        if record.trouble.leftAt != nil {
+            let job = record.job.map { "job \($0.id)" } ?? "the job that was asked for"
+            throw DeliveryError(.retry(after: nil), .conflict, "\(job) is left as it is: a retry goes on with it")
+        }
         if let job = record.job {
             guard job.isFetching else { return try await cancel(job.id) }
             // Paid for: its note stays in the journal, so that a retry, however late, makes no other job.

@@ -49,6 +49,9 @@ extension VOPIRecord.Trouble {
         since = note["since"]
         missing = note["missing"] ?? 0
         cancelledAt = note["cancelledAt"]
+        silentSince = note["silentSince"]
+        silentSeen = note["silentSeen"]
+        leftAt = note["leftAt"]
     }
 }
 

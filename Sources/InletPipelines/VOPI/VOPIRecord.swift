@@ -59,6 +59,12 @@ struct VOPIRecord: Sendable, Equatable {
         var missing = 0
         /// When we cancelled it, because it took too long.
         var cancelledAt: Int64?
+        /// Since when, in the time in which we could ask, nothing that we asked about it was answered to the point.
+        var silentSince: Int64?
+        /// When we last got such an answer, to a few minutes.
+        var silentSeen: Int64?
+        /// When asking was given up: the job may be there and paid for, and a person's retry shall find it.
+        var leftAt: Int64?
     }
 
     var upload: Upload?
