@@ -19,7 +19,7 @@ package struct Original: Sendable, Equatable {
 }
 
 /// What is asked of the journal about a content: has it been brought to these destinations?
-package struct ContentQuestion: Sendable {
+package struct ContentQuestion: Sendable, Codable {
     package var digest: Digest
     package var size: Int64
     package var route: String

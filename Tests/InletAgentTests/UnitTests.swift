@@ -71,6 +71,24 @@ import Testing
         }
     }
 
+    @Test func `folders that are written with their markers while others are looked at are closed whole`() async throws
+    {
+        let scene = try scene(.marker)
+        let folders = 60
+        try await scene.run { stage in
+            for number in 0..<folders {
+                for name in ["a", "b", "raw/c", "raw/deep/d"] { try scene.drop(FilePath("gigs/\(number)/\(name)")) }
+                try scene.drop(FilePath("gigs/\(number)/DONE"), "")
+            }
+            try await eventually("all have ended") {
+                try await stage.journal.totals()[.delivered]?.files == folders * 5
+            }
+            let batches = try await stage.journal.batches(limit: 1000)
+            #expect(batches.count == folders)
+            #expect(batches.allSatisfy { $0.counts == [.delivered: 4] })
+        }
+    }
+
     @Test func `a marker that stays does not speak for files that come after it`() async throws {
         let scene = try scene(.marker)
         try await scene.run { stage in

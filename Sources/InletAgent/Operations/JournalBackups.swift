@@ -35,7 +35,8 @@ package struct JournalBackups: Sendable {
             for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }
         }
         do {
-            try await journal.copy(to: draft)
+            // What opens, syncs and closes files in it is blocking.
+            try await withTaskExecutorPreference(pool) { try await journal.copy(to: draft) }
             try await pool.run { () throws(SystemError) in try DurableFile.place(draft, at: path) }
         } catch {
             await pool.run {

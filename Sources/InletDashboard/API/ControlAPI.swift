@@ -1,6 +1,6 @@
 package import InletAgent
 package import InletCore
-internal import InletJournal
+package import InletJournal
 internal import InletLinux
 package import SystemPackage
 
@@ -34,7 +34,7 @@ package protocol ControlAPI: Sendable {
     /// Backs the journal up; nil = under a name of its own in the state directory.
     func backUp(to target: FilePath?) async throws -> CommandReport
     /// The jobs that brought a content to some of the destinations.
-    func originals(_ question: ContentWish) async throws -> [ContentReport]
+    func originals(_ question: ContentQuestion) async throws -> [ContentReport]
 }
 
 /// The API on an agent of this process, or on the journal of one that does not run.
@@ -173,12 +173,8 @@ package struct LocalControl: ControlAPI {
         }
     }
 
-    package func originals(_ question: ContentWish) async throws -> [ContentReport] {
-        guard let digest = Digest(.sha256, hex: question.sha256) else { return [] }
-        let found = try await view.journal.originals(
-            ContentQuestion(
-                digest: digest, size: question.size, route: question.route, fields: question.fields,
-                destinations: question.destinations))
+    package func originals(_ question: ContentQuestion) async throws -> [ContentReport] {
+        let found = try await view.journal.originals(question)
         return question.destinations.compactMap { name in
             found[name].map {
                 ContentReport(destination: name, job: $0.job, path: $0.path.display, key: $0.proof.key)

@@ -1,6 +1,7 @@
 internal import Foundation
 package import InletAgent
 package import InletCore
+package import InletJournal
 internal import InletTransfer
 package import SystemPackage
 
@@ -98,7 +99,7 @@ package struct ControlClient: ControlAPI {
             try await send("POST", "queue/backup", body: .bytes(Array(body)), deadline: .seconds(3600)))
     }
 
-    package func originals(_ question: ContentWish) async throws -> [ContentReport] {
+    package func originals(_ question: ContentQuestion) async throws -> [ContentReport] {
         try Self.decode(
             try await send("POST", "contents", body: .bytes(Array(try JSONEncoder().encode(question)))))
     }

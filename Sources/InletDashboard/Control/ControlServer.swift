@@ -4,6 +4,7 @@ internal import Hummingbird
 internal import HummingbirdCore
 internal import InletAgent
 internal import InletCore
+internal import InletJournal
 internal import InletLinux
 internal import Logging
 internal import NIOCore
@@ -189,7 +190,7 @@ struct ControlRoutes: Sendable {
         }
         api.post("contents") { request, _ in
             let wish = try await JSONDecoder().decode(
-                ContentWish.self, from: Data(request.body.collect(upTo: 1 << 20).readableBytesView))
+                ContentQuestion.self, from: Data(request.body.collect(upTo: 1 << 20).readableBytesView))
             return try await JSONAnswer(control.originals(wish))
         }
         for (name, paused) in [("pause", true), ("resume", false)] {

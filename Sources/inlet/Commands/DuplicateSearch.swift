@@ -2,6 +2,7 @@ import InletAgent
 import InletConfig
 import InletCore
 import InletDashboard
+import InletJournal
 
 /// What a running agent knows of a file's content, for `inlet route`.
 struct DuplicateSearch {
@@ -11,14 +12,14 @@ struct DuplicateSearch {
 
     /// Lines that say what would not be sent.
     func lines(_ plan: Plan, _ size: Int64) async throws -> [String] {
-        guard let digest = plan.digests.first(where: { $0.algorithm == .sha256 }) else { return [] }
+        guard let digest = plan.digests.sha256 else { return [] }
         guard let agent = try await ControlAccess.runningAgent(config) else {
             return ["  note     whether it is a duplicate shows while the agent runs"]
         }
         defer { agent.shutdown() }
         let found = try await agent.originals(
-            ContentWish(
-                sha256: digest.hex, size: size, route: plan.route, fields: plan.with,
+            ContentQuestion(
+                digest: digest, size: size, route: plan.route, fields: plan.with,
                 destinations: plan.destinations))
         let isWhole = found.count == plan.destinations.count
         let end = plan.dedupe == .skip ? "would be skipped" : "would be linked"
