@@ -72,35 +72,15 @@ import Testing
     }
 
     @Test func `killed after the proof, nothing is sent again to an S3 bucket`() async throws {
-        let place = try Place()
-        let account = S3Sandbox.Account(
-            accessKey: "AKIDEXAMPLE", secretKey: Secret("sandbox-secret-93f1"), region: "us-east-1")
-        let sandbox = try S3Sandbox(directory: place.folder.path.appending("store"), account: account)
-        try await whileServing({ try await sandbox.run() }) {
-            var config = ConfigText()
-            config.destination =
-                "type: s3, endpoint: \"http://127.0.0.1:\(try await sandbox.port())\", region: us-east-1, "
-                + "bucket: sandbox, access_key: AKIDEXAMPLE, secret_key: sandbox-secret-93f1"
-            config.route.append("on_success: archive")
-            try place.configure(config)
+        try await withS3(route: ["on_success: archive"]) { place, sandbox in
             try await Self.killAfterProof(place) { sandbox.traffic.bytesReceived }
             #expect(sandbox.objects().map(\.key) == ["clip.mov"])
         }
     }
 
     @Test func `killed after the proof, nothing is sent again to GigHive`() async throws {
-        let place = try Place()
-        let password = Secret("gig-canary-8842")
-        let sandbox = try GigHiveSandbox(
-            directory: place.folder.path.appending("gighive"),
-            logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
-        try await whileServing({ try await sandbox.run() }) {
-            var config = ConfigText()
-            config.destination =
-                "type: gighive, url: \"http://127.0.0.1:\(try await sandbox.port())\", user: uploader, "
-                + "password: \"gig-canary-8842\", chunk_size: 5MiB"
-            config.route += ["on_success: archive", "with: { org_name: Band, event_date: \"2026-11-21\" }"]
-            try place.configure(config)
+        let route = ["on_success: archive", "with: { org_name: Band, event_date: \"2026-11-21\" }"]
+        try await withGigHive(route: route) { place, sandbox in
             try await Self.killAfterProof(place) { sandbox.traffic.bytesReceived }
             #expect(sandbox.assets().count == 1)
         }

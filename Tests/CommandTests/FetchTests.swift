@@ -33,16 +33,7 @@ import Testing
     }
 
     @Test func `a store that speaks S3 gives its objects too, under their names into a folder`() async throws {
-        let place = try Place()
-        let account = S3Sandbox.Account(
-            accessKey: "AKIDEXAMPLE", secretKey: Secret("sandbox-secret-93f1"), region: "us-east-1")
-        let sandbox = try S3Sandbox(directory: place.folder.path.appending("store"), account: account)
-        try await whileServing({ try await sandbox.run() }) {
-            var config = ConfigText()
-            config.destination =
-                "type: s3, endpoint: \"http://127.0.0.1:\(try await sandbox.port())\", region: us-east-1, "
-                + "bucket: sandbox, access_key: AKIDEXAMPLE, secret_key: sandbox-secret-93f1"
-            try place.configure(config)
+        try await withS3 { place, sandbox in
             let content = bytes(6 << 20)
             let agent = try await place.run()
             try place.put("gigs/a film.mov", content)

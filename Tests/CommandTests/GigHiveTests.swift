@@ -7,29 +7,7 @@ import Testing
 
 /// The built command against a GigHive server: what arrives, what is shown of it, and taking it back.
 @Suite(.serialized) struct GigHiveTests {
-    private static let password = "gig-canary-8842"
     private static let chunk = 5 << 20
-
-    /// A machine whose one destination is a GigHive sandbox of its own.
-    private func withGigHive(
-        _ more: String = "", route: [String] = [],
-        _ body: @Sendable @escaping (Place, GigHiveSandbox) async throws -> Void
-    ) async throws {
-        let place = try Place()
-        let password = Secret(Self.password)
-        let sandbox = try GigHiveSandbox(
-            directory: place.folder.path.appending("gighive"),
-            logins: GigHiveLogins(admin: password, uploader: password, viewer: password))
-        try await whileServing({ try await sandbox.run() }) {
-            var config = ConfigText()
-            config.destination =
-                "type: gighive, url: \"http://127.0.0.1:\(try await sandbox.port())\", user: uploader, "
-                + "password: \"\(Self.password)\", chunk_size: 5MiB" + (more.isEmpty ? "" : ", " + more)
-            config.route += route
-            try place.configure(config)
-            try await body(place, sandbox)
-        }
-    }
 
     @Test func `a dropped clip arrives with its fields, and can be taken back by its job's number`() async throws {
         let fields = ["with: { org_name: \"{folder[1]}\", event_date: \"2026-11-21\", rating: \"7\" }"]
@@ -51,7 +29,7 @@ import Testing
             let shown = try await place.inlet("queue", "show", "1")
             #expect(shown.output.contains("asset_id"))
             for text in [receipts.output, shown.output, agent.output, agent.errors] {
-                #expect(!text.contains(Self.password))
+                #expect(!text.contains(gigHivePassword))
                 #expect(text.firstRange(of: /delete_token\W+[0-9a-f]{8}/) == nil)
             }
             let deleted = try await place.inlet("gighive", "delete", "1")
@@ -152,7 +130,7 @@ import Testing
             #expect(checked.output.contains("takes these credentials"))
             #expect(checked.output.contains("the test object was removed"))
             #expect(sandbox.assets() == [])
-            try place.configure(replacing: Self.password, with: "wrong-canary")
+            try place.configure(replacing: gigHivePassword, with: "wrong-canary")
             let refused = try await place.inlet("check")
             #expect(refused.ending == .code(69) && refused.output.contains("credentials"))
             #expect(!refused.output.contains("wrong-canary"))

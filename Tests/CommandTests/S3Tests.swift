@@ -6,27 +6,9 @@ import Testing
 
 /// The commands that look into a bucket.
 @Suite(.serialized) struct S3Tests {
-    /// Runs `body` beside an S3 sandbox, in a place that is configured for it.
-    private static func withS3(
-        ifExists: String, _ body: @Sendable @escaping (Place, S3Sandbox) async throws -> Void
-    ) async throws {
-        let place = try Place()
-        let account = S3Sandbox.Account(
-            accessKey: "AKIDEXAMPLE", secretKey: Secret("sandbox-secret-93f1"), region: "us-east-1")
-        let sandbox = try S3Sandbox(directory: place.folder.path.appending("store"), account: account)
-        try await whileServing({ try await sandbox.run() }) {
-            var config = ConfigText()
-            config.destination =
-                "type: s3, endpoint: \"http://127.0.0.1:\(try await sandbox.port())\", region: us-east-1, "
-                + "bucket: sandbox, access_key: AKIDEXAMPLE, secret_key: sandbox-secret-93f1, if_exists: \(ifExists)"
-            try place.configure(config)
-            try await body(place, sandbox)
-        }
-    }
-
     @Test(arguments: ["overwrite", "version", "fail"])
     func `check --upload stores a test object, and removes it`(_ ifExists: String) async throws {
-        try await Self.withS3(ifExists: ifExists) { place, sandbox in
+        try await withS3("if_exists: \(ifExists)") { place, sandbox in
             let result = try await place.inlet("check", "--upload")
             #expect(result.ending == .code(0), "\(result.output)")
             #expect(result.output.contains("stored a test object, verified by"))
@@ -38,7 +20,7 @@ import Testing
     }
 
     @Test func `check --upload warns of a store that overwrites all the same`() async throws {
-        try await Self.withS3(ifExists: "version") { place, sandbox in
+        try await withS3("if_exists: version") { place, sandbox in
             // The test object goes its way; the second PUT is taken as if nothing had been asked.
             sandbox.faults.add(
                 S3Fault(.delay(.zero), at: .putObject), S3Fault(.reply(FaultReply(200, body: "")), at: .putObject))
@@ -51,7 +33,7 @@ import Testing
     }
 
     @Test func `what a store says of its objects does not reach the terminal raw`() async throws {
-        try await Self.withS3(ifExists: "overwrite") { place, sandbox in
+        try await withS3("if_exists: overwrite") { place, sandbox in
             let listing = """
                 <ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a&#10;b</Key>\
                 <LastModified>2026&#27;[31m&#10;-11-21</LastModified><Size>12</Size></Contents></ListBucketResult>
