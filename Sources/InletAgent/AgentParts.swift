@@ -12,6 +12,7 @@ struct AgentParts: Sendable {
     private let board: DestinationBoard
     private let journal: Journal
     private let log: EventLog
+    private let resume: ResumeWatch
     private let admitter: Admitter
     /// The folders by which the place of a named file is found.
     private let sendRoots: [WatchSettings]
@@ -36,13 +37,15 @@ struct AgentParts: Sendable {
     private static let mostSmallLoops = 256
 
     init(
-        settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings]
+        settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, resume: ResumeWatch,
+        sendRoots: [WatchSettings]
     ) throws {
         self.settings = settings
         self.sendRoots = sendRoots
         self.board = board
         self.journal = journal
         self.log = log
+        self.resume = resume
         let connections = board.connections
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
@@ -84,7 +87,7 @@ struct AgentParts: Sendable {
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, notices: admitter.notices, inFlight: inFlight, log: log,
-            heartbeat: heartbeat, isStopping: isStopping)
+            health: admitter.health, heartbeat: heartbeat, isStopping: isStopping)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
             lookAgain: lookAgain)
@@ -133,6 +136,6 @@ struct AgentParts: Sendable {
             version: version, startedAt: .now, destinations: board.statuses,
             roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
-            journalIsFailing: { [admitter] in admitter.health.isFailing })
+            resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing })
     }
 }

@@ -102,6 +102,8 @@ package struct DeliveryRow: Sendable, Equatable {
     package var waits: Int
     /// The batch of which it says that all has been sent.
     package var closes: Int64?
+    /// How often the process ended while it was claimed, since it last came to an end.
+    package var crashes: Int
 
     /// Whether the last that was heard is that the destination works on it.
     package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
@@ -192,6 +194,7 @@ extension DeliveryRow {
     private static let names = [
         "id", "file_id", "after_id", "destination", "key", "fields", "state", "attempts", "next_at", "expires_at",
         "code", "reason", "proof", "ended_at", "waits", "closes",
+        "crashes",
     ]
 
     /// - Parameters: as for a file's row.
@@ -216,5 +219,6 @@ extension DeliveryRow {
         endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
         waits = Int(row.integer(first + 14))
         closes = row.optionalInteger(first + 15)
+        crashes = Int(row.integer(first + 16))
     }
 }

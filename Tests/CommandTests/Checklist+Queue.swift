@@ -159,7 +159,9 @@ extension Checklist {
                 "every log line is a JSON object with time, level, event and the fields of its event",
                 "receipts are JSON lines, newest first, one for each finished file",
             ])),
-        Row("S1.22", .later("issue 4 of 8: notifications, the end of a recovery among them")),
+        Row(
+            "S1.22",
+            .shown(by: ["a start with work asks once before anything goes, and tells in the end what was resumed"])),
         Row(
             "S1.23",
             .shown(

@@ -14,8 +14,6 @@ struct QueueModel {
         var hasCheckpoint = false
         /// Somebody works on it, or did when it was cancelled.
         var isHeld = false
-        /// How many processes died while it was held.
-        var interrupted = 0
     }
 
     struct File: Equatable {
@@ -203,13 +201,12 @@ struct QueueModel {
         for held in files.flatMap(\.deliveries) where held.isHeld || held.state == .claimed {
             change(held.id) { delivery in
                 if delivery.state == .claimed {
-                    let wait = delivery.interrupted < 3 ? 0 : Int64(min(delivery.interrupted, 15))
-                    (delivery.state, delivery.nextAt) = (.ready, now + .seconds(wait))
+                    // What is not known to have begun counts one crash at most, and comes back at once.
+                    (delivery.state, delivery.nextAt) = (.ready, now)
                     delivery.attempts -= 1
                     counts[0] += 1
                 }
                 delivery.isHeld = false
-                delivery.interrupted += 1
             }
         }
         for delivery in files.flatMap(\.deliveries) {

@@ -25,6 +25,12 @@ extension AgentEvent {
         case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
         case .journalFull(let reason): Self.line("journal.full", .error, ("reason", .text(reason)))
         case .journalFree: Self.line("journal.free", .info)
+        case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
+        case .queueResuming(let waiting): Self.line("queue.resuming", .info, ("waiting", .count(waiting)))
+        case .queueResumed(let summary):
+            Self.line(
+                "queue.resumed", summary.failed > 0 ? .warning : .info, ("resumed", .count(summary.resumed)),
+                ("of", .count(summary.of)), ("failed", .count(summary.failed)), ("waiting", .count(summary.waiting)))
         case .queueWarning(let waiting, let limit):
             Self.line("queue.warning", .warning, ("waiting", .count(waiting)), ("limit", .count(limit)))
         default: jobLine ?? destinationLine
@@ -93,7 +99,8 @@ extension AgentEvent {
         case .jobCheckpoint(let ref, let notes): ref.line("job.checkpoint", .debug, ("notes", .list(notes)))
         case .jobRetry(let ref, let error, let attempt, let wait):
             ref.line(
-                "job.retry", error.code == .cancelled ? .info : .warning, ("code", .text(error.code.rawValue)),
+                "job.retry", error.isLocal ? .debug : error.code == .cancelled ? .info : .warning,
+                ("code", .text(error.code.rawValue)),
                 ("reason", .safe(error.reason)),
                 ("attempt", .count(attempt)), ("wait_ms", .number(wait.milliseconds)))
         case .jobWaiting(let ref, let until, let saying, let isRepeated):
@@ -120,6 +127,10 @@ extension AgentEvent {
                 "destination.down", .warning, ("destination", .text(name)), ("reason", .safe(reason)),
                 ("next_probe", .text(probe.rfc3339)))
         case .destinationUp(let name): Self.line("destination.up", .info, ("destination", .text(name)))
+        case .destinationSlowed(let name, let reason, let until):
+            Self.line(
+                "destination.slowed", .warning, ("destination", .text(name)), ("reason", .safe(reason)),
+                ("until", .text(until.rfc3339)))
         case .destinationTrouble(let name, let reason):
             Self.line("destination.trouble", .warning, ("destination", .text(name)), ("reason", .safe(reason)))
         case .loginOld(let name, let reason):

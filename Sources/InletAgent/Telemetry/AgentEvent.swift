@@ -19,6 +19,8 @@ package enum AgentEvent: Sendable {
     case fileAwaited(path: FilePath, reason: String)
     case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
     case fileTrouble(path: FilePath, reason: String)
+    /// This machine cannot do its part for deliveries; they wait, and nothing is held against them. Said once.
+    case agentTrouble(reason: String)
     case journalFull(reason: String)
     case journalFree
     case jobAdmitted(job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String])
@@ -40,9 +42,15 @@ package enum AgentEvent: Sendable {
     case batchEnded(Batch)
     case dispositionFailed(job: Int64, path: FilePath, reason: String)
     case uploadAborted(JobRef)
+    /// What waited at the start goes on now.
+    case queueResuming(waiting: Int)
+    /// All of that has ended, or waits again for a reason of its own.
+    case queueResumed(ResumeSummary)
     case queueWarning(waiting: Int, limit: Int)
     case destinationDown(destination: String, reason: String, probe: WallTime)
     case destinationUp(destination: String)
+    /// It asks for time: nothing is sent to it until then.
+    case destinationSlowed(destination: String, reason: String, until: WallTime)
     /// Something about a destination that should be seen to, but holds nothing up.
     case destinationTrouble(destination: String, reason: String)
     /// A login has not been renewed for days, and will end; said once a day.
@@ -59,6 +67,14 @@ package enum AgentEvent: Sendable {
         package var path: FilePath
         package var route: String
         package var destination: String
+    }
+}
+
+extension AgentEvent.JobRef {
+    init(_ crashed: CrashedDelivery) {
+        self.init(
+            job: crashed.job, delivery: crashed.delivery, path: crashed.path, route: crashed.route,
+            destination: crashed.destination)
     }
 }
 

@@ -44,6 +44,7 @@ struct StatusText {
         if report.journal_failing {
             head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad)
         }
+        if let resuming = report.resuming { head += "\nSince the start: \(resuming.text)" }
         blocks.append(head)
         blocks.append(Self.balance(report))
         blocks.append(
@@ -87,7 +88,7 @@ struct StatusText {
     private static func destinations(_ report: StatusReport) -> String? {
         guard !report.destinations.isEmpty else { return nil }
         let rows = report.destinations.map { destination in
-            let isGood = ["up", "not running"].contains(destination.state)
+            let isGood = ["up", "not running", "not asked yet"].contains(destination.state)
             return [
                 "  \(destination.name)", destination.type,
                 Console.tint(destination.state, isGood ? .good : .bad), "\(destination.waiting) waiting",
