@@ -1,6 +1,7 @@
 import InletCore
 import InletJournal
 import InletLinux
+import InletPipelines
 import InletTestSupport
 import Synchronization
 import SystemPackage

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import InletAgent
 import InletCore
 import InletDashboard
 
