@@ -49,7 +49,8 @@ extension CrashKind {
         case .folder:
             try configure(place, 0)
             try await body(
-                CrashScene(place: place, stored: { Place.files(below: place.library).values.map { Checksum.sha256($0) } }))
+                CrashScene(
+                    place: place, stored: { Place.files(below: place.library).values.map { Checksum.sha256($0) } }))
         case .vopi: try await withVOPI(place, store, body)
         case .roboscope: try await withRoboscope(place, store, body)
         }

@@ -41,6 +41,26 @@ import Testing
         }
     }
 
+    @Test(arguments: [RoboscopeOperation.createSpace, .updateSpace, .createSession, .bulkMarkers, .updateSession])
+    func `killed before it hears that a step is done, it does none twice`(_ step: RoboscopeOperation) async throws {
+        try await withRoboscope(route: "unit: folder") { place, sandbox, _ in
+            let list = (0..<150).map { #"{"p1":[\#($0),0,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"# }
+            try place.put("atrium/model.glb", bytes(50_000))
+            try place.put("atrium/markers.json", Data("[\(list.joined(separator: ","))]".utf8))
+            sandbox.faults.add(RoboscopeFault(.withholdAnswer, at: step, times: 1))
+            let agent = try await place.run()
+            try await agent.wait(step.rawValue) { sandbox.faults.injected(at: step) > 0 }
+            try await agent.kill()
+            let next = try await place.run()
+            try await next.wait("the end", within: .seconds(90)) { sandbox.sessions().first?.status == "done" }
+            #expect(try await next.stop() == .code(0))
+            #expect(sandbox.sessions().count == 1 && sandbox.spaces().map(\.key) == ["atrium"])
+            #expect(sandbox.spaces().first?.modelGLBURL?.hasSuffix("/model.glb") == true)
+            let stamps = sandbox.markers().compactMap { $0.customProps["ingest_id"]?.text }
+            #expect(stamps.count == 150 && Set(stamps).count == 150 && sandbox.markers().count == 150)
+        }
+    }
+
     @Test func `queue retry sends no marker again that the server has taken and does not list`() async throws {
         try await withRoboscope { place, sandbox, _ in
             let empty = FaultReply(200, type: "application/json", body: "[]")

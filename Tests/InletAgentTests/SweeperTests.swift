@@ -70,7 +70,7 @@ import Testing
             try await stall(scene)
             let job = try await stage.job("a")
             let before = WallTime.now
-            #expect(try await stage.agent.commands.cancel(job.file.id))
+            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
             try await eventually("it is put off") {
                 let next = try await stage.journal.nextLeftover()
                 return scene.here.record.abandoned.count == 1 && next.map { $0 >= before + .seconds(10) } ?? false
