@@ -75,7 +75,7 @@ package final class Agent: Sendable {
     }
 
     /// The destinations for which something waits that may go, or that work on something.
-    private static func waitingFor(_ journal: Journal) async throws(JournalError) -> Set<String> {
+    static func waitingFor(_ journal: Journal) async throws(JournalError) -> Set<String> {
         Set(try await journal.queueCounts().filter { $0.value.waiting + $0.value.working > 0 }.keys)
     }
 }

@@ -82,7 +82,7 @@ struct OutageSimulation {
     ) async throws -> DestinationBoard {
         DestinationBoard(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: try await journal.uptimes(), workers: 1,
-            log: log, unproved: Set(try await journal.waitingCounts().keys), clock: time.clock)
+            log: log, unproved: try await Agent.waitingFor(journal), clock: time.clock)
     }
 
     /// Runs until nothing waits any more, or `end` is reached, in seconds.
@@ -97,7 +97,7 @@ struct OutageSimulation {
             try await settle(claims)
             let due = try await journal.nextDue(.small, rooms: board.rooms())
             guard let next = [due, board.nextLook()].compactMap(\.self).min() else {
-                if try await journal.waitingCounts().isEmpty { return }
+                if try await Agent.waitingFor(journal).isEmpty { return }
                 continue
             }
             time.advance(to: max(next, time.now + .milliseconds(1)))

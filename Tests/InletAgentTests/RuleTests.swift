@@ -27,7 +27,7 @@ private final class Moments: Sendable {
     func note(_ event: AgentEvent) {
         state.withLock { state in
             switch event {
-            case .jobStarted(let ref, _, _, _, _):
+            case .jobStarted(let ref, _, _, _, _, _):
                 if let name = ref.path.lastComponent { state.began[FilePath(name.string)] = .now }
             case .destinationSlowed(_, _, let until): state.until = until
             default: break

@@ -78,8 +78,40 @@ struct CircuitBreakerTests {
             #expect(breaker.event(.probeSucceeded, at: time(now)) == .resume)
         }
         #expect(probes == [5, 65, 125, 185])
-        #expect(breaker.event(.delivered(file: 1), at: time(now)) == .none)
-        #expect(breaker.event(.outage(after: nil), at: time(now + 1)) == .pause(until: time(now + 60)))
+    }
+
+    @Test func `one that works but for moments is tried with a delivery while a probe would come too soon`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.outage(after: nil), at: time(0))
+        _ = breaker.event(.probeBegan, at: time(5))
+        _ = breaker.event(.probeSucceeded, at: time(5))
+        _ = breaker.event(.delivered(file: 1), at: time(6))
+        #expect(breaker.event(.outage(after: nil), at: time(10)) == .pause(until: time(15)))
+        #expect(breaker.nextLook == time(15) && !breaker.probeIsDue(at: time(15)))
+        #expect(breaker.event(.timePassed, at: time(14)) == .none)
+        #expect(breaker.event(.timePassed, at: time(15)) == .resume)
+        #expect(breaker.state == .trial)
+        // It failed: nothing has arrived since, so that only a probe can tell.
+        #expect(breaker.event(.outage(after: nil), at: time(16)) == .pause(until: time(65)))
+        #expect(breaker.event(.timePassed, at: time(65)) == .none)
+        #expect(breaker.isDown && breaker.probeIsDue(at: time(65)))
+        _ = breaker.event(.probeBegan, at: time(65))
+        _ = breaker.event(.probeSucceeded, at: time(65))
+        _ = breaker.event(.delivered(file: 1), at: time(66))
+        #expect(breaker.event(.outage(after: .seconds(3600)), at: time(67)) == .pause(until: time(3667)))
+        #expect(breaker.probeIsDue(at: time(3667)), "a time that it named is waited for, and it is probed then")
+    }
+
+    @Test func `a person who asks gets a probe, not a delivery that is tried`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.probeBegan, at: time(0))
+        _ = breaker.event(.probeSucceeded, at: time(0))
+        _ = breaker.event(.delivered(file: 1), at: time(1))
+        _ = breaker.event(.outage(after: nil), at: time(2))
+        let isEarlier = breaker.probeNow(at: time(3))
+        #expect(isEarlier && breaker.probeIsDue(at: time(3)) && breaker.nextLook == time(3))
+        #expect(breaker.event(.timePassed, at: time(7)) == .none)
+        #expect(breaker.isDown)
     }
 
     @Test func `refused credentials wait for a probe a minute or for new ones`() {

@@ -1,5 +1,6 @@
 /// Whether one destination is worth trying: when it goes down its deliveries wait and lose no attempts, until a probe is
-/// good and one delivery after it proves that it is back.
+/// good and one delivery after it proves that it is back. There are never two probes within a minute, but for those that
+/// people ask for: where deliveries arrived since the last one, a delivery is tried without.
 ///
 /// The caller feeds it every outcome and obeys the action; time is a parameter.
 package struct CircuitBreaker: Sendable, Equatable {
@@ -17,39 +18,6 @@ package struct CircuitBreaker: Sendable, Equatable {
         case credentialsRefused(since: WallTime, probeAt: WallTime)
     }
 
-    package enum Event: Sendable, Equatable {
-        case delivered(file: Int64)
-        /// It has taken a delivery and works on it.
-        case answered
-        /// A 5xx other than 502 to 504 for this file: its own fault, or the server's. Two files in a row decide.
-        case serverFault(file: Int64)
-        /// Refused, unknown name, no connection: nothing that a file could cause. `after` is the server's Retry-After.
-        case outage(after: Duration?)
-        /// 502 to 504, a stall or a lost connection while it was about this file: an outage, unless it is the file's doing.
-        case brokenOff(file: Int64)
-        /// 429 with a Retry-After, for this file: it asks everybody for time.
-        case throttled(after: Duration, file: Int64)
-        case credentials
-        case probeBegan
-        case probeSucceeded
-        case probeFailed(credentials: Bool)
-        /// The configuration's secrets have new values.
-        case secretsChanged
-        /// Nothing happened; the time for which it asked may be over.
-        case timePassed
-    }
-
-    package enum Action: Sendable, Equatable {
-        case none
-        /// Claim nothing for the destination; the next probe is due then.
-        case pause(until: WallTime)
-        /// Claim nothing for the destination until then.
-        case slow(until: WallTime)
-        case resume
-        /// It was the file's own fault: the attempt counts, and nobody else has to wait.
-        case blameFile
-    }
-
     private static let longestAsked = Duration.seconds(3600)
 
     package private(set) var state: State
@@ -57,6 +25,10 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// When the last probe began: there are never two within `pace.interval`.
     private var lastProbe: WallTime?
     private var isProbing = false
+    /// A delivery arrived since the last probe.
+    private var hasDelivered = false
+    /// While down: a delivery is tried instead of a probe, which would come too soon after the last one.
+    private var triesDelivery = false
     private var lastFaultyFile: Int64?
     private var suspicion = FileSuspicion()
 
@@ -78,7 +50,7 @@ package struct CircuitBreaker: Sendable, Equatable {
 
     /// Whether a probe should be made now. A clock that was set back makes one due rather than far away.
     package func probeIsDue(at time: WallTime) -> Bool {
-        if isProbing { return false }
+        if isProbing || triesDelivery { return false }
         return switch state {
         case .up, .trial, .slowed: false
         case .unproved: true
@@ -94,6 +66,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .down(let since, _): state = .down(since: since, probeAt: time)
         case .credentialsRefused(let since, _): state = .credentialsRefused(since: since, probeAt: time)
         }
+        triesDelivery = false
         return true
     }
 
@@ -116,25 +89,36 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .brokenOff(let file): return brokenOff(file, time)
         case .throttled(let after, let file): return throttled(after, file, time)
         case .credentials: return refuse(time)
-        case .probeBegan: (lastProbe, isProbing) = (time, true)
+        case .probeBegan: (lastProbe, isProbing, hasDelivered) = (time, true, false)
         case .probeSucceeded:
             isProbing = false
             suspicion.probeSucceeded()
             return resume()
         case .probeFailed(let credentials): return probeFailed(credentials, time)
         case .secretsChanged: if case .credentialsRefused = state { return resume() }
-        case .timePassed:
-            if case .slowed(let since, let until) = state, time >= until || time < since { state = .trial }
+        case .timePassed: return timePassed(time)
+        }
+        return .none
+    }
+
+    private mutating func timePassed(_ time: WallTime) -> Action {
+        switch state {
+        case .slowed(let since, let until) where time >= until || time < since: state = .trial
+        case .down(let since, let probeAt) where triesDelivery && (time >= probeAt || time < since):
+            hasDelivered = false
+            return resume()
+        default: break
         }
         return .none
     }
 
     /// Takes back that it is down, so that a new cause counts from now on.
-    package mutating func forgetOutage() { state = .up }
+    package mutating func forgetOutage() { (state, hasDelivered, triesDelivery) = (.up, false, false) }
 
     /// A delivery that was under way when credentials were refused says nothing about new requests.
     private mutating func delivered(_ file: Int64) -> Action {
         lastFaultyFile = nil
+        (hasDelivered, triesDelivery) = (true, false)
         suspicion.delivered(file)
         switch state {
         case .credentialsRefused, .slowed, .up: return .none
@@ -148,7 +132,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     private mutating func resume() -> Action {
         if state == .unproved { state = .up }
         guard isDown else { return .none }
-        state = .trial
+        (state, triesDelivery) = (.trial, false)
         lastFaultyFile = nil
         return .resume
     }
@@ -218,14 +202,18 @@ package struct CircuitBreaker: Sendable, Equatable {
     }
 
     private mutating func goDown(since: WallTime, asked: Duration?, _ time: WallTime) -> Action {
-        let wait = max(pace.first, min(asked ?? .zero, Self.longestAsked))
-        let probeAt = max(time + wait, earliestProbe(time))
+        let soonest = time + max(pace.first, min(asked ?? .zero, Self.longestAsked))
+        let earliest = earliestProbe(time)
+        // One that works but for a moment now and then must not stand still for a minute each time.
+        triesDelivery = hasDelivered && earliest > soonest
+        let probeAt = triesDelivery ? soonest : max(soonest, earliest)
         state = .down(since: min(since, time), probeAt: probeAt)
         return .pause(until: probeAt)
     }
 
     private mutating func refuse(since: WallTime, _ time: WallTime) -> Action {
         let probeAt = max(time + pace.interval, earliestProbe(time))
+        triesDelivery = false
         state = .credentialsRefused(since: min(since, time), probeAt: probeAt)
         return .pause(until: probeAt)
     }
