@@ -93,7 +93,7 @@ struct RoboscopeSessionRuleTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 try await turns.alone("a") { () throws(DeliveryError) in
-                    while !open.isOn { await Task.yield() }
+                    try? await eventually("the others are there") { open.isOn }
                     seen.append(1)
                 }
             }
@@ -122,7 +122,7 @@ struct RoboscopeSessionRuleTests {
                         return error
                     }
                 }
-                while turns.waiting(for: "a") == 0 { await Task.yield() }
+                try? await eventually("it waits") { turns.waiting(for: "a") == 1 }
                 group.cancelAll()
                 return await group.next() ?? nil
             }

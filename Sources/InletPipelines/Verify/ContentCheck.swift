@@ -60,7 +60,10 @@ struct ContentCheck {
                 return .differs("its \(digest.algorithm.rawValue) is \(found?.hex ?? "unknown"), not \(digest.hex)")
             }
         }
-        var compared = ["length"] + wanted.map(\.algorithm.rawValue)
+        var compared = ["length"]
+        for digest in wanted where !compared.contains(digest.algorithm.rawValue) {
+            compared.append(digest.algorithm.rawValue)
+        }
         if let composite {
             if let partSize = composite.partSize, count % partSize != 0 || count == 0 { endPart(composite) }
             let found = SliceHasher.sums(SumKinds(composite.digest.algorithm), of: partDigests)
