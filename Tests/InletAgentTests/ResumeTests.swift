@@ -111,7 +111,7 @@ import Testing
             let failed = try await stage.job("a")
             #expect(failed.deliveries[0].code == .agentCrashed && failed.deliveries[0].attempts == 0)
             #expect(stage.events.count("job.failed") == 1)
-            #expect(try await stage.agent.commands.retry(failed.file.id))
+            #expect(try await stage.agent.commands.act(.retry, on: failed.file.id) == .done)
             try await stage.finished("a")
         }
     }
