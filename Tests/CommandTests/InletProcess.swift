@@ -82,7 +82,7 @@ final class InletProcess: Sendable {
     /// Waits for the `number`th line of `event` that meets `condition`; fails at once when the process ends before.
     @discardableResult
     func line(
-        _ event: String, number: Int = 1, within bound: Duration = .seconds(60),
+        _ event: String, number: Int = 1, within bound: Duration = .seconds(120),
         where condition: (LogLine) -> Bool = { _ in true }
     ) async throws -> LogLine {
         var found: LogLine?
@@ -98,7 +98,7 @@ final class InletProcess: Sendable {
     }
 
     /// Waits until `condition` holds, and says what the process wrote when it does not in time.
-    func wait(_ what: String, within bound: Duration = .seconds(60), _ condition: () async throws -> Bool) async throws
+    func wait(_ what: String, within bound: Duration = .seconds(120), _ condition: () async throws -> Bool) async throws
     {
         do {
             try await eventually(what, within: bound, condition)
@@ -110,7 +110,7 @@ final class InletProcess: Sendable {
     func signal(_ number: Int32) { Foundation.kill(process.processIdentifier, number) }
 
     /// Waits for its end.
-    func ending(within bound: Duration = .seconds(60)) async throws -> Ending {
+    func ending(within bound: Duration = .seconds(120)) async throws -> Ending {
         try await wait("the end of \(what)", within: bound) { !process.isRunning }
         return process.terminationReason == .exit
             ? .code(process.terminationStatus) : .signal(process.terminationStatus)

@@ -122,7 +122,8 @@ import Testing
         var scene = try Scene()
         let gate = Gate()
         scene.route.retry.expire = .milliseconds(300)
-        scene.here.always(.hold(gate, .wait(.seconds(3600))))
+        let later = DeliveryError(.retry(after: .seconds(3600)), .throttled, "come back in an hour")
+        scene.here.always(.hold(gate, .fail(later)))
         let waiting = scene
         try await waiting.run { stage in
             try waiting.drop("a")

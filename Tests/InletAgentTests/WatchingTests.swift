@@ -141,7 +141,7 @@ import Testing
         scene.onEvent = { event in
             guard event.line.name == "watch.added" else { return }
             held.add()
-            _ = gate.wait(timeout: .now() + 90)
+            _ = gate.wait(timeout: .now() + 180)
         }
         try scene.directory.makeDirectory("drop/sub")
         let limit = try text("/proc/sys/fs/inotify/max_queued_events").filter(\.isNumber)

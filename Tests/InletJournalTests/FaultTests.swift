@@ -8,10 +8,10 @@ import Testing
 
 /// "Fail the Nth call": one run of `FaultScript` after the other, in each of which a later call of SQLite's to the file
 /// system fails, until a run in which none does. In a process of its own, because the VFS is the default of all of it.
-@Suite struct FaultTests {
-    /// Every N up to here, then every seventh: what the calls in the middle do, their neighbours do too.
-    private static let dense = 300
-    private static let stride = 7
+@Suite(.serialized) struct FaultTests {
+    /// Every N up to here, then every thirteenth: what the calls in the middle do, their neighbours do too.
+    private static let dense = 120
+    private static let stride = 13
 
     /// As numbers: what an exit test captures must be Codable.
     private static let kinds: [(name: String, fault: UInt32)] = [("full", 0), ("I/O error", 1), ("descriptors", 2)]

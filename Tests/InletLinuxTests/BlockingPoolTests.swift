@@ -35,7 +35,7 @@ struct BlockingPoolTests {
                 group.addTask {
                     await pool.run {
                         inside.state.withLock { $0 += 1 }
-                        _ = gate.wait(timeout: .now() + 90)
+                        _ = gate.wait(timeout: .now() + 180)
                         return threadName()
                     }
                 }

@@ -131,7 +131,7 @@ import Testing
         let server = try ScriptedServer { connection in
             _ = try connection.readRequest()
             seen.append(true)
-            _ = gate.wait(timeout: .now() + 90)
+            _ = gate.wait(timeout: .now() + 180)
             try connection.answer()
         }
         var request = HTTPRequest("POST", try server.url(), body: .bytes([1]))

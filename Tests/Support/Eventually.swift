@@ -5,7 +5,7 @@ package struct NotInTime: Error, CustomStringConvertible {
 
 /// Waits until `condition` holds, and fails after `bound`; for effects that have no event of their own to await.
 package func eventually(
-    _ what: String, within bound: Duration = .seconds(60), _ condition: () async throws -> Bool
+    _ what: String, within bound: Duration = .seconds(120), _ condition: () async throws -> Bool
 ) async throws {
     let clock = ContinuousClock()
     let end = clock.now.advanced(by: bound)

@@ -99,7 +99,7 @@ import Testing
     @Test func `a caller who is cancelled does not cut a renewal off`() async throws {
         let gate = DispatchSemaphore(value: 0)
         let place = try VOPIClientPlace { _, _ in
-            _ = gate.wait(timeout: .now() + 90)
+            _ = gate.wait(timeout: .now() + 180)
             return Self.pair(1)
         }
         let login = try place.login()
@@ -118,7 +118,7 @@ import Testing
     @Test func `who waits for another's renewal leaves at once when cancelled`() async throws {
         let gate = DispatchSemaphore(value: 0)
         let place = try VOPIClientPlace { _, _ in
-            _ = gate.wait(timeout: .now() + 90)
+            _ = gate.wait(timeout: .now() + 180)
             return Self.pair(1)
         }
         let login = try place.login()
@@ -139,7 +139,7 @@ import Testing
     @Test func `a pair that the disk does not take is not used, and kept at the next chance`() async throws {
         let gate = DispatchSemaphore(value: 0)
         let place = try VOPIClientPlace { _, _ in
-            _ = gate.wait(timeout: .now() + 90)
+            _ = gate.wait(timeout: .now() + 180)
             return Self.pair(1)
         }
         let login = try place.login()
