@@ -30,21 +30,23 @@ package final class Agent: Sendable {
     /// - Parameters:
     ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
     ///   - outlets: those who are told what happens.
+    ///   - pace: how often destinations are probed.
     ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
-        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(),
+        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), pace: ProbePace = .configured,
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
         let notifier = try await Notifier(AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
-        let board = try await Self.recover(journal, destinations, settings.workers, log)
+        let board = try await Self.recover(journal, destinations, settings.workers, pace, log)
         _ = try await journal.closeUnits(
             exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
         let parts = try AgentParts(
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch,
-            version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most))
+            version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
+            resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log))
         services =
             [
                 notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive,
@@ -55,9 +57,10 @@ package final class Agent: Sendable {
         view = AgentView(journal: journal, live: parts.liveView(label.version))
     }
 
-    /// Frees the claims of a process that died, and finds out how the destinations stand.
+    /// Frees the claims of a process that died, and finds out how the destinations stand: those for which work waits are asked
+    /// before any of it goes.
     private static func recover(
-        _ journal: Journal, _ destinations: [Destination], _ workers: Int, _ log: EventLog
+        _ journal: Journal, _ destinations: [Destination], _ workers: Int, _ pace: ProbePace, _ log: EventLog
     ) async throws -> DestinationBoard {
         let recovery = try await journal.recover(destinations: destinations.map(\.name), at: .now)
         Failpoint.recovered.reached()
@@ -65,8 +68,14 @@ package final class Agent: Sendable {
             log.emit(
                 .jobRecovered(claims: recovery.freedClaims, parked: recovery.parked, unparked: recovery.unparked))
         }
+        for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
         return DestinationBoard(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(), workers: workers,
-            log: log)
+            log: log, unproved: try await waitingFor(journal), pace: pace)
+    }
+
+    /// The destinations for which something waits that may go, or that work on something.
+    static func waitingFor(_ journal: Journal) async throws(JournalError) -> Set<String> {
+        Set(try await journal.queueCounts().filter { $0.value.waiting + $0.value.working > 0 }.keys)
     }
 }

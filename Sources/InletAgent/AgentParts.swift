@@ -14,6 +14,7 @@ struct AgentParts: Sendable {
     private let log: EventLog
     /// Inlet's, for receipts.
     private let version: String
+    private let resume: ResumeWatch
     private let admitter: Admitter
     /// The folders by which the place of a named file is found.
     private let sendRoots: [WatchSettings]
@@ -41,7 +42,7 @@ struct AgentParts: Sendable {
 
     init(
         settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings],
-        version: String, begun: [Int64]
+        version: String, begun: [Int64], resume: ResumeWatch
     ) throws {
         self.version = version
         earlier = EarlierNotes(begun)
@@ -50,6 +51,7 @@ struct AgentParts: Sendable {
         self.board = board
         self.journal = journal
         self.log = log
+        self.resume = resume
         let connections = board.connections
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
@@ -98,7 +100,7 @@ struct AgentParts: Sendable {
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, notices: admitter.notices, inFlight: inFlight, log: log,
-            heartbeat: heartbeat, isStopping: isStopping, earlier: earlier)
+            health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
             batchBell: batchBell, lookAgain: lookAgain, room: admitter.room)
@@ -174,6 +176,6 @@ struct AgentParts: Sendable {
             version: version, startedAt: .now, destinations: board.statuses,
             roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
-            journalIsFailing: { [admitter] in admitter.health.isFailing })
+            resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing })
     }
 }

@@ -25,6 +25,8 @@ package struct AgentView: Sendable {
         var isWaiting: @Sendable (Int64) -> Bool
         /// How far a delivery is that its destination works on, as far as is known.
         package var step: @Sendable (Int64) -> StepProgress?
+        /// How far the files are that waited at the start; nil once all have been tried.
+        package var resume: @Sendable () -> ResumeSummary?
         package var journalIsFailing: @Sendable () -> Bool
     }
 

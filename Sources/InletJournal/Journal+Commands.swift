@@ -2,55 +2,7 @@ internal import Foundation
 internal import GRDB
 package import InletCore
 
-/// What start-up found and put right.
-package struct Recovery: Sendable, Equatable {
-    /// Claims of the process that died, back in the queue.
-    package var freedClaims: Int
-    /// Deliveries whose destination left the configuration.
-    package var parked: Int
-    /// Deliveries whose destination came back.
-    package var unparked: Int
-
-    /// Whether there was nothing to put right.
-    package var isEmpty: Bool { freedClaims + parked + unparked == 0 }
-}
-
 extension Journal {
-    /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
-    ///
-    /// An interrupted attempt is not counted: a power cut says nothing about the file. One that is interrupted again and
-    /// again without progress waits a little, so that it cannot keep the others from their turn. What only waited at hand is
-    /// interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible.
-    package func recover(destinations: [String], at now: WallTime) async throws(JournalError) -> Recovery {
-        try await commit { database in
-            try database.run(
-                sql: """
-                    UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, attempts = max(attempts - 1, 0),
-                        interrupted = interrupted + 1,
-                        next_at = ? + CASE WHEN interrupted < 3 THEN 0 ELSE min(interrupted, 15) * 1000 END
-                    WHERE state = 'claimed'
-                    """,
-                arguments: [now.milliseconds])
-            let freed = database.changesCount
-            // Cancelled while they ran.
-            try database.run(
-                sql: """
-                    UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
-                    WHERE owner IS NOT NULL
-                    """)
-            let list = destinations.map { _ in "?" }.joined(separator: ", ")
-            let names = StatementArguments(destinations)
-            try database.run(
-                sql: "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination NOT IN (\(list))",
-                arguments: names)
-            let parked = database.changesCount
-            try database.run(
-                sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
-                arguments: names)
-            return Recovery(freedClaims: freed, parked: parked, unparked: database.changesCount)
-        }
-    }
-
     /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
     /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
     package func cancel(_ file: Int64, at now: WallTime) async throws(JournalError) -> [Int64]? {

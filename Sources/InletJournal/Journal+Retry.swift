@@ -21,7 +21,8 @@ extension Journal {
     ) throws -> Bool {
         try database.run(
             sql: """
-                UPDATE delivery SET state = 'ready', attempts = 0, next_at = ?, ended_at = NULL, started_at = NULL
+                UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?, ended_at = NULL,
+                    started_at = NULL
                 WHERE file_id = ? AND state IN (\(ended))
                     AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
                     AND iif(after_id IS NULL, key IS NOT NULL, EXISTS (

@@ -54,8 +54,8 @@ extension Journal {
     static func wait(_ row: DeliveryRow, until time: WallTime, saying: String?, _ database: Database) throws -> Bool {
         try database.change(
             """
-            UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - 1, waits = waits + 1, code = NULL,
-                reason = ?
+            UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - 1, waits = waits + 1, crashes = 0,
+                code = NULL, reason = ?
             WHERE id = ?
             """, .integer(time.milliseconds), SQLValue(saying), .integer(row.id))
         try database.run(

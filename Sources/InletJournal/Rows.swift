@@ -109,6 +109,8 @@ package struct DeliveryRow: Sendable, Equatable {
     package var closes: Int64?
     /// When it was first claimed; anew after a retry by a person.
     package var startedAt: WallTime?
+    /// How often the process ended while it was claimed, since it last came to an end.
+    package var crashes: Int
 
     /// Whether the last that was heard is that the destination works on it. It does not expire then: the destination has
     /// limits of its own, and what it has begun may be paid for.
@@ -209,7 +211,7 @@ extension DeliveryRow {
 
     private static let names = [
         "id", "file_id", "after_id", "destination", "key", "fields", "state", "attempts", "next_at", "expires_at",
-        "code", "reason", "proof", "ended_at", "waits", "closes", "started_at",
+        "code", "reason", "proof", "ended_at", "waits", "closes", "started_at", "crashes",
     ]
 
     /// - Parameters: as for a file's row.
@@ -235,5 +237,6 @@ extension DeliveryRow {
         waits = Int(row.integer(first + 14))
         closes = row.optionalInteger(first + 15)
         startedAt = row.optionalInteger(first + 16).map { WallTime(milliseconds: $0) }
+        crashes = Int(row.integer(first + 17))
     }
 }

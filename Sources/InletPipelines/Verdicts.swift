@@ -1,5 +1,5 @@
-internal import InletCore
-internal import InletLinux
+package import InletCore
+package import InletLinux
 internal import InletTransfer
 
 /// What went wrong on the way, in the agent's terms: one place for the rules of `peers`' status codes.
@@ -16,10 +16,14 @@ extension DeliveryError {
         self.init(verdict, error.code, error.reason)
     }
 
-    /// A local file that could not be read.
-    init(reading error: SystemError) {
+    /// A local file that could not be opened or read. What is this machine's fault passes, and costs the file no attempt.
+    package init(reading error: SystemError) {
         if error.isMissing {
             self.init(.sourceGone, .sourceGone, "\(error)")
+        } else if error.isShortage {
+            self.init(.outage(after: nil), .outOfResources, "\(error)")
+        } else if error.isDeviceFault {
+            self.init(.outage(after: nil), .sourceUnreadable, "\(error)")
         } else {
             self.init(.retry(after: nil), .sourceUnreadable, "\(error)")
         }

@@ -181,7 +181,9 @@ extension Checklist {
                 "a crash between a receipt and the end of its file leaves one receipt",
                 "verify says what is missing and what is different, and changes nothing",
             ])),
-        Row("S1.22", .later("issue 4 of 8: notifications, the end of a recovery among them")),
+        Row(
+            "S1.22",
+            .shown(by: ["a start with work asks once before anything goes, and tells in the end what was resumed"])),
         Row(
             "S1.23",
             .shown(

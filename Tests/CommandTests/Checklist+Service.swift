@@ -50,7 +50,7 @@ extension Checklist {
             .shown(
                 by: [
                     "an outage pauses the destination, costs no attempt, and a probe brings it back",
-                    "an outage pauses at once and is probed ever less often",
+                    "an outage pauses at once and is probed after five seconds, then once a minute",
                 ], later: "issue 6 of 8: limits.bandwidth and its schedule")),
     ]
 

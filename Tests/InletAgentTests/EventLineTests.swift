@@ -51,11 +51,18 @@ import Testing
         (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),
         (.receiptElsewhere(root: path, folder: "/state/receipts", reason: hostile), "receipt.elsewhere"),
         (.uploadAborted(ref), "transfer.aborted"),
+        (.agentTrouble(reason: hostile), "agent.trouble"),
+        (.queueResuming(waiting: 9), "queue.resuming"),
+        (.queueResumed(ResumeSummary(of: 9)), "queue.resumed"),
         (.queueWarning(waiting: 30, limit: 20), "queue.warning"),
         (.queueCalm(waiting: 3, limit: 20), "queue.calm"), (.queueFull(files: 5, bytes: 9), "queue.full"),
         (.queueFree, "queue.free"), (.jobExpired(job: 1, path: path, route: "r", destinations: ["d"]), "job.expired"),
         (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),
         (.destinationUp(destination: "d"), "destination.up"),
+        (
+            .destinationSlowed(destination: "d", reason: hostile, until: WallTime(milliseconds: 0)),
+            "destination.slowed"
+        ),
         (.destinationTrouble(destination: "d", reason: hostile), "destination.trouble"),
         (.loginOld(destination: "d", reason: hostile), "destination.login_old"),
         (.tokenGiven(destination: "d", to: "uid 0"), "destination.token_given"),

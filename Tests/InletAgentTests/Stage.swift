@@ -23,6 +23,8 @@ struct Scene: Sendable {
     var others: [Route] = []
     var workers = 4
     var grace = Duration.seconds(30)
+    /// The first probe of an outage comes soon; the next one not before the test has ended.
+    var pace = ProbePace(first: .milliseconds(100), interval: .seconds(60))
     /// Called with every event, on the thread that emits it.
     var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
 
@@ -86,7 +88,7 @@ struct Stage: Sendable {
         _ = log.listen(scene.onEvent)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"))
+            label: Agent.Label(version: "test", configuration: "test"), pace: scene.pace)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

@@ -113,37 +113,6 @@ import Testing
         #expect(try await bench.journal.clear(at: Bench.start).files == 0)
     }
 
-    @Test func `a start frees claims uncounted, and delays those that are interrupted again and again`() async throws {
-        let bench = try Bench()
-        let id = try await bench.admit("a")
-        for start in 0..<20 {
-            let now = Bench.start + .seconds(100 * start)
-            try await bench.hold(at: now) { _ in
-                let recovery = try await bench.journal.recover(destinations: ["r2"], at: now)
-                #expect(recovery.numbers == [1, 0, 0])
-                let delivery = try await bench.job(id).deliveries[0]
-                #expect(delivery.state == .ready)
-                #expect(delivery.attempts == 0)
-                #expect(delivery.nextAt == now + .seconds(start < 3 ? 0 : min(start, 15)))
-                return .again()
-            }
-        }
-        #expect(try await bench.journal.recover(destinations: ["r2"], at: Bench.start).isEmpty)
-    }
-
-    @Test func `progress ends the delay`() async throws {
-        let bench = try Bench()
-        let id = try await bench.admit("a")
-        for _ in 0..<5 {
-            try await bench.hold { claim in
-                try await bench.journal.checkpoint(claim.delivery.id, ["part:1": []])
-                _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
-                return .again()
-            }
-        }
-        #expect(try await bench.job(id).deliveries[0].nextAt == Bench.start)
-    }
-
     @Test func `deliveries of a destination that left are parked until it is back`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a", to: ["r2", "disk"])

@@ -30,13 +30,8 @@ extension QueueModel {
         return due
     }
 
-    /// Progress: what is left behind is remembered, and the attempt counts as one that came somewhere.
-    mutating func checkpoint(_ id: Int64) {
-        change(id) { delivery in
-            delivery.hasCheckpoint = true
-            delivery.interrupted = 0
-        }
-    }
+    /// Progress: what is left behind is remembered. It takes no crash back.
+    mutating func checkpoint(_ id: Int64) { change(id) { $0.hasCheckpoint = true } }
 
     /// The end of a claim. One that was cancelled meanwhile changes nothing any more, unless it is a proof, after which the
     /// file is finished anew.
@@ -71,6 +66,7 @@ extension QueueModel {
             (delivery.state, delivery.nextAt, delivery.lane) = (.ready, time, .small)
             delivery.isWorkedOn = true
             delivery.attempts -= 1
+            delivery.crashes = 0
         case .ended(let state, _, _): end(&delivery, state)
         case .expired:
             delivery.attempts -= 1
@@ -97,17 +93,10 @@ extension QueueModel {
     mutating func recover(_ destinations: [String], at now: WallTime) -> [Int] {
         var counts = [0, 0, 0]
         for owned in files.flatMap(\.deliveries) where owned.isOwned {
-            let isClaimed = owned.state == .claimed
-            counts[0] += isClaimed ? 1 : 0
+            counts[0] += owned.state == .claimed ? 1 : 0
             change(owned.id) { delivery in
                 delivery.isOwned = false
-                let before = delivery.interrupted
-                delivery.interrupted += 1
-                guard isClaimed else { return }
-                delivery.state = .ready
-                delivery.attempts -= 1
-                let wait = before < 3 ? 0 : Int64(min(before, 15)) * 1000
-                delivery.nextAt = now + .milliseconds(wait)
+                if delivery.state == .claimed { Self.crash(&delivery, at: now) }
             }
         }
         for delivery in files.flatMap(\.deliveries) {
@@ -121,5 +110,15 @@ extension QueueModel {
             }
         }
         return counts
+    }
+
+    /// What is not known to have begun counts one crash at most, and comes back at once.
+    private static func crash(_ delivery: inout Delivery, at now: WallTime) {
+        let isCounted = delivery.crashes == 0 || delivery.lane == .big
+        delivery.crashes += isCounted ? 1 : 0
+        delivery.state = .ready
+        delivery.attempts -= 1
+        delivery.nextAt = now + (isCounted ? CrashRule.delay(after: delivery.crashes, of: delivery.id) : .zero)
+        if delivery.crashes >= CrashRule.most { end(&delivery, .failed) }
     }
 }

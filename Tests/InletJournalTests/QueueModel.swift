@@ -9,8 +9,8 @@ struct QueueModel {
         var state = DeliveryState.ready
         var lane = Lane.big
         var attempts = 0
-        /// How many processes died while it was owned, without progress in between.
-        var interrupted = 0
+        /// How many processes died while it was claimed, as far as it may have been its doing.
+        var crashes = 0
         /// A holder has it, or had it when a person cancelled it.
         var isOwned = false
         var nextAt: WallTime
@@ -108,6 +108,7 @@ struct QueueModel {
             if again.contains(delivery.state) {
                 delivery.state = .ready
                 delivery.attempts = 0
+                delivery.crashes = 0
                 delivery.nextAt = now
             }
             if delivery.state == .ready { delivery.expiresAt = (uptimes[delivery.destination] ?? 0) + Self.life }

@@ -9,6 +9,9 @@ struct AttemptJudge: Sendable {
     /// Counts from 1.
     let attempt: Int
     let isStopping: Bool
+    var clock = AgentClock()
+    /// How long a delivery stays away that this machine could not do its part for.
+    var localWait = Duration.seconds(1)
 
     /// How long an uncounted attempt stays away, so that a destination whose breaker stays up is not hammered.
     private static let pause = Duration.seconds(1)
@@ -17,6 +20,7 @@ struct AttemptJudge: Sendable {
     func failed(_ error: DeliveryError) -> (Settlement, DeliverOne.Report) {
         switch error.verdict {
         case .retry(let after): return retry(error, after)
+        case .outage where error.isLocal: return again(error, wait: localWait)
         case .outage(let after):
             // The breaker does the real waiting; what a server asks for is bounded here as it is there.
             return again(error, wait: min(max(after ?? .zero, Self.pause), Self.longestAsked))
@@ -33,13 +37,31 @@ struct AttemptJudge: Sendable {
 
     /// What the error says about the destination rather than the file.
     func breakerEvent(_ error: DeliveryError) -> CircuitBreaker.Event? {
-        if error.code == .sourceGone { return nil }
+        if error.code == .sourceGone || error.isLocal { return nil }
         return switch error.verdict {
+        case .outage where error.mayBeOfFile: .brokenOff(file: file.id)
         case .outage(let after): .outage(after: after)
+        case .retry(let after?) where error.code == .throttled: .throttled(after: after, file: file.id)
         case .credentials: .credentials
         case .retry where error.code == .serverError: .serverFault(file: file.id)
         default: nil
         }
+    }
+
+    /// The error once it is known whether the file itself is the cause of it.
+    ///
+    /// A destination that asks for time asks everybody: no attempt is counted for that. An answer that only this file gets
+    /// is no outage: its attempts count, so that it ends.
+    func weighed(_ error: DeliveryError, isFilesFault: Bool) -> DeliveryError {
+        var error = error
+        switch error.verdict {
+        case .outage(let after) where isFilesFault:
+            error.verdict = .retry(after: after)
+            error.reason += " (again for this file, and for no other: the attempt counts)"
+        case .retry(let after?) where error.code == .throttled && !isFilesFault: error.verdict = .outage(after: after)
+        default: break
+        }
+        return error
     }
 
     private func retry(_ error: DeliveryError, _ asked: Duration?) -> (Settlement, DeliverOne.Report) {
@@ -51,14 +73,14 @@ struct AttemptJudge: Sendable {
         var random = SystemRandomNumberGenerator()
         let wait = policy.delay(afterAttempt: attempt, asked: asked, using: &random)
         return (
-            .again(at: .now + wait, countsAttempt: true, code: error.code, reason: error.reason),
+            .again(at: clock.now() + wait, countsAttempt: true, code: error.code, reason: error.reason),
             DeliverOne.Report(event: .jobRetry(ref, error, attempt: attempt, wait: wait))
         )
     }
 
     private func again(_ error: DeliveryError, wait: Duration) -> (Settlement, DeliverOne.Report) {
         (
-            .again(at: .now + wait, countsAttempt: false, code: error.code, reason: error.reason),
+            .again(at: clock.now() + wait, countsAttempt: false, code: error.code, reason: error.reason),
             DeliverOne.Report(event: .jobRetry(ref, error, attempt: attempt, wait: wait))
         )
     }

@@ -23,13 +23,16 @@ final class DeliverOne: Sendable {
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
     private let earlier: EarlierNotes
+    private let health: JournalHealth
+    private let faults = LocalFaults()
 
     init(
         journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
-        log: EventLog, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes
+        log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes
     ) {
         self.earlier = earlier
         self.journal = journal
+        self.health = health
         self.notices = notices
         self.board = board
         self.orders = orders
@@ -60,9 +63,11 @@ final class DeliverOne: Sendable {
         }
         let order: DeliveryOrder
         do throws(DeliveryError) {
+            // Before anything of it is touched: whether it is this one that ends the process.
+            if delivery.crashes > 0 { try await begun(delivery) }
             order = try await orders.order(file, delivery, to: destination)
         } catch {
-            return judge(ref, file, delivery).failed(error)
+            return failed(error, ref, file, delivery)
         }
         log.emit(
             .jobStarted(
@@ -85,18 +90,41 @@ final class DeliverOne: Sendable {
         Failpoint.afterComplete.reached()
         inFlight.forgetStep(of: ref.delivery)
         var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
-        report.destinationIsBack = board.report(ref.destination, .delivered)
+        report.destinationIsBack = board.report(ref.destination, .delivered(file: ref.job))
+        faults.worked(ref.delivery)
         return (.delivered(proof), report)
+    }
+
+    /// The destination works on it: it is there. - Returns: whether more may be claimed for it than before.
+    func hasTaken(_ ref: AgentEvent.JobRef) -> Bool {
+        faults.worked(ref.delivery)
+        return board.report(ref.destination, .answered)
+    }
+
+    /// Writes down that a delivery begins which may have ended the process before.
+    private func begun(_ delivery: DeliveryRow) async throws(DeliveryError) {
+        do throws(JournalError) {
+            try await journal.begin(delivery.id)
+        } catch {
+            health.fails(error)
+            throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
+        }
     }
 
     private func failed(
         _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
     ) -> (Settlement, Report) {
-        let judge = judge(ref, file, delivery)
+        var judge = judge(ref, file, delivery)
+        var isFilesFault = false
         if let event = judge.breakerEvent(error) {
-            board.report(ref.destination, event, reason: error.reason, code: error.code)
+            isFilesFault = board.blames(file: ref.destination, event, reason: error.reason, code: error.code)
         }
-        let result = judge.failed(error)
+        if error.isLocal {
+            let (wait, event) = faults.note(error, delivery.id, file)
+            judge.localWait = wait
+            if let event { log.emit(event) }
+        }
+        let result = judge.failed(judge.weighed(error, isFilesFault: isFilesFault))
         if case .ended = result.0 { inFlight.forgetStep(of: ref.delivery) }
         return result
     }
@@ -107,23 +135,25 @@ final class DeliverOne: Sendable {
 
     private func attempt(_ ref: AgentEvent.JobRef, _ entries: [String: [UInt8]]) -> Attempt {
         let delivery = ref.delivery
-        let (journal, isStopping, log) = (journal, isStopping, log)
+        let (journal, isStopping, log, health) = (journal, isStopping, log, health)
         let notes = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
                 Failpoint.noting.reached(with: entries.keys)
-                do {
+                do throws(JournalError) {
                     try await journal.checkpoint(delivery, entries)
                 } catch {
+                    health.fails(error)
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
                 }
                 Self.tell(entries, ref, log)
             },
             replace: { entries throws(DeliveryError) in
                 Failpoint.noting.reached(with: entries.keys)
-                do {
+                do throws(JournalError) {
                     try await journal.replaceCheckpoint(delivery, entries)
                 } catch {
+                    health.fails(error)
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
                 }
                 Self.tell(entries, ref, log)
@@ -197,19 +227,5 @@ final class DeliverOne: Sendable {
         } catch {
             return .failure(error)
         }
-    }
-
-    private static func unopened(_ error: SystemError, _ file: FileRow) -> DeliveryError {
-        if error.isMissing {
-            // A volume that is not mounted has not lost its files.
-            if RootPresence.isAway(file) {
-                return DeliveryError(
-                    .outage(after: .seconds(30)), .sourceGone,
-                    "\(file.root.display) is not there or not mounted; its files are sent when it is back")
-            }
-            return DeliveryError(.sourceGone, .sourceGone, "\(error)")
-        }
-        if error.isNotRegular { return DeliveryError(.giveUp, .notRegular, "\(error)") }
-        return DeliveryError(.retry(after: nil), .sourceUnreadable, "\(error)")
     }
 }

@@ -16,72 +16,28 @@ package final class DestinationBoard: Sendable {
         package var lastError: String?
     }
 
-    private struct Entry {
-        var destination: Destination
-        var breaker = CircuitBreaker()
-        var isPaused: Bool
-        var lastError: String?
-        /// Milliseconds on the expiry clock when `runningSince` was set, or now if that is nil.
-        var uptime: Int64
-        var runningSince: ContinuousClock.Instant?
-
-        /// It is down because the account there has no credits left, and for nothing else.
-        var lacksCredits = false
-
-        var isOpen: Bool { breaker.isUp && !isPaused }
-        /// Whether what it has begun goes on: that costs nothing any more, and may end, though nothing new may begin.
-        var goesOn: Bool { isOpen || lacksCredits && !isPaused }
-
-        /// - Returns: what is to be said of it.
-        mutating func take(
-            _ event: CircuitBreaker.Event, _ reason: String?, _ code: ErrorCode?
-        ) -> CircuitBreaker.Action {
-            let wasUp = breaker.isUp
-            if lacksCredits {
-                switch event {
-                case .delivered: return .none
-                // Said already; and the probe comes no later for each delivery that finds nothing either.
-                case .outage where code == .outOfCredits: return .none
-                // Now it is away as well: a probe shall tell soon when what has begun can go on.
-                case .outage: breaker = CircuitBreaker()
-                default: break
-                }
-            }
-            if let reason { lastError = reason }
-            let action = breaker.event(event, at: .now)
-            switch event {
-            case .outage, .credentials, .probeFailed:
-                if case .down = breaker.state { lacksCredits = code == .outOfCredits } else { lacksCredits = false }
-            case .probeSucceeded, .secretsChanged, .delivered, .serverFault: if breaker.isUp { lacksCredits = false }
-            }
-            updateClock(at: .now)
-            // A probe that fails again only moves the next probe: said once, not every minute.
-            if case .pause = action, !wasUp { return .none }
-            if action == .resume { lastError = nil }
-            return action
-        }
-
-        mutating func updateClock(at now: ContinuousClock.Instant) {
-            if let since = runningSince { uptime += since.duration(to: now).milliseconds }
-            runningSince = isOpen ? now : nil
-        }
-    }
-
-    private let entries: Mutex<[String: Entry]>
+    private let entries: Mutex<[String: DestinationEntry]>
     private let log: EventLog
     private let workers: Int
+    private let clock: AgentClock
 
+    /// - Parameters:
+    ///   - unproved: those that are probed before their first delivery: work has waited for them since before this start.
+    ///   - uptimes: the expiry clocks as they were written last, in milliseconds.
     package init(
-        _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog
+        _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog,
+        unproved: Set<String> = [], pace: ProbePace = ProbePace(), clock: AgentClock = AgentClock()
     ) {
         self.log = log
         self.workers = workers
-        var entries: [String: Entry] = [:]
+        self.clock = clock
+        var entries: [String: DestinationEntry] = [:]
         for destination in destinations {
-            var entry = Entry(
-                destination: destination, isPaused: paused.contains(destination.name),
+            let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
+            var entry = DestinationEntry(
+                destination, breaker: breaker, isPaused: paused.contains(destination.name),
                 uptime: uptimes[destination.name] ?? 0)
-            entry.updateClock(at: .now)
+            entry.updateClock(at: clock.instant())
             entries[destination.name] = entry
         }
         self.entries = Mutex(entries)
@@ -89,16 +45,7 @@ package final class DestinationBoard: Sendable {
 
     /// The room of every destination that is up and not paused; of those without credits, for what they have begun.
     package func rooms() -> [ClaimRoom] {
-        entries.withLock { entries in
-            entries.compactMap { name, entry in
-                guard entry.goesOn else { return nil }
-                let destination = entry.destination
-                let big = min(destination.maxInFlight ?? workers, workers)
-                return ClaimRoom(
-                    destination: name, limits: [.small: destination.connections, .big: big],
-                    isForBegunOnly: !entry.isOpen)
-            }
-        }
+        entries.withLock { entries in entries.values.compactMap { $0.room(workers: workers) } }
     }
 
     package subscript(_ name: String) -> Destination? { entries.withLock { $0[name]?.destination } }
@@ -158,60 +105,73 @@ package final class DestinationBoard: Sendable {
     @discardableResult
     package func report(
         _ name: String, _ event: CircuitBreaker.Event, reason: String? = nil, code: ErrorCode? = nil
-    ) -> Bool {
-        let (action, mayGoOn) = entries.withLock { entries -> (CircuitBreaker.Action, Bool) in
+    ) -> Bool { take(name, event, reason, code).opens }
+
+    /// Tells the breaker what went wrong with a delivery, as `report` does.
+    ///
+    /// - Returns: whether that was its file's own fault, so that its attempt counts.
+    func blames(
+        file name: String, _ event: CircuitBreaker.Event, reason: String, code: ErrorCode
+    ) -> Bool { take(name, event, reason, code).action == .blameFile }
+
+    private func take(
+        _ name: String, _ event: CircuitBreaker.Event, _ reason: String?, _ code: ErrorCode?
+    ) -> (action: CircuitBreaker.Action, opens: Bool) {
+        let result = entries.withLock { entries -> (CircuitBreaker.Action, Bool) in
             guard var entry = entries[name] else { return (.none, false) }
             defer { entries[name] = entry }
-            let wentOn = entry.goesOn
-            let action = entry.take(event, reason, code)
-            return (action, !wentOn && entry.goesOn)
+            let before = entry.openness
+            let action = entry.take(event, reason, code, clock)
+            return (action, entry.openness > before)
         }
-        switch action {
-        case .none: return mayGoOn
+        switch result.0 {
+        case .none, .blameFile: break
         case .pause(let until):
             log.emit(.destinationDown(destination: name, reason: reason ?? "not reachable", probe: until))
-            return mayGoOn
-        case .resume:
-            log.emit(.destinationUp(destination: name))
-            return true
+        case .slow(let until):
+            log.emit(.destinationSlowed(destination: name, reason: reason ?? "asks for time", until: until))
+        case .resume: log.emit(.destinationUp(destination: name))
         }
+        return result
     }
 
     package func setPaused(_ name: String, _ paused: Bool) -> Bool {
         entries.withLock { entries in
             guard entries[name] != nil else { return false }
             entries[name]?.isPaused = paused
-            entries[name]?.updateClock(at: .now)
+            entries[name]?.updateClock(at: clock.instant())
             return true
         }
     }
 
     /// Makes the probe of a destination that is down due now; nil = of all.
     func probeNow(_ name: String?) {
-        entries.withLock { for key in $0.keys where name ?? key == key { _ = $0[key]?.breaker.probeNow(at: .now) } }
+        let now = clock.now()
+        entries.withLock { entries in
+            for key in entries.keys where name ?? key == key { entries[key]?.probeNow(at: now) }
+        }
     }
 
     /// Destinations whose probe is due now.
     package func dueProbes() -> [Destination] {
-        entries.withLock { $0.values.filter { $0.breaker.probeIsDue(at: .now) }.map(\.destination) }
+        let now = clock.now()
+        return entries.withLock { $0.values.filter { $0.breaker.probeIsDue(at: now) }.map(\.destination) }
     }
 
-    /// When the next probe is due; nil while everything is up.
-    package func nextProbe() -> WallTime? {
-        entries.withLock { entries in
-            entries.values.compactMap { entry in
-                switch entry.breaker.state {
-                case .up: nil
-                case .down(_, let probeAt), .credentialsRefused(_, let probeAt): probeAt
-                }
-            }.min()
-        }
+    /// Opens those again whose time is over for which they asked. - Returns: whether there were any.
+    func reopen() -> Bool {
+        names.reduce(false) { report($1, .timePassed) || $0 }
+    }
+
+    /// When a probe is due, or the time is over for which a destination asked; nil while everything is up.
+    package func nextLook() -> WallTime? {
+        entries.withLock { entries in entries.values.compactMap(\.breaker.nextLook).min() }
     }
 
     /// The expiry clocks now, in milliseconds.
     package func uptimes() -> [String: Int64] {
         entries.withLock { entries in
-            for name in entries.keys { entries[name]?.updateClock(at: .now) }
+            for name in entries.keys { entries[name]?.updateClock(at: clock.instant()) }
             return entries.mapValues(\.uptime)
         }
     }

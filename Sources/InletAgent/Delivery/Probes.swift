@@ -3,36 +3,66 @@ internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 
-/// Asks destinations that are down whether they are back, when their breaker says that it is time.
+/// Asks destinations that are down, or that nobody has asked yet, whether they are there, when their breaker says that it is
+/// time: side by side, so that one that hangs delays no other.
 struct Probes: Service {
     let board: DestinationBoard
     let bells: WorkBells
-    /// Rings when a destination goes down.
+    /// Rings when a destination goes down, or asks for time.
     let bell: Doorbell
     /// Makes a destination anew, with the values that its `${env:}` and `${file:}` have now.
     let renew: @Sendable (String) -> Destination?
 
+    /// A probe without an answer by then has failed.
+    private static let limit = Duration.seconds(30)
+
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                for old in board.dueProbes() {
-                    let destination = renewed(old)
-                    let event: CircuitBreaker.Event
-                    var failure: DeliveryError?
-                    do throws(DeliveryError) {
-                        _ = try await destination.pipeline.probe()
-                        event = .probeSucceeded
-                    } catch {
-                        event = .probeFailed(credentials: error.verdict == .credentials)
-                        failure = error
+            await withDiscardingTaskGroup { group in
+                while !Task.isCancelled {
+                    if board.reopen() { bells.ringAll() }
+                    for destination in board.dueProbes() {
+                        board.report(destination.name, .probeBegan)
+                        group.addTask { await probe(destination) }
                     }
-                    if board.report(destination.name, event, reason: failure?.reason, code: failure?.code) {
-                        bells.ringAll()
-                    }
+                    let next = board.nextLook()
+                    await bell.wait(until: next.map { .now.advanced(by: max($0 - .now, .milliseconds(50))) })
                 }
-                let next = board.nextProbe().map { ContinuousClock.now.advanced(by: max($0 - .now, .milliseconds(50))) }
-                await bell.wait(until: next)
             }
+        }
+    }
+
+    private func probe(_ old: Destination) async {
+        let destination = renewed(old)
+        let failure = await Self.failure(of: destination.pipeline)
+        if Task.isCancelled { return }
+        let event: CircuitBreaker.Event
+        if let failure {
+            event = .probeFailed(credentials: failure.verdict == .credentials)
+        } else {
+            event = .probeSucceeded
+        }
+        if board.report(destination.name, event, reason: failure?.reason, code: failure?.code) { bells.ringAll() }
+        bell.ring()
+    }
+
+    /// - Returns: nil when the destination answers and takes our credentials.
+    private static func failure(of pipeline: any Pipeline) async -> DeliveryError? {
+        await withTaskGroup(of: DeliveryError?.self) { group in
+            group.addTask {
+                do throws(DeliveryError) {
+                    _ = try await pipeline.probe()
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return DeliveryError(.outage(after: nil), .timedOut, "no answer to a probe within \(limit)")
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
         }
     }
 

@@ -29,6 +29,7 @@ extension AgentEvent {
         case .journalBackup(let path): Self.line("journal.backup", .info, ("path", .path(path)))
         case .journalBackupFailed(let reason):
             Self.line("journal.backup_failed", .warning, ("reason", .safe(reason)))
+        case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
         default: queueLine ?? jobLine ?? destinationLine
         }
     }
@@ -86,7 +87,8 @@ extension AgentEvent {
         case .jobCheckpoint(let ref, let notes): ref.line("job.checkpoint", .debug, ("notes", .list(notes)))
         case .jobRetry(let ref, let error, let attempt, let wait):
             ref.line(
-                "job.retry", error.code == .cancelled ? .info : .warning, ("code", .text(error.code.rawValue)),
+                "job.retry", error.isLocal ? .debug : error.code == .cancelled ? .info : .warning,
+                ("code", .text(error.code.rawValue)),
                 ("reason", .safe(error.reason)),
                 ("attempt", .count(attempt)), ("wait_ms", .number(wait.milliseconds)))
         case .jobWaiting(let ref, let until, let saying, let isRepeated):
@@ -113,6 +115,10 @@ extension AgentEvent {
                 "destination.down", .warning, ("destination", .text(name)), ("reason", .safe(reason)),
                 ("next_probe", .text(probe.rfc3339)))
         case .destinationUp(let name): Self.line("destination.up", .info, ("destination", .text(name)))
+        case .destinationSlowed(let name, let reason, let until):
+            Self.line(
+                "destination.slowed", .warning, ("destination", .text(name)), ("reason", .safe(reason)),
+                ("until", .text(until.rfc3339)))
         case .destinationTrouble(let name, let reason):
             Self.line("destination.trouble", .warning, ("destination", .text(name)), ("reason", .safe(reason)))
         case .loginOld(let name, let reason):

@@ -9,6 +9,11 @@ extension AgentEvent {
 
     var queueLine: EventLine? {
         switch self {
+        case .queueResuming(let waiting): Self.line("queue.resuming", .info, ("waiting", .count(waiting)))
+        case .queueResumed(let summary):
+            Self.line(
+                "queue.resumed", summary.failed > 0 ? .warning : .info, ("resumed", .count(summary.resumed)),
+                ("of", .count(summary.of)), ("failed", .count(summary.failed)), ("waiting", .count(summary.waiting)))
         case .queueWarning(let waiting, let limit):
             Self.line("queue.warning", .warning, ("waiting", .count(waiting)), ("limit", .count(limit)))
         case .queueCalm(let waiting, let limit):

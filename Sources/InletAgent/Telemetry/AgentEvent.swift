@@ -19,6 +19,8 @@ package enum AgentEvent: Sendable {
     case fileAwaited(path: FilePath, reason: String)
     case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
     case fileTrouble(path: FilePath, reason: String)
+    /// This machine cannot do its part for deliveries; they wait, and nothing is held against them. Said once.
+    case agentTrouble(reason: String)
     case journalFull(reason: String)
     /// The journal cannot be written for another reason than a full disk.
     case journalFailing(reason: String)
@@ -55,6 +57,10 @@ package enum AgentEvent: Sendable {
     /// Receipts of a folder's files cannot be beside them, and are in `folder`; said once for each watched folder.
     case receiptElsewhere(root: FilePath, folder: FilePath, reason: String)
     case uploadAborted(JobRef)
+    /// What waited at the start goes on now.
+    case queueResuming(waiting: Int)
+    /// All of that has ended, or waits again for a reason of its own.
+    case queueResumed(ResumeSummary)
     case queueWarning(waiting: Int, limit: Int)
     /// After a warning, no more wait than it allows.
     case queueCalm(waiting: Int, limit: Int)
@@ -63,6 +69,8 @@ package enum AgentEvent: Sendable {
     case queueFree
     case destinationDown(destination: String, reason: String, probe: WallTime)
     case destinationUp(destination: String)
+    /// It asks for time: nothing is sent to it until then.
+    case destinationSlowed(destination: String, reason: String, until: WallTime)
     /// Something about a destination that should be seen to, but holds nothing up.
     case destinationTrouble(destination: String, reason: String)
     /// A login has not been renewed for days, and will end; said once a day.
@@ -84,6 +92,14 @@ package enum AgentEvent: Sendable {
         package var path: FilePath
         package var route: String
         package var destination: String
+    }
+}
+
+extension AgentEvent.JobRef {
+    init(_ crashed: CrashedDelivery) {
+        self.init(
+            job: crashed.job, delivery: crashed.delivery, path: crashed.path, route: crashed.route,
+            destination: crashed.destination)
     }
 }
 

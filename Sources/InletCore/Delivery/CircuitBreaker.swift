@@ -1,99 +1,144 @@
-/// Whether one destination is worth trying: when it goes down its deliveries wait and lose no attempts, until a probe or
-/// a delivery proves that it is back.
+/// Whether one destination is worth trying: when it goes down its deliveries wait and lose no attempts, until a probe is
+/// good and one delivery after it proves that it is back. There are never two probes within a minute, but for those that
+/// people ask for: where deliveries arrived since the last one, a delivery is tried without.
 ///
 /// The caller feeds it every outcome and obeys the action; time is a parameter.
 package struct CircuitBreaker: Sendable, Equatable {
     package enum State: Sendable, Equatable {
+        /// Nobody has asked it yet; a probe is due.
+        case unproved
         case up
+        /// Its probe was good: one delivery at a time, until one arrives.
+        case trial
+        /// It is there, and asks for time.
+        case slowed(since: WallTime, until: WallTime)
         /// Unreachable or failing since then; the next probe is due at `probeAt`.
         case down(since: WallTime, probeAt: WallTime)
         /// Refuses our credentials; the probe also reads changed secrets.
         case credentialsRefused(since: WallTime, probeAt: WallTime)
     }
 
-    package enum Event: Sendable, Equatable {
-        case delivered
-        /// A 5xx other than 502 to 504 for this file: its own fault, or the server's. Two files in a row decide.
-        case serverFault(file: Int64)
-        /// Refused, unknown name, time-out, 502 to 504; `after` is the server's Retry-After.
-        case outage(after: Duration?)
-        case credentials
-        case probeSucceeded
-        case probeFailed(credentials: Bool)
-        /// The configuration's secrets have new values.
-        case secretsChanged
-    }
-
-    package enum Action: Sendable, Equatable {
-        case none
-        /// Claim nothing for the destination; the next probe is due then.
-        case pause(until: WallTime)
-        case resume
-    }
-
-    /// Waits before the first, second… probe of an outage; the last one stays.
-    private static let probeDelays: [Duration] = [1, 5, 15, 30, 60].map { .seconds($0) }
-    private static let credentialsDelay = Duration.seconds(60)
     private static let longestAsked = Duration.seconds(3600)
 
-    package private(set) var state = State.up
-    /// Probes since the last delivery. A probe that succeeds does not set it back: a server whose probe answers but
-    /// whose deliveries fail would otherwise be tried every second.
-    private var probes = 0
+    package private(set) var state: State
+    private let pace: ProbePace
+    /// When the last probe began: there are never two within `pace.interval`.
+    private var lastProbe: WallTime?
+    private var isProbing = false
+    /// A delivery arrived since the last probe.
+    private var hasDelivered = false
+    /// While down: a delivery is tried instead of a probe, which would come too soon after the last one.
+    private var triesDelivery = false
     private var lastFaultyFile: Int64?
+    private var suspicion = FileSuspicion()
 
-    package init() {}
+    /// - Parameter isProved: false where a probe shall come before the first delivery.
+    package init(isProved: Bool = true, pace: ProbePace = ProbePace()) {
+        state = isProved ? .up : .unproved
+        self.pace = pace
+    }
 
-    package var isUp: Bool { state == .up }
+    /// Whether deliveries may be tried: all, or one at a time.
+    package var isOpen: Bool { state == .up || state == .trial }
+
+    package var isDown: Bool {
+        switch state {
+        case .down, .credentialsRefused: true
+        case .unproved, .up, .trial, .slowed: false
+        }
+    }
 
     /// Whether a probe should be made now. A clock that was set back makes one due rather than far away.
     package func probeIsDue(at time: WallTime) -> Bool {
-        switch state {
-        case .up: false
+        if isProbing || triesDelivery { return false }
+        return switch state {
+        case .up, .trial, .slowed: false
+        case .unproved: true
         case .down(let since, let probeAt), .credentialsRefused(let since, let probeAt): time >= probeAt || time < since
         }
     }
 
     /// A person wants to know now whether it is back. - Returns: whether a probe is due then that was not.
     package mutating func probeNow(at time: WallTime) -> Bool {
-        if probeIsDue(at: time) { return false }
+        if isProbing || probeIsDue(at: time) { return false }
         switch state {
-        case .up: return false
+        case .unproved, .up, .trial, .slowed: return false
         case .down(let since, _): state = .down(since: since, probeAt: time)
         case .credentialsRefused(let since, _): state = .credentialsRefused(since: since, probeAt: time)
         }
+        triesDelivery = false
         return true
+    }
+
+    /// When there is something to do that no delivery tells of: a probe, or the end of the time it asked for.
+    package var nextLook: WallTime? {
+        switch state {
+        case .up, .trial: nil
+        case .slowed(_, let until): until
+        case .unproved: isProbing ? nil : WallTime(milliseconds: 0)
+        case .down(_, let probeAt), .credentialsRefused(_, let probeAt): isProbing ? nil : probeAt
+        }
     }
 
     package mutating func event(_ event: Event, at time: WallTime) -> Action {
         switch event {
-        case .delivered: delivered()
-        case .serverFault(let file): serverFault(file, time)
-        case .outage(let after): outage(after, time)
-        case .credentials: refuse(time)
-        case .probeSucceeded: resume()
-        case .probeFailed(let credentials): probeFailed(credentials, time)
-        case .secretsChanged: if case .credentialsRefused = state { resume() } else { .none }
+        case .delivered(let file): return delivered(file)
+        case .answered: if state == .trial { state = .up }
+        case .serverFault(let file): return serverFault(file, time)
+        case .outage(let after): return outage(after, time)
+        case .brokenOff(let file): return brokenOff(file, time)
+        case .throttled(let after, let file): return throttled(after, file, time)
+        case .credentials: return refuse(time)
+        case .probeBegan: (lastProbe, isProbing, hasDelivered) = (time, true, false)
+        case .probeSucceeded:
+            isProbing = false
+            suspicion.probeSucceeded()
+            return resume()
+        case .probeFailed(let credentials): return probeFailed(credentials, time)
+        case .secretsChanged: if case .credentialsRefused = state { return resume() }
+        case .timePassed: return timePassed(time)
+        }
+        return .none
+    }
+
+    private mutating func timePassed(_ time: WallTime) -> Action {
+        switch state {
+        case .slowed(let since, let until) where time >= until || time < since: state = .trial
+        case .down(let since, let probeAt) where triesDelivery && (time >= probeAt || time < since):
+            hasDelivered = false
+            return resume()
+        default: break
+        }
+        return .none
+    }
+
+    /// Takes back that it is down, so that a new cause counts from now on.
+    package mutating func forgetOutage() { (state, hasDelivered, triesDelivery) = (.up, false, false) }
+
+    /// A delivery that was under way when credentials were refused says nothing about new requests.
+    private mutating func delivered(_ file: Int64) -> Action {
+        lastFaultyFile = nil
+        (hasDelivered, triesDelivery) = (true, false)
+        suspicion.delivered(file)
+        switch state {
+        case .credentialsRefused, .slowed, .up: return .none
+        case .unproved, .trial, .down:
+            defer { state = .up }
+            return isDown ? .resume : .none
         }
     }
 
-    /// A delivery that was under way when credentials were refused says nothing about new requests.
-    private mutating func delivered() -> Action {
-        lastFaultyFile = nil
-        if case .credentialsRefused = state { return .none }
-        probes = 0
-        return resume()
-    }
-
+    /// A start's first probe opens at once; after an outage one delivery goes first.
     private mutating func resume() -> Action {
-        guard !isUp else { return .none }
-        state = .up
+        if state == .unproved { state = .up }
+        guard isDown else { return .none }
+        (state, triesDelivery) = (.trial, false)
         lastFaultyFile = nil
         return .resume
     }
 
     private mutating func serverFault(_ file: Int64, _ time: WallTime) -> Action {
-        guard isUp else { return .none }
+        guard isOpen else { return .none }
         guard let last = lastFaultyFile, last != file else {
             lastFaultyFile = file
             return .none
@@ -101,14 +146,39 @@ package struct CircuitBreaker: Sendable, Equatable {
         return goDown(since: time, asked: nil, time)
     }
 
+    private mutating func brokenOff(_ file: Int64, _ time: WallTime) -> Action {
+        if isDown {
+            suspicion.shared(by: file)
+            return .none
+        }
+        return suspicion.blames(file) ? .blameFile : goDown(since: time, asked: nil, time)
+    }
+
+    private mutating func throttled(_ asked: Duration, _ file: Int64, _ time: WallTime) -> Action {
+        if isDown { return .none }
+        if case .slowed(let since, let until) = state {
+            // Deliveries under way when it asked are told one by one.
+            suspicion.shared(by: file)
+            state = .slowed(since: min(since, time), until: max(until, time + Self.bounded(asked)))
+            return .none
+        }
+        if suspicion.blames(file) { return .blameFile }
+        let until = time + Self.bounded(asked)
+        state = .slowed(since: time, until: until)
+        return .slow(until: until)
+    }
+
+    private static func bounded(_ asked: Duration) -> Duration { min(max(asked, .seconds(1)), longestAsked) }
+
     private mutating func outage(_ asked: Duration?, _ time: WallTime) -> Action {
+        suspicion.clear()
         switch state {
-        case .up: return goDown(since: time, asked: asked, time)
+        case .unproved, .up, .trial, .slowed: return goDown(since: time, asked: asked, time)
         case .credentialsRefused: return .none
         case .down(let since, let probeAt):
             // Deliveries under way when it went down report one by one; only a Retry-After changes anything.
             guard let asked else { return .none }
-            let later = time + min(max(asked, Self.probeDelays[0]), Self.longestAsked)
+            let later = time + Self.bounded(asked)
             guard later > probeAt else { return .none }
             state = .down(since: since, probeAt: later)
             return .pause(until: later)
@@ -121,25 +191,36 @@ package struct CircuitBreaker: Sendable, Equatable {
     }
 
     private mutating func probeFailed(_ credentials: Bool, _ time: WallTime) -> Action {
+        isProbing = false
+        suspicion.clear()
         let since =
             switch state {
-            case .up: time
+            case .unproved, .up, .trial, .slowed: time
             case .down(let since, _), .credentialsRefused(let since, _): since
             }
         return credentials ? refuse(since: since, time) : goDown(since: since, asked: nil, time)
     }
 
     private mutating func goDown(since: WallTime, asked: Duration?, _ time: WallTime) -> Action {
-        let delay = Self.probeDelays[min(probes, Self.probeDelays.count - 1)]
-        probes += 1
-        let probeAt = time + max(delay, min(asked ?? .zero, Self.longestAsked))
+        let soonest = time + max(pace.first, min(asked ?? .zero, Self.longestAsked))
+        let earliest = earliestProbe(time)
+        // One that works but for a moment now and then must not stand still for a minute each time.
+        triesDelivery = hasDelivered && earliest > soonest
+        let probeAt = triesDelivery ? soonest : max(soonest, earliest)
         state = .down(since: min(since, time), probeAt: probeAt)
         return .pause(until: probeAt)
     }
 
     private mutating func refuse(since: WallTime, _ time: WallTime) -> Action {
-        let probeAt = time + Self.credentialsDelay
+        let probeAt = max(time + pace.interval, earliestProbe(time))
+        triesDelivery = false
         state = .credentialsRefused(since: min(since, time), probeAt: probeAt)
         return .pause(until: probeAt)
+    }
+
+    /// A clock that was set back counts from now.
+    private func earliestProbe(_ time: WallTime) -> WallTime {
+        guard let lastProbe, lastProbe <= time else { return time }
+        return lastProbe + pace.interval
     }
 }

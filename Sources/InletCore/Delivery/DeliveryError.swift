@@ -34,6 +34,24 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
     package var description: String { "\(reason) [\(code.rawValue)]" }
 }
 
+extension DeliveryError {
+    /// This machine could not do its part: no descriptors or memory, a disk that fails, a journal that cannot be written.
+    /// Neither the file nor the destination is to blame: nothing is paused, and no attempt is counted.
+    package var isLocal: Bool {
+        guard case .outage = verdict else { return false }
+        return code == .internalFault || code == .outOfResources || code == .sourceUnreadable
+    }
+
+    /// An outage by its verdict that could be what a server does with this one file, and with no other.
+    package var mayBeOfFile: Bool {
+        guard case .outage(after: nil) = verdict else { return false }
+        return switch code {
+        case .serverError, .stalled, .timedOut, .connectionLost, .badAnswer: true
+        default: false
+        }
+    }
+}
+
 /// Every stable error code, in one table; log lines, the API and the command line share them.
 package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     // Transport
@@ -82,6 +100,8 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case expired = "expired"
     case cancelled = "cancelled"
     case notConfigured = "not_configured"
+    case outOfResources = "out_of_resources"
+    case agentCrashed = "agent_crashed"
     case dispositionFailed = "disposition_failed"
     case internalFault = "internal_fault"
 }

@@ -10,7 +10,7 @@ package struct StatusReport: Codable, Sendable {
     package struct Destination: Codable, Sendable {
         package var name: String
         package var type: String
-        /// `up`, `down`, `credentials refused`, `paused`.
+        /// `up`, `down`, `credentials refused`, `asks for time`, `not asked yet`, `paused`.
         package var state: String
         package var last_error: String?
         package var next_probe: String?
@@ -87,6 +87,8 @@ package struct StatusReport: Codable, Sendable {
     /// Notices that their receivers (notify) have not taken yet, and those given up.
     package var notices_waiting: Int?
     package var notices_failed: Int?
+    /// How far the files are that waited at the start; nil once all have been tried.
+    package var resuming: ResumeSummary?
 
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
@@ -119,6 +121,7 @@ package struct StatusReport: Codable, Sendable {
                     name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
                     waiting: waiting[$0.name] ?? 0)
             }
+        resuming = view.live?.resume()
         roots = view.live?.roots().map(Self.root) ?? []
         in_flight = view.live?.inFlight().map(Self.transfer) ?? []
         in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
@@ -137,7 +140,11 @@ package struct StatusReport: Codable, Sendable {
             name: status.name, type: status.type, state: "up", last_error: status.lastError,
             waiting: waiting[status.name] ?? 0)
         switch status.state {
-        case .up: break
+        case .up, .trial: break
+        case .unproved: report.state = "not asked yet"
+        case .slowed(_, let until):
+            report.state = "asks for time"
+            report.next_probe = until.rfc3339
         case .down(_, let probe):
             report.state = "down"
             report.next_probe = probe.rfc3339

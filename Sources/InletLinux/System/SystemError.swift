@@ -69,6 +69,14 @@ extension SystemError {
     /// Not allowed (`EACCES`, `EPERM`).
     package var isPermission: Bool { code == .permissionDenied || code == .notPermitted }
 
+    /// The process or the system has no descriptors or memory left (`EMFILE`, `ENFILE`, `ENOMEM`, `ENOBUFS`).
+    package var isShortage: Bool {
+        [.tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .noBufferSpace].contains(code)
+    }
+
+    /// The device failed (`EIO`).
+    package var isDeviceFault: Bool { code == .ioError }
+
     /// Something has that name already (`EEXIST`).
     package var isTaken: Bool { code == .fileExists }
 

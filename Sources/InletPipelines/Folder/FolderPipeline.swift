@@ -177,6 +177,7 @@ package struct FolderPipeline: Pipeline {
     /// A destination that is full or not writable is out of order for every file: that is an outage, not an attempt.
     static func unwritable(_ error: SystemError) -> DeliveryError {
         if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
+        if error.isShortage { return DeliveryError(.outage(after: nil), .outOfResources, "\(error)") }
         if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
         let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
         return DeliveryError(

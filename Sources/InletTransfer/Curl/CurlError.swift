@@ -1,10 +1,14 @@
 import CCurl
 import InletCore
+import InletLinux
 
 /// What every result of libcurl that can come up here means to the agent.
 enum CurlError {
     /// The failure of a request named `label`; `answered` tells whether a part of the answer had arrived.
     static func error(_ code: CURLcode, _ label: String, detail: String, answered: Bool) -> TransferError {
+        if mayBeShortage.contains(code), let shortage = Shortage.now() {
+            return TransferError(.outOfResources, "\(label): \(shortage)", isOutage: true)
+        }
         let row = table.first { $0.codes.contains(code) } ?? unknown
         let isOutage =
             switch row.outage {
@@ -17,6 +21,12 @@ enum CurlError {
         return TransferError(
             row.code, "\(label): \(row.what) (\(cause), curl \(code.rawValue))\(remedy)", isOutage: isOutage)
     }
+
+    /// What libcurl reports when it gets no socket, or cannot open its files, for want of descriptors.
+    private static let mayBeShortage: [CURLcode] = [
+        CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT, CURLE_SSL_CACERT_BADFILE,
+        CURLE_SSL_CONNECT_ERROR, CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT,
+    ]
 
     private enum Outage {
         case always

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import InletAgent
 import InletCore
 import InletDashboard
 
@@ -44,6 +45,7 @@ struct StatusText {
         if report.journal_failing {
             head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad)
         }
+        if let resuming = report.resuming { head += "\nSince the start: \(resuming.text)" }
         blocks.append(head)
         blocks.append(Self.balance(report))
         if let notices = Self.notices(report) { blocks.append(notices) }
@@ -105,7 +107,7 @@ struct StatusText {
     private static func destinations(_ report: StatusReport) -> String? {
         guard !report.destinations.isEmpty else { return nil }
         let rows = report.destinations.map { destination in
-            let isGood = ["up", "not running"].contains(destination.state)
+            let isGood = ["up", "not running", "not asked yet"].contains(destination.state)
             return [
                 "  \(destination.name)", destination.type,
                 Console.tint(destination.state, isGood ? .good : .bad), "\(destination.waiting) waiting",

@@ -68,7 +68,10 @@ struct Sending: Sendable {
 
     private static func unavailable(_ job: JobReport, _ status: StatusReport) -> String? {
         let waiting = Set(job.deliveries.filter { $0.state == "ready" }.map(\.destination))
-        for destination in status.destinations where waiting.contains(destination.name) && destination.state != "up" {
+        // Those that are about to be asked, or asked for time themselves, are there.
+        let fine = ["up", "not asked yet", "asks for time"]
+        for destination in status.destinations
+        where waiting.contains(destination.name) && !fine.contains(destination.state) {
             return "\(destination.name) is \(destination.state)" + (destination.last_error.map { ": \($0)" } ?? "")
         }
         return nil

@@ -1,0 +1,128 @@
+internal import GRDB
+package import InletCore
+package import SystemPackage
+
+/// What start-up found and put right.
+package struct Recovery: Sendable, Equatable {
+    /// Claims of the process that died, back in the queue.
+    package var freedClaims: Int
+    /// Deliveries whose destination left the configuration.
+    package var parked: Int
+    /// Deliveries whose destination came back.
+    package var unparked: Int
+    /// Deliveries that ended the process too often, and are left alone now.
+    package var crashed: [CrashedDelivery] = []
+
+    /// Whether there was nothing to put right.
+    package var isEmpty: Bool { freedClaims + parked + unparked == 0 }
+}
+
+/// A delivery during which the process ended again and again.
+package struct CrashedDelivery: Sendable, Equatable {
+    package var job: Int64
+    package var delivery: Int64
+    /// The whole path of its file.
+    package var path: FilePath
+    package var route: String
+    package var destination: String
+
+    package var error: DeliveryError {
+        DeliveryError(
+            .giveUp, .agentCrashed,
+            """
+            the agent ended \(CrashRule.most) times while it was sending this file; 'inlet queue retry' tries it again
+            """)
+    }
+}
+
+extension Journal {
+    /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
+    ///
+    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand is
+    /// interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible. The
+    /// next time its beginning is noted (`begin`), so that only those count as crashes again that were really under way.
+    /// One that ends the process again and again comes later each time, alone if possible, and ends as failed at last:
+    /// progress does not take its crashes back, for it may make some each time.
+    package func recover(destinations: [String], at now: WallTime) async throws(JournalError) -> Recovery {
+        try await commit { database in
+            let (freed, crashed) = try Self.freeClaims(now, database)
+            // Cancelled while they ran.
+            try database.run(
+                sql: """
+                    UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
+                    WHERE owner IS NOT NULL
+                    """)
+            let list = destinations.map { _ in "?" }.joined(separator: ", ")
+            let names = StatementArguments(destinations)
+            try database.run(
+                sql: "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination NOT IN (\(list))",
+                arguments: names)
+            let parked = database.changesCount
+            try database.run(
+                sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
+                arguments: names)
+            return Recovery(
+                freedClaims: freed, parked: parked, unparked: database.changesCount, crashed: crashed)
+        }
+    }
+
+    /// Writes down that a delivery really begins which was claimed when a process ended before: the next crash is then its own.
+    package func begin(_ delivery: Int64) async throws(JournalError) {
+        _ = try await commit { database in
+            try database.change(
+                "UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", .text(Self.begunOwner),
+                .integer(delivery))
+        }
+    }
+
+    /// The files for which something waits that may go as soon as its destination takes it, oldest first.
+    package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
+        try await read { database in
+            try database.rows(
+                """
+                SELECT id FROM file WHERE state = 'pending' AND EXISTS (
+                    SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state = 'ready' AND next_at < ?)
+                ORDER BY id LIMIT ?
+                """, .integer(Self.never), .integer(Int64(limit))
+            ) { $0.integer(0) }
+        }
+    }
+
+    /// - Returns: how many claims there were, and which of them are left alone from now on.
+    private static func freeClaims(
+        _ now: WallTime, _ database: Database
+    ) throws -> (count: Int, crashed: [CrashedDelivery]) {
+        let claims = try database.rows(
+            """
+            SELECT id, crashes, lane = \(Lane.big.rawValue) OR owner = '\(begunOwner)' FROM delivery
+            WHERE state = 'claimed'
+            """
+        ) { (id: $0.integer(0), crashes: Int($0.integer(1)), hasBegun: $0.integer(2) == 1) }
+        var crashed: [CrashedDelivery] = []
+        for claim in claims {
+            let isCounted = claim.crashes == 0 || claim.hasBegun
+            let crashes = claim.crashes + (isCounted ? 1 : 0)
+            let next = now + (isCounted ? CrashRule.delay(after: crashes, of: claim.id) : .zero)
+            try database.change(
+                """
+                UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, attempts = max(attempts - 1, 0),
+                    interrupted = interrupted + 1, crashes = ?, next_at = ?
+                WHERE id = ?
+                """, .integer(Int64(crashes)), .integer(next.milliseconds), .integer(claim.id))
+            if crashes >= CrashRule.most { crashed.append(try giveUp(claim.id, now, database)) }
+        }
+        return (claims.count, crashed)
+    }
+
+    private static func giveUp(_ id: Int64, _ now: WallTime, _ database: Database) throws -> CrashedDelivery {
+        let row = try delivery(id, database)
+        let file = try file(row.fileID, database)
+        let crashed = CrashedDelivery(
+            job: file.id, delivery: id, path: file.fullPath, route: file.route ?? "", destination: row.destination)
+        try endDelivery(id, .failed, code: crashed.error.code, reason: crashed.error.reason, now, database)
+        return crashed
+    }
+
+    /// The owner of a claim whose beginning is known.
+    private static let begunOwner = "begun"
+}

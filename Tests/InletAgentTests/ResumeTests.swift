@@ -1,0 +1,137 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletPipelines
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// What an agent does at its start with what waits.
+@Suite struct ResumeTests {
+    /// A scene whose journal has the given files, untried.
+    private func waiting(_ names: [String]) async throws -> Scene {
+        let scene = try Scene()
+        try await scene.run { stage in
+            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            for name in names { try scene.drop(FilePath(name)) }
+            try await eventually("all are known") { try await stage.jobs().count == names.count }
+        }
+        #expect(scene.here.record.calls.isEmpty, "a start without work asks nobody")
+        return scene
+    }
+
+    /// Takes back what `waiting` has paused.
+    private func resume(_ stage: Stage) async throws {
+        _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+    }
+
+    @Test func `a start with work asks once before anything goes, and tells in the end what was resumed`() async throws
+    {
+        var scene = try await waiting((1...9).map { "\($0)" })
+        scene.route.retry.attempts = 1
+        scene.here.script("3", .fail(.hopeless))
+        scene.here.script("5", .wait(.seconds(3600)))
+        try await scene.run { stage in
+            #expect(stage.events.count("queue.resuming") == 1)
+            #expect(stage.agent.view.live?.resume() == ResumeSummary(of: 9))
+            try await resume(stage)
+            try await eventually("it is said") { stage.events.count("queue.resumed") == 1 }
+            guard case .queueResumed(let summary)? = stage.events.all.first(where: { $0.line.name == "queue.resumed" })
+            else { return }
+            #expect(summary == ResumeSummary(of: 9, resumed: 7, failed: 1, waiting: 1))
+            #expect(summary.text == "7 of 9 resumed, 1 failed, 1 waiting again")
+            #expect(stage.agent.view.live?.resume() == nil)
+            #expect(stage.events.count("destination.up") == 0, "it was never down")
+            try scene.drop("new")
+            try await stage.finished("new")
+            #expect(stage.events.count("queue.resumed") == 1)
+        }
+        #expect(scene.here.record.calls.first == "probe")
+        #expect(scene.here.record.calls.count { $0 == "probe" } == 1)
+    }
+
+    @Test func `what waits for a destination that is away is not tried`() async throws {
+        let scene = try await waiting(["a", "b"])
+        scene.here.failProbes(.outage)
+        try await scene.run { stage in
+            try await eventually("it is down") { stage.events.count("destination.down") == 1 }
+            try await resume(stage)
+            try scene.drop("c")
+            try await stage.job("c")
+            #expect(scene.here.record.calls == ["probe"])
+            #expect(stage.events.count("queue.resumed") == 0)
+        }
+    }
+
+    @Test func `nothing goes before the probe has answered, and one that hangs holds up no other`() async throws {
+        let probes = Gate()
+        var scene = try await waiting(["a"])
+        var hanging = Destination.scripted("here", scene.here)
+        hanging.pipeline = HangingProbe(inner: scene.here, gate: probes)
+        let other = ScriptedPipeline()
+        scene.destinations = [hanging, .scripted("other", other)]
+        scene.others = [scene.route]
+        (scene.others[0].name, scene.others[0].to) = ("rest", ["other"])
+        scene.route.match.extensions = ["never"]
+        other.script("b", .fail(.outage))
+        try await scene.run { stage in
+            try await resume(stage)
+            try scene.drop("b")
+            try await stage.finished("b")
+            #expect(other.record.calls.contains("probe"))
+            #expect(scene.here.record.orders.isEmpty)
+            #expect(
+                stage.agent.view.live?.destinations().first { $0.name == "here" }?.state == .unproved)
+            probes.open()
+            try await stage.finished("a")
+        }
+    }
+
+    @Test func `a delivery that ended the process ten times is left alone, and the others go on`() async throws {
+        let scene = try await waiting(["a"])
+        let journal = try Journal(
+            path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        try await journal.setPaused("here", false)
+        let wish = ClaimWish(
+            lane: .small, rooms: [ClaimRoom(destination: "here", limits: [.small: 1])], most: 1, owner: "test")
+        for crash in 1...CrashRule.most {
+            let later = WallTime.now + .seconds(100 * crash)
+            let claim = try #require(try await journal.exchange([], for: wish, at: later).claims.first)
+            try await journal.begin(claim.delivery.id)
+            if crash < CrashRule.most { _ = try await journal.recover(destinations: ["here"], at: .now) }
+        }
+        journal.close()
+        try await scene.run { stage in
+            try await stage.finished("a", .failed)
+            try scene.drop("b")
+            try await stage.finished("b")
+            let failed = try await stage.job("a")
+            #expect(failed.deliveries[0].code == .agentCrashed && failed.deliveries[0].attempts == 0)
+            #expect(stage.events.count("job.failed") == 1)
+            #expect(try await stage.agent.commands.act(.retry, on: failed.file.id) == .done)
+            try await stage.finished("a")
+        }
+    }
+}
+
+/// A destination whose probe answers once the gate opens.
+private struct HangingProbe: Pipeline {
+    let inner: ScriptedPipeline
+    let gate: Gate
+
+    func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome { try await inner.deliver(source, order, attempt) }
+
+    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
+        try await inner.abandon(order, checkpoint: checkpoint)
+    }
+
+    func probe() async throws(DeliveryError) -> String {
+        await gate.pass()
+        return try await inner.probe()
+    }
+}

@@ -1,0 +1,203 @@
+import InletCore
+import InletTestSupport
+import Testing
+
+struct CircuitBreakerTests {
+    private func time(_ seconds: Int64) -> WallTime { WallTime(milliseconds: seconds * 1000) }
+
+    /// A probe that fails, with the moment of its beginning.
+    private func failProbe(_ breaker: inout CircuitBreaker, at seconds: Int64) -> CircuitBreaker.Action {
+        _ = breaker.event(.probeBegan, at: time(seconds))
+        return breaker.event(.probeFailed(credentials: false), at: time(seconds))
+    }
+
+    @Test func `an outage pauses at once and is probed after five seconds, then once a minute`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.outage(after: nil), at: time(0)) == .pause(until: time(5)))
+        #expect(!breaker.isOpen && !breaker.probeIsDue(at: time(4)) && breaker.probeIsDue(at: time(5)))
+        for now in [5, 65, 125, 185] as [Int64] {
+            #expect(breaker.nextLook == time(now))
+            #expect(failProbe(&breaker, at: now) == .pause(until: time(now + 60)))
+        }
+        #expect(breaker.state == .down(since: time(0), probeAt: time(245)))
+        _ = breaker.event(.probeBegan, at: time(245))
+        #expect(!breaker.probeIsDue(at: time(245)) && breaker.nextLook == nil, "one that is under way is enough")
+        #expect(breaker.event(.probeSucceeded, at: time(250)) == .resume)
+        #expect(breaker.isOpen && !breaker.probeIsDue(at: time(1000)) && breaker.nextLook == nil)
+    }
+
+    @Test func `after a good probe one delivery goes first, and when it arrives all the others`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.outage(after: nil), at: time(0))
+        #expect(breaker.event(.probeSucceeded, at: time(5)) == .resume)
+        #expect(breaker.state == .trial)
+        #expect(breaker.event(.serverFault(file: 1), at: time(6)) == .none)
+        #expect(breaker.state == .trial)
+        #expect(breaker.event(.delivered(file: 2), at: time(7)) == .none)
+        #expect(breaker.state == .up)
+        _ = breaker.event(.outage(after: nil), at: time(8))
+        _ = breaker.event(.probeSucceeded, at: time(9))
+        #expect(breaker.event(.answered, at: time(10)) == .none)
+        #expect(breaker.state == .up)
+        _ = breaker.event(.outage(after: nil), at: time(11))
+        #expect(breaker.event(.answered, at: time(12)) == .none)
+        #expect(breaker.isDown)
+        #expect(breaker.event(.delivered(file: 3), at: time(13)) == .resume)
+        #expect(breaker.state == .up, "what was under way has proved it")
+    }
+
+    @Test func `others that report the same outage change nothing, unless the server names a time`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.outage(after: nil), at: time(0))
+        #expect(breaker.event(.outage(after: nil), at: time(0)) == .none)
+        #expect(breaker.event(.serverFault(file: 1), at: time(0)) == .none)
+        #expect(breaker.event(.brokenOff(file: 1), at: time(0)) == .none)
+        #expect(breaker.event(.throttled(after: .seconds(9), file: 1), at: time(0)) == .none)
+        #expect(breaker.event(.outage(after: .seconds(90)), at: time(0)) == .pause(until: time(90)))
+        #expect(breaker.event(.outage(after: .seconds(9_999_999)), at: time(0)) == .pause(until: time(3600)))
+    }
+
+    @Test func `a server fault pauses only when two files in a row get it`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.serverFault(file: 1), at: time(0)) == .none)
+        #expect(breaker.event(.serverFault(file: 1), at: time(1)) == .none)
+        #expect(breaker.event(.delivered(file: 1), at: time(2)) == .none)
+        #expect(breaker.event(.serverFault(file: 2), at: time(3)) == .none)
+        #expect(breaker.event(.serverFault(file: 3), at: time(4)) == .pause(until: time(9)))
+    }
+
+    @Test func `a probe that answers while deliveries fail is asked once a minute all the same`() {
+        var breaker = CircuitBreaker()
+        var probes: [Int64] = []
+        var now: Int64 = 0
+        for _ in 0..<4 {
+            guard case .pause(let until) = breaker.event(.outage(after: nil), at: time(now)) else { continue }
+            now = until.milliseconds / 1000
+            probes.append(now)
+            _ = breaker.event(.probeBegan, at: time(now))
+            #expect(breaker.event(.probeSucceeded, at: time(now)) == .resume)
+        }
+        #expect(probes == [5, 65, 125, 185])
+    }
+
+    @Test func `one that works but for moments is tried with a delivery while a probe would come too soon`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.outage(after: nil), at: time(0))
+        _ = breaker.event(.probeBegan, at: time(5))
+        _ = breaker.event(.probeSucceeded, at: time(5))
+        _ = breaker.event(.delivered(file: 1), at: time(6))
+        #expect(breaker.event(.outage(after: nil), at: time(10)) == .pause(until: time(15)))
+        #expect(breaker.nextLook == time(15) && !breaker.probeIsDue(at: time(15)))
+        #expect(breaker.event(.timePassed, at: time(14)) == .none)
+        #expect(breaker.event(.timePassed, at: time(15)) == .resume)
+        #expect(breaker.state == .trial)
+        // It failed: nothing has arrived since, so that only a probe can tell.
+        #expect(breaker.event(.outage(after: nil), at: time(16)) == .pause(until: time(65)))
+        #expect(breaker.event(.timePassed, at: time(65)) == .none)
+        #expect(breaker.isDown && breaker.probeIsDue(at: time(65)))
+        _ = breaker.event(.probeBegan, at: time(65))
+        _ = breaker.event(.probeSucceeded, at: time(65))
+        _ = breaker.event(.delivered(file: 1), at: time(66))
+        #expect(breaker.event(.outage(after: .seconds(3600)), at: time(67)) == .pause(until: time(3667)))
+        #expect(breaker.probeIsDue(at: time(3667)), "a time that it named is waited for, and it is probed then")
+    }
+
+    @Test func `a person who asks gets a probe, not a delivery that is tried`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.probeBegan, at: time(0))
+        _ = breaker.event(.probeSucceeded, at: time(0))
+        _ = breaker.event(.delivered(file: 1), at: time(1))
+        _ = breaker.event(.outage(after: nil), at: time(2))
+        let isEarlier = breaker.probeNow(at: time(3))
+        #expect(isEarlier && breaker.probeIsDue(at: time(3)) && breaker.nextLook == time(3))
+        #expect(breaker.event(.timePassed, at: time(7)) == .none)
+        #expect(breaker.isDown)
+    }
+
+    @Test func `refused credentials wait for a probe a minute or for new ones`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.secretsChanged, at: time(0)) == .none)
+        #expect(breaker.event(.credentials, at: time(0)) == .pause(until: time(60)))
+        #expect(breaker.event(.credentials, at: time(1)) == .none)
+        #expect(breaker.event(.outage(after: .seconds(5)), at: time(1)) == .none)
+        #expect(breaker.event(.delivered(file: 1), at: time(2)) == .none)
+        #expect(breaker.event(.probeFailed(credentials: true), at: time(60)) == .pause(until: time(120)))
+        #expect(breaker.state == .credentialsRefused(since: time(0), probeAt: time(120)))
+        #expect(breaker.event(.probeFailed(credentials: false), at: time(120)) == .pause(until: time(125)))
+        #expect(breaker.event(.credentials, at: time(121)) == .pause(until: time(181)))
+        #expect(breaker.event(.secretsChanged, at: time(122)) == .resume)
+        #expect(breaker.state == .trial)
+    }
+
+    @Test func `a clock set back makes a probe due, not far away`() {
+        var breaker = CircuitBreaker()
+        _ = breaker.event(.probeBegan, at: time(100_000))
+        _ = breaker.event(.probeFailed(credentials: false), at: time(100_000))
+        #expect(breaker.probeIsDue(at: time(10)))
+        #expect(failProbe(&breaker, at: 10) == .pause(until: time(70)))
+        _ = breaker.event(.probeSucceeded, at: time(70))
+        _ = breaker.event(.throttled(after: .seconds(3600), file: 1), at: time(100_000))
+        #expect(breaker.event(.timePassed, at: time(20)) == .none)
+        #expect(breaker.state == .trial)
+    }
+
+    @Test func `who was not asked yet is asked at once, and opens for all when it answers`() {
+        var breaker = CircuitBreaker(isProved: false)
+        #expect(!breaker.isOpen && !breaker.isDown && breaker.probeIsDue(at: time(0)))
+        #expect(breaker.nextLook == WallTime(milliseconds: 0))
+        _ = breaker.event(.probeBegan, at: time(1))
+        #expect(!breaker.probeIsDue(at: time(1)) && breaker.nextLook == nil)
+        #expect(breaker.event(.probeSucceeded, at: time(2)) == .none)
+        #expect(breaker.state == .up)
+        breaker = CircuitBreaker(isProved: false)
+        #expect(failProbe(&breaker, at: 1) == .pause(until: time(61)))
+        #expect(breaker.state == .down(since: time(1), probeAt: time(61)))
+    }
+
+    @Test func `a server that asks for time gets nothing until then, and one delivery first afterwards`() {
+        var breaker = CircuitBreaker()
+        #expect(breaker.event(.throttled(after: .seconds(30), file: 1), at: time(0)) == .slow(until: time(30)))
+        #expect(!breaker.isOpen && !breaker.isDown && !breaker.probeIsDue(at: time(100)))
+        #expect(breaker.event(.throttled(after: .seconds(40), file: 2), at: time(1)) == .none)
+        #expect(breaker.event(.delivered(file: 3), at: time(2)) == .none)
+        #expect(breaker.nextLook == time(41))
+        _ = breaker.event(.timePassed, at: time(40))
+        #expect(!breaker.isOpen)
+        _ = breaker.event(.timePassed, at: time(41))
+        #expect(breaker.state == .trial)
+        #expect(breaker.event(.throttled(after: .seconds(86_400), file: 4), at: time(41)) == .slow(until: time(3641)))
+        #expect(breaker.event(.outage(after: nil), at: time(42)) == .pause(until: time(47)))
+    }
+
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    func `no minute has two probes, and pauses are at most an hour, whatever happens`(_ seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var breaker = CircuitBreaker(isProved: Bool.random(using: &generator))
+        var lastProbe: WallTime?
+        for second in 0..<20_000 {
+            let now = time(Int64(second))
+            if breaker.probeIsDue(at: now) {
+                if let lastProbe { #expect(now - lastProbe >= .seconds(60)) }
+                lastProbe = now
+                _ = breaker.event(.probeBegan, at: now)
+            }
+            let file = Int64.random(in: 0...3, using: &generator)
+            let asked = Duration.seconds(Int64.random(in: 0...100_000, using: &generator))
+            let events: [CircuitBreaker.Event] = [
+                .delivered(file: file), .answered, .serverFault(file: file), .credentials, .probeSucceeded,
+                .brokenOff(file: file), .throttled(after: asked, file: file), .outage(after: asked),
+                .outage(after: nil), .probeFailed(credentials: Bool.random(using: &generator)), .secretsChanged,
+                .timePassed,
+            ]
+            let wasDown = breaker.isDown
+            guard let event = events.randomElement(using: &generator) else { continue }
+            switch breaker.event(event, at: now) {
+            case .none, .blameFile: #expect(breaker.isDown == wasDown)
+            case .resume: #expect(breaker.isOpen && wasDown)
+            case .slow(let until): #expect(until > now && until <= now + .seconds(3600) && !breaker.isOpen)
+            case .pause(let until):
+                #expect(breaker.isDown && until >= now + .seconds(1) && until <= now + .seconds(3600))
+            }
+        }
+    }
+}

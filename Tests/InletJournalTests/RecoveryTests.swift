@@ -1,0 +1,95 @@
+import InletCore
+import InletJournal
+import SystemPackage
+import Testing
+
+/// What a start makes of the claims of a process that died.
+struct RecoveryTests {
+    /// Claims what is due in the small lane.
+    private func claims(_ bench: Bench, at time: WallTime, most: Int = 10) async throws -> [Claim] {
+        let wish = ClaimWish(lane: .small, rooms: [.test()], most: most, owner: "test")
+        return try await bench.journal.exchange([], for: wish, at: time).claims
+    }
+
+    @Test func `a start frees claims uncounted, and delays those that are interrupted again and again`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        for crash in 1..<CrashRule.most {
+            let now = Bench.start + .seconds(100 * crash)
+            try await bench.hold(at: now) { claim in
+                // Progress takes nothing back: it may be made each time.
+                try await bench.journal.checkpoint(claim.delivery.id, ["part:\(crash)": []])
+                let recovery = try await bench.journal.recover(destinations: ["r2"], at: now)
+                #expect(recovery.freedClaims == 1 && recovery.crashed.isEmpty)
+                let delivery = try await bench.job(id).deliveries[0]
+                #expect(delivery.state == .ready && delivery.attempts == 0 && delivery.crashes == crash)
+                #expect(delivery.nextAt == now + CrashRule.delay(after: crash, of: delivery.id))
+                return .again()
+            }
+        }
+        #expect(try await bench.journal.recover(destinations: ["r2"], at: Bench.start).isEmpty)
+    }
+
+    @Test func `one that has ended the process ten times fails, with its checkpoint left to be let go`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        var last: Recovery?
+        for crash in 1...CrashRule.most {
+            let now = Bench.start + .seconds(100 * crash)
+            try await bench.hold(at: now) { claim in
+                try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1]])
+                last = try await bench.journal.recover(destinations: ["r2"], at: now)
+                return .again()
+            }
+        }
+        let job = try await bench.job(id)
+        #expect(last?.crashed.map(\.job) == [id] && last?.crashed.first?.destination == "r2")
+        #expect(job.file.state == .failed && job.deliveries[0].code == .agentCrashed)
+        #expect(job.deliveries[0].reason?.contains("10 times") == true)
+        #expect(try await bench.journal.nextLeftover() != nil)
+        try await bench.finishAll()
+        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        #expect(try await bench.job(id).deliveries[0].crashes == 0)
+        #expect(try await bench.settle(.test(.delivered)) != nil)
+    }
+
+    @Test func `what only waited at hand is counted once, and again only when it was begun`() async throws {
+        let bench = try Bench()
+        for name in ["a", "b", "c"] { _ = try await bench.admit(name, lane: .small) }
+        for crash in 1...CrashRule.most {
+            let now = Bench.start + .seconds(100 * crash)
+            let held = try await claims(bench, at: now)
+            #expect(held.count == 3)
+            #expect(held.allSatisfy { ($0.delivery.crashes > 0) == (crash > 1) })
+            if let first = held.first(where: { $0.file.path == "a" }), crash > 1 {
+                try await bench.journal.begin(first.delivery.id)
+            }
+            let recovery = try await bench.journal.recover(destinations: ["r2"], at: now)
+            #expect(recovery.freedClaims == 3 && recovery.crashed.count == (crash == CrashRule.most ? 1 : 0))
+        }
+        let left = try await claims(bench, at: Bench.start + .seconds(100_000))
+        #expect(left.map(\.delivery.crashes) == [1, 1])
+        #expect(left.allSatisfy { $0.file.path != "a" })
+    }
+
+    @Test func `a destination that has taken it up takes its crashes back`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", lane: .small)
+        _ = try await claims(bench, at: Bench.start)
+        _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+        #expect(try await bench.job(id).deliveries[0].crashes == 1)
+        try await bench.settle(.waiting(until: Bench.start, saying: nil), lane: .small)
+        #expect(try await bench.job(id).deliveries[0].crashes == 0)
+    }
+
+    @Test func `what waits at the start are the files that may go, oldest first`() async throws {
+        let bench = try Bench()
+        let first = try await bench.admit("a")
+        let second = try await bench.admit("b", to: ["r2", "disk"])
+        _ = try await bench.admit("c")
+        #expect(try await bench.journal.waitingFiles(limit: 2) == [first, second])
+        try await bench.settle(.test(.delivered))
+        try await bench.settle(.test(.delivered))
+        #expect(try await bench.journal.waitingFiles(limit: 10).first == second)
+    }
+}
