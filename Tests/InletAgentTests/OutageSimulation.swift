@@ -3,91 +3,112 @@ import InletJournal
 import InletLinux
 import InletPipelines
 import InletTestSupport
-import Synchronization
 import SystemPackage
 
 @testable import InletAgent
 
-/// Both clocks of an agent, turned by hand.
-final class VirtualTime: Sendable {
-    static let start = WallTime(milliseconds: 1_900_000_000_000)
-    private let passed = Mutex<Duration>(.zero)
-    private let first = ContinuousClock.now
-
-    var now: WallTime { passed.withLock { Self.start + $0 } }
-    var clock: AgentClock {
-        AgentClock(now: { self.now }, instant: { self.first.advanced(by: self.passed.withLock(\.self)) })
-    }
-
-    func advance(to time: WallTime) { passed.withLock { $0 = max($0, time - Self.start) } }
-}
-
 /// A journal, a board of destinations and the rules of attempts, driven through virtual time by a loop instead of services,
-/// against a server that is there at some times and not at others.
+/// against a server that is there at some times and not at others, "here", and one that always is, "there".
 struct OutageSimulation {
     /// When the server is away, in seconds from the start.
     private let outages: [Range<Int64>]
     /// When the process is killed and started again, in seconds from the start; ascending.
     private var restarts: [Int64]
+    /// When a file for both comes, in seconds from the start; ascending.
+    private var arrivals: [Int64]
     private let time = VirtualTime()
     private let log: EventLog
     private let directory: TemporaryDirectory
     private var journal: Journal
     private var board: DestinationBoard
     private var random: SeededGenerator
-    /// When probes began since the last start.
-    private var probes: [WallTime] = []
+    private var admitted = 0
+    /// The expiry clocks as they were written last.
+    private var written: [String: Int64] = [:]
 
-    /// The most probes that any 60 s had within one run of the agent.
-    private(set) var mostProbesAMinute = 0
-    private(set) var probeCount = 0
+    /// Probes of "here".
+    private(set) var probes = MinuteCount()
+    /// Probes of "here" and deliveries to it while it is away.
+    private(set) var contacts = MinuteCount()
+    /// How often each delivery arrived.
     private(set) var deliveries: [Int64: Int] = [:]
+    /// How long each file was on its way "there", in its order.
+    private(set) var waits: [Duration] = []
     /// Attempts that met an outage.
     private(set) var failures = 0
 
-    /// What a group of deliveries takes.
-    private static let turn = Duration.seconds(20)
+    /// What a group of deliveries takes: "here" is far.
+    private static func turn(_ claims: [Claim]) -> Duration {
+        claims.contains { $0.delivery.destination == "here" } ? .seconds(20) : .seconds(1)
+    }
 
-    init(outages: [Range<Int64>], restarts: [Int64], files: Int, seed: UInt64) async throws {
+    /// - Parameters:
+    ///   - files: are there at first, for "here" alone.
+    ///   - arrivals: when others come, for both.
+    init(
+        outages: [Range<Int64>], restarts: [Int64], files: Int, arrivals: [Int64], seed: UInt64
+    ) async throws {
         self.outages = outages
         self.restarts = restarts
+        self.arrivals = arrivals
         random = SeededGenerator(seed: seed)
-        directory = try TemporaryDirectory()
+        directory = try TemporaryDirectory.inMemory()
         log = try EventLog(nil)
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: VirtualTime.start)
         self.journal = journal
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<files { group.addTask { try await Self.admit(number, to: journal) } }
+            for number in 0..<files {
+                group.addTask { _ = try await Self.admit(number, ["here": 0], to: journal, at: VirtualTime.start) }
+            }
             try await group.waitForAll()
         }
+        admitted = files
         board = try await Self.board(journal, log, time)
     }
 
     func close() { journal.close() }
 
     /// With one attempt and two hours to live: nothing of an outage may count.
-    private static func admit(_ number: Int, to journal: Journal) async throws {
+    ///
+    /// - Parameter uptimes: the expiry clocks of its destinations.
+    private static func admit(
+        _ number: Int, _ uptimes: [String: Int64], to journal: Journal, at now: WallTime
+    ) async throws {
         let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: UInt64(number), device: 1)
         let plan = Plan(
-            route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: ["here"],
+            route: "all", category: "other", key: "\(number)", mediaType: "text/plain",
+            destinations: uptimes.keys.sorted(),
             retry: RetryPolicy(attempts: 1, expire: .seconds(7200)))
         let admission = Admission(
             Arrival(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan,
-            lanes: ["here": .small], uptimes: ["here": 0])
-        _ = try await journal.admit(admission, at: VirtualTime.start)
+            lanes: uptimes.mapValues { _ in .small }, uptimes: uptimes)
+        _ = try await journal.admit(admission, at: now)
+    }
+
+    /// Admits what has come by now.
+    private mutating func arrive() async throws {
+        while let next = arrivals.first, next <= seconds {
+            arrivals.removeFirst()
+            // Its time of arrival, from which its wait is counted.
+            let time = VirtualTime.start + .seconds(next)
+            try await Self.admit(admitted, board.uptimes(), to: journal, at: time)
+            admitted += 1
+        }
     }
 
     private static func board(
         _ journal: Journal, _ log: EventLog, _ time: VirtualTime
     ) async throws -> DestinationBoard {
         DestinationBoard(
-            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: try await journal.uptimes(), workers: 1,
-            log: log, unproved: try await Agent.waitingFor(journal), clock: time.clock)
+            [.scripted("here", ScriptedPipeline()), .scripted("there", ScriptedPipeline())], paused: [],
+            uptimes: try await journal.uptimes(), workers: 1, log: log,
+            unproved: try await Agent.waitingFor(journal), clock: time.clock)
     }
 
     /// Runs until nothing waits any more, or `end` is reached, in seconds.
     mutating func run(until end: Int64) async throws {
         while seconds < end {
+            try await arrive()
             let claims = try await turn()
             if let restart = restarts.first, seconds >= restart {
                 restarts.removeFirst()
@@ -96,7 +117,8 @@ struct OutageSimulation {
             }
             try await settle(claims)
             let due = try await journal.nextDue(.small, rooms: board.rooms())
-            guard let next = [due, board.nextLook()].compactMap(\.self).min() else {
+            let arrival = arrivals.first.map { VirtualTime.start + .seconds($0) }
+            guard let next = [due, board.nextLook(), arrival].compactMap(\.self).min() else {
                 if try await Agent.waitingFor(journal).isEmpty { return }
                 continue
             }
@@ -106,7 +128,10 @@ struct OutageSimulation {
 
     private var seconds: Int64 { (time.now - VirtualTime.start).components.seconds }
 
-    private func isAway(at time: Int64) -> Bool { outages.contains { $0.contains(time) } }
+    private func isAway(_ name: String) -> Bool {
+        let seconds = seconds
+        return name == "here" && outages.contains { $0.contains(seconds) }
+    }
 
     /// Probes and claims what is due; what was claimed takes its time.
     private mutating func turn() async throws -> [Claim] {
@@ -114,10 +139,13 @@ struct OutageSimulation {
         for destination in board.dueProbes() { probe(destination.name) }
         let rooms = board.rooms()
         if rooms.isEmpty { return [] }
-        let wish = ClaimWish(lane: .small, rooms: rooms, most: 8, owner: "small")
+        let wish = ClaimWish(lane: .small, rooms: rooms, most: 16, owner: "small")
         let claims = try await journal.exchange([], for: wish, at: time.now).claims
-        if !claims.isEmpty { time.advance(to: time.now + Self.turn) }
+        if !claims.isEmpty { time.advance(to: time.now + Self.turn(claims)) }
         for (name, uptime) in board.runningUptimes() {
+            // Where nothing is sent, now and then will do.
+            guard !claims.isEmpty || uptime >= written[name, default: 0] + 600_000 else { continue }
+            written[name] = uptime
             let expired = try await journal.setUptime(name, uptime, at: time.now)
             if !expired.isEmpty { throw Expired() }
         }
@@ -127,31 +155,35 @@ struct OutageSimulation {
     struct Expired: Error {}
 
     private mutating func probe(_ name: String) {
-        let now = time.now
-        probes.append(now)
-        probeCount += 1
-        mostProbesAMinute = max(mostProbesAMinute, probes.reversed().prefix { now - $0 < .seconds(60) }.count)
+        let isAway = isAway(name)
+        if name == "here" { probes.add(time.now) }
+        if isAway { contacts.add(time.now) }
         board.report(name, .probeBegan)
-        board.report(name, isAway(at: seconds) ? .probeFailed(credentials: false) : .probeSucceeded)
+        board.report(name, isAway ? .probeFailed(credentials: false) : .probeSucceeded)
     }
 
     private mutating func settle(_ claims: [Claim]) async throws {
-        let isAway = isAway(at: seconds)
         var ended: [EndedClaim] = []
-        for claim in claims { ended.append(EndedClaim(claim, isAway ? failed(claim) : delivered(claim))) }
+        for claim in claims {
+            let isAway = isAway(claim.delivery.destination)
+            ended.append(EndedClaim(claim, isAway ? failed(claim) : delivered(claim)))
+        }
         if ended.isEmpty { return }
         let nothing = ClaimWish(lane: .small, rooms: [], most: 0, owner: "")
         _ = try await journal.exchange(ended, for: nothing, at: time.now)
     }
 
     private mutating func delivered(_ claim: Claim) -> Settlement {
-        deliveries[claim.file.id, default: 0] += 1
-        board.report("here", .delivered(file: claim.file.id))
+        let name = claim.delivery.destination
+        deliveries[claim.delivery.id, default: 0] += 1
+        if name == "there" { waits.append(time.now - claim.file.admittedAt) }
+        board.report(name, .delivered(file: claim.file.id))
         return .delivered(Proof(key: claim.delivery.key ?? "", size: 1, method: .size))
     }
 
     private mutating func failed(_ claim: Claim) -> Settlement {
         failures += 1
+        contacts.add(time.now)
         let errors: [DeliveryError] = [
             .outage, .gateway, DeliveryError(.outage(after: nil), .stalled, "no byte moved"),
         ]
@@ -173,10 +205,12 @@ struct OutageSimulation {
         let before = try await journal.uptimes()
         journal.close()
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: time.now)
-        _ = try await journal.recover(destinations: ["here"], at: time.now)
+        _ = try await journal.recover(destinations: ["here", "there"], at: time.now)
         if try await journal.uptimes() != before { throw Expired() }
         board = try await Self.board(journal, log, time)
-        probes = []
+        written = try await journal.uptimes()
+        probes.forgetTimes()
+        contacts.forgetTimes()
     }
 
     /// How many files are in each state, and the attempts of all deliveries.

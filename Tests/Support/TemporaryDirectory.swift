@@ -12,6 +12,15 @@ package final class TemporaryDirectory: Sendable {
         try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
     }
 
+    /// In memory where there is a place for that: thousands of syncs cost nothing there.
+    package static func inMemory() throws -> TemporaryDirectory {
+        let memory = FilePath("/dev/shm")
+        guard FileManager.default.isWritableFile(atPath: memory.string) else { return try TemporaryDirectory() }
+        let path = memory.appending("inlet-" + String(UInt32.random(in: .min ... .max), radix: 36))
+        try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
+        return TemporaryDirectory(existing: path)
+    }
+
     /// A folder that is there already, such as that of a process that was killed; removed in the same way.
     package init(existing path: FilePath) { self.path = path }
 
