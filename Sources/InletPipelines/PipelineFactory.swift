@@ -15,6 +15,7 @@ package final class PipelineFactory: Sendable {
     /// Where hashing and copying happen.
     let pool: BlockingPool
     private let userAgent: String
+    private let longestStall: Duration?
     /// Where renewed logins are kept.
     let tokens: FilePath?
     /// Reads `markers.yaml` and `session.yaml`.
@@ -31,13 +32,16 @@ package final class PipelineFactory: Sendable {
     ///   - tokens: the folder for logins that renew themselves (`state_dir/tokens`); nil leaves destinations that have such
     ///     a login out.
     ///   - readYAML: for destinations that take YAML files apart; nil where there is none.
+    ///   - longestStall: as `HTTPClient` has it.
     package init(
-        pool: BlockingPool, userAgent: String, tokens: FilePath? = nil, readYAML: YAMLReading? = nil
+        pool: BlockingPool, userAgent: String, tokens: FilePath? = nil, readYAML: YAMLReading? = nil,
+        longestStall: Duration? = nil
     ) {
         self.pool = pool
         self.userAgent = userAgent
         self.tokens = tokens
         self.readYAML = readYAML
+        self.longestStall = longestStall
     }
 
     /// - Throws: `SettingFault` naming the key whose value this destination cannot use.
@@ -96,7 +100,8 @@ package final class PipelineFactory: Sendable {
         return clients.withLock { clients in
             if let known = clients[needs] { return known }
             let client = HTTPClient(
-                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent)
+                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent,
+                longestStall: longestStall)
             clients[needs] = client
             return client
         }

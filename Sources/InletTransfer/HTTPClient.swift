@@ -8,15 +8,19 @@ import InletLinux
 package final class HTTPClient: Sendable {
     private let mailboxes: [TransferMailbox]
     private let threads: [LoopThread]
+    private let longestStall: Duration?
 
     /// Certificates are checked when the first connection is made, not here.
     ///
     /// - Parameters:
     ///   - threads: at least one.
     ///   - connectionsPerHost: more requests than that wait, in their order.
+    ///   - longestStall: what no request's limits of standstill exceed, whatever it asks for; nil = as they ask.
     package init(
-        trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String
+        trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String,
+        longestStall: Duration? = nil
     ) {
+        self.longestStall = longestStall
         let options = ClientOptions(trust: trust, userAgent: userAgent)
         let count = max(1, min(threads, connectionsPerHost))
         var started: [(TransferMailbox, LoopThread)] = []
@@ -71,7 +75,8 @@ package final class HTTPClient: Sendable {
             await withCheckedContinuation { continuation in
                 mailbox.add(
                     Submission(
-                        request: request, meter: meter, sink: sink, ticket: ticket, continuation: continuation))
+                        request: request.stalling(atMost: longestStall), meter: meter, sink: sink, ticket: ticket,
+                        continuation: continuation))
             }
         } onCancel: {
             guard !request.outlivesCancellation else { return }

@@ -80,6 +80,15 @@ package struct HTTPRequest: Sendable {
         self.unixSocket = unixSocket
     }
 
+    /// The same, with less patience where it had more than `limit`; nil = as it is.
+    func stalling(atMost limit: Duration?) -> HTTPRequest {
+        guard let limit else { return self }
+        var request = self
+        request.stallTimeout = min(stallTimeout, limit)
+        request.silenceTimeout = silenceTimeout.map { min($0, limit) }
+        return request
+    }
+
     /// `PUT https://host/path`, for error texts.
     var label: String { "\(DisplayText.escape(method)) \(url.redacted)" }
 

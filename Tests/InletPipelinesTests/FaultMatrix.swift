@@ -34,7 +34,10 @@ enum Trouble: String, CaseIterable, Sendable {
     case resetInBody
     /// RST before the first answer has told its status.
     case resetInAnswer
+    /// No byte moves any more; the sender must notice by itself.
     case stalled
+    /// The same, and the agent stops in the middle of it.
+    case stopped
     case slow
     /// The connection ends in the first answer's head.
     case cutInHead
@@ -106,6 +109,8 @@ enum MatrixMeans: Sendable {
     case closed
     /// The first two connections meet this: parts go side by side.
     case line(LineFault)
+    /// As `line`; the first attempt is cancelled when it has happened.
+    case cancelled(LineFault)
     /// The server does this, so many times.
     case server(FaultAction, at: MatrixStep, times: Int)
     /// The configuration wants TLS where the port has none, until the first attempt has failed.
@@ -119,6 +124,9 @@ extension Trouble {
     /// What is asked for with `Retry-After`.
     var wait: Duration? { [.throttledUntil, .unavailableUntil].contains(self) ? .seconds(Self.asked) : nil }
 
+    /// How long a connection may stand still; nil = as long as each request allows. Elsewhere a busy machine would stall.
+    var longestStall: Duration? { self == .stalled ? .seconds(1) : nil }
+
     /// - Parameter random: Chooses the byte where it is one of many.
     func means(using random: inout SeededGenerator) -> MatrixMeans {
         switch self {
@@ -127,6 +135,7 @@ extension Trouble {
         case .resetInBody: .line(.reset(.request, after: Int.random(in: 8000..<20_000, using: &random)))
         case .resetInAnswer: .line(.reset(.answer, after: Int.random(in: 0..<15, using: &random)))
         case .stalled: .line(.stall(.request, after: Int.random(in: 1..<60, using: &random)))
+        case .stopped: .cancelled(.stall(.request, after: Int.random(in: 1..<60, using: &random)))
         case .slow: .line(.slow(piece: Int.random(in: 16_000..<32_000, using: &random)))
         case .cutInHead: .line(.cut(.answer, after: Int.random(in: 30..<40, using: &random)))
         case .truncated: .server(.truncateAnswer(afterBytes: 3), at: .commit, times: 1)

@@ -35,6 +35,7 @@ struct MatrixGround: Sendable {
     let directory: TemporaryDirectory
     let factory: PipelineFactory
     let contender: Contender
+    let longestStall: Duration?
 
     /// Bytes: more than any fault's place in them, and two parts where there shall be two.
     var size: Int { [.r2Parts, .s3Parts].contains(contender) ? Place.part + 1 : 100_000 }
@@ -74,15 +75,17 @@ struct MatrixGround: Sendable {
 }
 
 /// Runs `body` on a place of the contender's own.
+///
+/// - Parameter longestStall: as `HTTPClient` has it.
 func withMatrix(
-    _ contender: Contender, _ body: @escaping @Sendable (MatrixPlace) async throws -> Void
+    _ contender: Contender, longestStall: Duration?, _ body: @escaping @Sendable (MatrixPlace) async throws -> Void
 ) async throws {
     let directory = try TemporaryDirectory()
     let factory = PipelineFactory(
         pool: BlockingPool(name: "matrix", threads: 4), userAgent: "inlet-tests/1",
-        tokens: directory.path.appending("tokens"))
+        tokens: directory.path.appending("tokens"), longestStall: longestStall)
     defer { factory.shutdown() }
-    let ground = MatrixGround(directory: directory, factory: factory, contender: contender)
+    let ground = MatrixGround(directory: directory, factory: factory, contender: contender, longestStall: longestStall)
     switch contender {
     case .r2Parts, .r2Other, .r2Single: try await ground.withSpiral(body)
     case .s3Parts, .s3Single: try await ground.withS3(body)

@@ -60,7 +60,7 @@ extension MatrixGround {
             clock: { clock.now })
         let seed = try directory.write(sandbox.signIn().refreshToken.reveal().utf8, to: "seed")
         let results = directory.path.appending("results")
-        let client = HTTPClient(userAgent: "inlet-tests/1")
+        let client = HTTPClient(userAgent: "inlet-tests/1", longestStall: longestStall)
         defer { client.shutdown() }
         try await whileServing({ try await sandbox.run() }) {
             var place = try place(try order("clip.mp4", content), port: try await sandbox.port()) { origin in

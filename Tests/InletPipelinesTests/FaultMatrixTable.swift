@@ -60,7 +60,8 @@ enum FaultMatrix {
             ([.model], .never(because: "its requests are shorter than that; .markers has the same client")), noNetwork,
         ],
         .resetInAnswer: [(asking, .after(.outage, .connectionLost)), ([.s3Single], .absorbed), noNetwork],
-        .stalled: [(asking + [.s3Single], .after(.cancelled, .cancelled)), noNetwork],
+        .stalled: [(asking, .after(.outage, .stalled)), ([.s3Single], .absorbed), noNetwork],
+        .stopped: [(asking + [.s3Single], .after(.cancelled, .cancelled)), noNetwork],
         .slow: [(asking + [.s3Single], .absorbed), noNetwork],
         .cutInHead: [
             (r2 + [.s3Parts] + gigHive + [.vopiKey] + roboscope, .after(.retry, .connectionLost)),
