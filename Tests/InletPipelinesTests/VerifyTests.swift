@@ -12,14 +12,15 @@ import Testing
 /// Whether destinations still have what was delivered to them.
 @Suite(.timeLimit(.minutes(8))) struct VerifyTests {
     static let stores: [Implementation] = [
-        .r2("v1"), .r2("v1", verify: "size"), .s3("md5"), .s3("sha256"), .s3("crc32c"), .s3("size"),
+        .r2("v1"), .r2("v1", verify: "size"), .r2("r2"), .r2("seed"), .s3("md5"), .s3("sha256"), .s3("crc32c"),
+        .s3("size"),
         .folder("read-back"), .folder("size"),
     ]
     private static let sizes = [0, 1000, Place.part + 1, 11 << 20]
 
     @Test(arguments: stores)
     func `what is there as it was delivered is the same, looked at and read`(_ store: Implementation) async throws {
-        try await withPlace(store) { place in
+        try await withPlace(store, isPublic: true) { place in
             for size in Self.sizes {
                 let (path, order) = try place.file(size, key: "videos/\(size).mp4")
                 let proof = try await place.deliver(path, order).get()
@@ -37,7 +38,7 @@ import Testing
 
     @Test(arguments: stores)
     func `bytes that were damaged in the store show when they are read`(_ store: Implementation) async throws {
-        try await withPlace(store) { place in
+        try await withPlace(store, isPublic: true) { place in
             for size in [1000, 11 << 20] {
                 let (path, order) = try place.file(size)
                 let proof = try await place.deliver(path, order).get()
@@ -56,7 +57,7 @@ import Testing
 
     @Test(arguments: stores)
     func `another object under the key is another one`(_ store: Implementation) async throws {
-        try await withPlace(store) { place in
+        try await withPlace(store, isPublic: true) { place in
             let (path, order) = try place.file(1000)
             let proof = try await place.deliver(path, order).get()
             try await place.replace(order.key, with: content(999, seed: 9))
@@ -76,7 +77,7 @@ import Testing
 
     @Test(arguments: stores)
     func `what was removed is missing`(_ store: Implementation) async throws {
-        try await withPlace(store) { place in
+        try await withPlace(store, isPublic: true) { place in
             let (path, order) = try place.file(1000)
             var proof = try await place.deliver(path, order).get()
             proof.key = "videos/never.mp4"
@@ -89,14 +90,27 @@ import Testing
         }
     }
 
-    @Test(arguments: [Implementation.r2("v1"), .s3("md5")])
+    @Test(arguments: [Implementation.r2("v1"), .r2("r2"), .r2("seed"), .s3("md5")])
     func `a server that is out of order tells nothing`(_ store: Implementation) async throws {
-        try await withPlace(store) { place in
+        try await withPlace(store, isPublic: true) { place in
             let (path, order) = try place.file(1000)
             let proof = try await place.deliver(path, order).get()
-            place.misbehave(.status(503), at: .objectURL, times: nil)
+            place.misbehave(.status(503), at: .objectURL, .read, times: nil)
             let error = await #expect(throws: DeliveryError.self) { _ = try await place.verify(proof, false) }
             #expect(error?.verdict != .giveUp)
+        }
+    }
+
+    @Test(arguments: ["r2", "seed"])
+    func `without a public address a store with no call for reading cannot be asked`(_ dialect: String) async throws {
+        try await withPlace(.r2(dialect)) { place in
+            let (path, order) = try place.file(1000)
+            let proof = try await place.deliver(path, order).get()
+            guard case .cannotTell(let reason) = try await place.verify(proof, true) else {
+                Issue.record("nobody was asked")
+                return
+            }
+            #expect(reason.contains("public_url"))
         }
     }
 
@@ -107,79 +121,6 @@ import Testing
             try FileManager.default.removeItem(atPath: place.target.string)
             let error = await #expect(throws: DeliveryError.self) { _ = try await place.verify(proof, false) }
             #expect(error?.code == .destinationUnwritable)
-        }
-    }
-
-    @Test func `an asset is compared with the server's record of it`() async throws {
-        try await withGigHive { place in
-            let (path, order) = try place.file(1000)
-            var proof = try await place.deliver(path, order)
-            let verifier = try #require(place.pipeline as? any DeliveryVerifying)
-            let same = try await verifier.verify(VerifyOrder(proof: proof, readsBytes: true))
-            if case .same(let how) = same { #expect(how.contains("sha256")) } else { Issue.record("\(same)") }
-            let id = try #require(proof.details?["asset_id"])
-            proof.content = ContentHash(digest: Digest(.sha256, [UInt8](repeating: 7, count: 32)), partSize: nil)
-            let other = try await verifier.verify(VerifyOrder(proof: proof))
-            if case .differs = other {} else { Issue.record("\(other)") }
-            proof.size = 1001
-            #expect(
-                try await verifier.verify(VerifyOrder(proof: proof)) == .differs("asset \(id) has 1000 bytes, not 1001")
-            )
-            proof.details?["asset_id"] = "4711"
-            #expect(try await verifier.verify(VerifyOrder(proof: proof)) == .missing("asset 4711 is not there"))
-            proof.details = nil
-            if case .cannotTell = try await verifier.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("without an id there is nothing to ask for")
-            }
-        }
-    }
-
-    @Test func `a space must still have the URLs that were registered`() async throws {
-        try await withRoboscope { place in
-            let order = try place.order("atrium/model.glb", stored: "https://cdn.example/1")
-            var proof = try await place.deliver(order)
-            let verifier = try #require(place.pipeline as? any DeliveryVerifying)
-            if case .same = try await verifier.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("not the same")
-            }
-            _ = try await place.deliver(try place.order("atrium/model.glb", stored: "https://cdn.example/2"))
-            guard case .differs(let reason) = try await verifier.verify(VerifyOrder(proof: proof)) else {
-                Issue.record("another URL is registered")
-                return
-            }
-            #expect(reason.contains("https://cdn.example/2") && reason.contains("model_glb_url"))
-            let id = UUID().uuidString.lowercased()
-            proof.details?["space_id"] = id
-            #expect(try await verifier.verify(VerifyOrder(proof: proof)) == .missing("space \(id) is not there"))
-        }
-    }
-
-    @Test func `results are compared with what is on the disk`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
-            let proof = try await place.deliver(path, order)
-            let job = try #require(proof.details?["job_id"])
-            for reads in [false, true] {
-                let found = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: reads))
-                if case .same(let how) = found { #expect(how.contains(job)) } else { Issue.record("\(found)") }
-            }
-            let name = try #require(try place.files(of: job).keys.sorted().first { $0 != "product.json" })
-            let picture = place.results.appending(job).pushing(FilePath(name))
-            var bytes = try Data(contentsOf: URL(fileURLWithPath: picture.string))
-            bytes[bytes.count / 2] ^= 1
-            try bytes.write(to: URL(fileURLWithPath: picture.string))
-            if case .same = try await place.pipeline.verify(VerifyOrder(proof: proof)) {
-            } else {
-                Issue.record("looking sees lengths")
-            }
-            let read = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: true))
-            if case .differs = read {} else { Issue.record("\(read)") }
-            try FileManager.default.removeItem(atPath: picture.string)
-            #expect(
-                try await place.pipeline.verify(VerifyOrder(proof: proof)) == .missing("\(picture.string) is not there")
-            )
         }
     }
 
