@@ -6,21 +6,21 @@ import Testing
 
 /// Units that end with a checksum list and a report, as a user sees them.
 @Suite(.serialized) struct ManifestTests {
-    private static func place() throws -> Place {
+    static func place(manifest: String = "{ format: ascmhl, hash: xxh64 }") throws -> Place {
         var config = ConfigText()
         config.route = [
             "key: \"{dir}/{name}\"", "match: { path: \"*/**\" }", "unit: folder", "completion: marker",
-            "manifest: { format: ascmhl, hash: xxh64 }",
+            "manifest: \(manifest)",
         ]
         return try Place(config)
     }
 
-    private static func offload(_ place: Place) throws {
+    static func offload(_ place: Place) throws {
         for name in ["a.mov", "raw/<b>.mov", "raw/c"] { try place.put(FilePath("A001/\(name)"), Data("one\n".utf8)) }
         try place.put("A001/DONE", Data())
     }
 
-    private static func lists(_ folder: FilePath) throws -> [String] {
+    static func lists(_ folder: FilePath) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.string).sorted()
     }
 

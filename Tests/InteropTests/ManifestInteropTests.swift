@@ -10,7 +10,7 @@ import Testing
 /// Checksum lists against the reference tool of ASC MHL and a verifier of classic MHL, which others wrote.
 @Suite(
     .serialized, .timeLimit(.minutes(8)),
-    .enabled(if: Interop.readsManifests, Comment(rawValue: Interop.manifestReason)))
+    .enabled(if: ReferenceTool.areThere(ReferenceTool.manifests), Comment(rawValue: ReferenceTool.manifestReason)))
 struct ManifestInteropTests {
     /// Exit codes of `ascmhl-debug verify` and `simple-mhl verify`.
     private enum Code {
@@ -47,27 +47,9 @@ struct ManifestInteropTests {
         return (directory, directory.path.appending("R"), content)
     }
 
-    /// Runs a tool to its end. It looks for newer versions of itself over the network, unless there is none.
-    private static func run(_ tool: String, _ arguments: String...) throws -> (code: Int32, said: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "\(Interop.folder ?? "")/bin/\(tool)")
-        process.arguments = arguments
-        process.environment = [
-            "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONUTF8": "1", "https_proxy": "http://127.0.0.1:9",
-        ]
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, said)
-    }
-
     private static func verify(_ root: FilePath, list: FilePath? = nil) throws -> (code: Int32, said: String) {
-        guard let list else { return try run("ascmhl-debug", "verify", root.string) }
-        return try run("ascmhl-debug", "verify", "-pl", list.string, root.string)
+        guard let list else { return try ReferenceTool.run("ascmhl-debug", "verify", root.string) }
+        return try ReferenceTool.run("ascmhl-debug", "verify", "-pl", list.string, root.string)
     }
 
     private static func flip(_ path: FilePath) throws {
@@ -90,7 +72,7 @@ struct ManifestInteropTests {
         let folder = ManifestFolder(root)
         let written = try #require(try folder.writeGeneration(content, name: "R", mayAppend: false))
         Self.expect(Code.fine, try Self.verify(root))
-        Self.expect(Code.fine, try Self.run("mhlver", "-s", root.string))
+        Self.expect(Code.fine, try ReferenceTool.run("mhlver", "-s", root.string))
         try directory.write([1], to: "R/new")
         Self.expect(Code.unknownFiles, try Self.verify(root))
         try Self.remove(root.appending("new"))
@@ -116,7 +98,7 @@ struct ManifestInteropTests {
         second.endedAt = all.endedAt + .seconds(1)
         _ = try #require(try folder.writeGeneration(second, name: "R", mayAppend: true))
         Self.expect(Code.fine, try Self.verify(root))
-        Self.expect(Code.fine, try Self.run("ascmhl", "create", "-h", "xxh64", root.string))
+        Self.expect(Code.fine, try ReferenceTool.run("ascmhl", "create", "-h", "xxh64", root.string))
         var third = all
         third.endedAt = all.endedAt + .seconds(2)
         let written = try #require(try folder.writeGeneration(third, name: "R", mayAppend: true))
@@ -147,24 +129,11 @@ struct ManifestInteropTests {
         let (directory, root, content) = try await Self.offload(algorithm)
         defer { withExtendedLifetime(directory) {} }
         let list = try #require(try ManifestFolder(root).writeList(content, .mhl, stem: "R_2026-11-22_120000Z"))
-        Self.expect(Code.fine, try Self.run("simple-mhl", "verify", list.path.string))
-        Self.expect(Code.fine, try Self.run("simple-mhl", "xsd-schema-check", list.path.string))
+        Self.expect(Code.fine, try ReferenceTool.run("simple-mhl", "verify", list.path.string))
+        Self.expect(Code.fine, try ReferenceTool.run("simple-mhl", "xsd-schema-check", list.path.string))
         try Self.flip(root.appending("a.txt"))
-        Self.expect(Code.classicMismatch, try Self.run("simple-mhl", "verify", list.path.string))
+        Self.expect(Code.classicMismatch, try ReferenceTool.run("simple-mhl", "verify", list.path.string))
         try Self.remove(root.appending("a.txt"))
-        Self.expect(Code.classicMissing, try Self.run("simple-mhl", "verify", list.path.string))
-    }
-}
-
-extension Interop {
-    static let manifestReason: String =
-        "needs mhl-suite: INLET_INTEROP must name a virtual environment that has it "
-        + "(packaging/test.sh makes one where PyPI can be reached and Python is 3.11 or newer)"
-
-    static var readsManifests: Bool {
-        guard let folder else { return false }
-        return ["ascmhl", "ascmhl-debug", "simple-mhl", "mhlver"].allSatisfy {
-            FileManager.default.isExecutableFile(atPath: "\(folder)/bin/\($0)")
-        }
+        Self.expect(Code.classicMissing, try ReferenceTool.run("simple-mhl", "verify", list.path.string))
     }
 }

@@ -8,20 +8,13 @@ import Testing
 
 @testable import InletPipelines
 
-/// S3 servers that others wrote. `INLET_INTEROP` names the virtual environment that they are installed in.
+/// S3 servers that others wrote.
 enum Interop {
     static let reason: String =
         "needs rclone and moto: INLET_INTEROP must name a virtual environment that has both "
         + "(packaging/test.sh makes one where PyPI can be reached)"
 
-    static let folder = ProcessInfo.processInfo.environment["INLET_INTEROP"].flatMap { $0.isEmpty ? nil : $0 }
-
-    static var isThere: Bool {
-        guard let folder else { return false }
-        return Peer.Kind.allCases.allSatisfy { kind in
-            FileManager.default.isExecutableFile(atPath: "\(folder)/bin/\(kind.program)")
-        }
-    }
+    static var isThere: Bool { ReferenceTool.areThere(Peer.Kind.allCases.map(\.program)) }
 }
 
 /// A running server; it ends with the last reference.
@@ -53,7 +46,7 @@ final class Peer: Sendable {
         let log = folder.removingLastComponent().appending("\(kind.rawValue)-\(UInt32.random(in: .min ... .max)).log")
         try Data().write(to: URL(fileURLWithPath: log.string))
         process = Process()
-        process.executableURL = URL(fileURLWithPath: "\(Interop.folder ?? "")/bin/\(kind.program)")
+        process.executableURL = URL(fileURLWithPath: "\(ReferenceTool.folder ?? "")/bin/\(kind.program)")
         process.arguments = Self.arguments(kind, folder, port ?? 0)
         process.environment = ["PATH": "/usr/bin:/bin", "HOME": folder.string]
         process.standardInput = FileHandle.nullDevice
