@@ -1,10 +1,13 @@
 import CFaultVFS
 import InletCore
-import InletJournal
 import SystemPackage
 
-/// All that can be seen of a journal.
+@testable import InletJournal
+
+/// All that can be seen of a journal, and all that it keeps besides: notices, lists that are owed, checkpoints.
 struct JournalPicture: Equatable {
+    /// Every row of every table, by the table's name.
+    var rows: [String: [String]]
     var jobs: [Job]
     var batches: [Batch]
     var totals: [FileState: Int]
@@ -27,6 +30,36 @@ struct JournalPicture: Equatable {
         uptimes = try await journal.uptimes()
         leftovers = try await journal.leftovers(at: Bench.start + .seconds(86_400), limit: 1000).map(\.delivery.id)
         due = try await journal.nextDue(destinations: ["r2", "disk"])
+        rows = try await Self.rows(journal)
+    }
+
+    private static func rows(_ journal: Journal) async throws -> [String: [String]] {
+        try await journal.read { database in
+            let tables = try database.rows(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'grdb%'"
+            ) { $0.text(0) ?? "" }
+            var rows: [String: [String]] = [:]
+            for table in tables {
+                let columns = try database.rows("SELECT name FROM pragma_table_info(?)", .text(table)) { row in
+                    "quote(\"\(row.text(0) ?? "")\")"
+                }
+                rows[table] = try database.rows(
+                    "SELECT \(columns.joined(separator: " || ' ' || ")) FROM \"\(table)\" ORDER BY 1"
+                ) { $0.text(0) ?? "" }
+            }
+            // Each journal's own, by chance.
+            rows["counter"]?.removeAll { $0.hasPrefix("'identity'") }
+            return rows
+        }
+    }
+
+    /// The rows that only one of the two has, for people.
+    func difference(_ other: JournalPicture) -> String {
+        rows.keys.sorted().map { table in
+            let (wanted, found) = (Set(rows[table] ?? []), Set(other.rows[table] ?? []))
+            if wanted == found { return "" }
+            return "\n\(table): wanted \(wanted.subtracting(found)), found \(found.subtracting(wanted))"
+        }.joined()
     }
 
     /// Every file seen is in one state, and the totals say in which.
@@ -39,6 +72,7 @@ struct JournalPicture: Equatable {
 /// One run of `FaultScript` on a copy of a prepared journal, with a fault somewhere in it.
 struct FaultRun {
     private let place: FaultPlace
+    private let steps: [FaultScript.Step]
     /// The pictures before the first step and after each, as they are without faults.
     private let wanted: [JournalPicture]
     private let claim: Claim
@@ -46,8 +80,12 @@ struct FaultRun {
     private let isForever: Bool
     private let what: String
 
-    init(_ place: FaultPlace, _ wanted: [JournalPicture], _ claim: Claim, isForever: Bool, _ what: String) {
+    init(
+        _ place: FaultPlace, _ steps: [FaultScript.Step], _ wanted: [JournalPicture], _ claim: Claim, isForever: Bool,
+        _ what: String
+    ) {
         self.place = place
+        self.steps = steps
         self.wanted = wanted
         self.claim = claim
         self.isForever = isForever
@@ -55,7 +93,9 @@ struct FaultRun {
     }
 
     /// Makes the journal that all runs begin with, and the pictures.
-    static func withoutFaults(_ place: FaultPlace, _ claim: Claim) async throws -> [JournalPicture] {
+    static func withoutFaults(
+        _ place: FaultPlace, _ steps: [FaultScript.Step], _ claim: Claim
+    ) async throws -> [JournalPicture] {
         let journal = try Journal(path: place.journal, now: Bench.start)
         _ = try await journal.admit(.test("early", to: ["r2", "disk"]), at: Bench.start)
         journal.close()
@@ -64,9 +104,12 @@ struct FaultRun {
         var state = FaultScript(place.journal, claim)
         try await state.open()
         var pictures = [try await JournalPicture(state.opened())]
-        for step in FaultScript.steps {
+        for step in steps {
             try await step.act(&state)
-            pictures.append(try await JournalPicture(state.opened()))
+            let picture = try await JournalPicture(state.opened())
+            // A fault in a step that does nothing would show nothing.
+            if picture == pictures.last, !step.isIdle { throw Unexpected(what: "'\(step.name)' changes nothing") }
+            pictures.append(picture)
         }
         state.close()
         return pictures
@@ -80,10 +123,10 @@ struct FaultRun {
         var state = FaultScript(place.journal, claim)
         var failed = 0
         var done = 0
-        while done < FaultScript.steps.count {
+        while done < steps.count {
             do {
                 if !state.isOpen { try await state.open() }
-                try await FaultScript.steps[done].act(&state)
+                try await steps[done].act(&state)
                 done += 1
             } catch {
                 failed = max(failed, inlet_fault_disarm())
@@ -107,14 +150,17 @@ struct FaultRun {
         if picture == wanted[step + 1] { return true }
         throw Unexpected(
             what:
-                "\(what): after '\(FaultScript.steps[step].name)' failed the journal is neither as before nor as after")
+                "\(what): after '\(steps[step].name)' failed the journal is neither as before nor as after"
+                + wanted[step].difference(picture))
     }
 
     /// All is as it would have been without the fault, also for the next process.
     private func check(_ state: inout FaultScript, _ done: Int) async throws {
         for _ in 0..<2 {
             let picture = try await JournalPicture(state.opened())
-            guard picture == wanted[done] else { throw Unexpected(what: "\(what): the end is another") }
+            guard picture == wanted[done] else {
+                throw Unexpected(what: "\(what): the end is another" + wanted[done].difference(picture))
+            }
             guard picture.isBalanced else { throw Unexpected(what: "\(what): the balance does not add up") }
             state.close()
             try await state.open()

@@ -2,11 +2,13 @@ import InletCore
 import InletJournal
 import SystemPackage
 
-/// A day in a journal's life. No step takes anything from another but rows by their numbers, so that each can be repeated;
+/// Days in a journal's life. No step takes anything from another but rows by their numbers, so that each can be repeated;
 /// each writes at most once, so that it is there wholly or not at all.
 struct FaultScript {
     struct Step: Sendable {
         var name: String
+        /// Whether it may leave all as it is.
+        var isIdle = false
         var act: @Sendable (inout FaultScript) async throws -> Void
     }
 
@@ -14,6 +16,8 @@ struct FaultScript {
     /// Any claim, to make ends of others from.
     private let claim: Claim
     private var journal: Journal?
+    /// Who is told of what, as every start of the agent says it again.
+    var sinks: [NoticeSink] = []
 
     init(_ path: FilePath, _ claim: Claim) {
         self.path = path
@@ -30,7 +34,16 @@ struct FaultScript {
         return claim
     }
 
-    mutating func open() async throws { journal = try Journal(path: path, now: Bench.start) }
+    mutating func open() async throws {
+        let opened = try Journal(path: path, now: Bench.start)
+        do {
+            if !sinks.isEmpty { _ = try await opened.setSinks(sinks, at: Bench.start) }
+        } catch {
+            opened.close()
+            throw error
+        }
+        journal = opened
+    }
 
     var isOpen: Bool { journal != nil }
 
@@ -44,13 +57,13 @@ struct FaultScript {
         return journal
     }
 
-    private static func at(_ seconds: Int64) -> WallTime { Bench.start + .seconds(seconds) }
+    static func at(_ seconds: Int64) -> WallTime { Bench.start + .seconds(seconds) }
 
-    /// File 1 was there before, with the deliveries 1 (r2) and 2 (disk).
-    static let steps: [Step] = admissions + deliveries + commands + ends
+    /// File 1 was there before each of them, with the deliveries 1 (r2) and 2 (disk).
+    static let days: [[Step]] = [admissions + deliveries + commands + ends, notices + lists + twins]
 
     private static let admissions = [
-        Step(name: "recover") { state in
+        Step(name: "recover", isIdle: true) { state in
             _ = try await state.opened().recover(destinations: ["r2", "disk"], at: at(1))
         },
         // Files 2 to 4, deliveries 3 to 8.
@@ -81,12 +94,12 @@ struct FaultScript {
         },
     ]
 
-    private static func wish(_ most: Int) -> ClaimWish {
+    static func wish(_ most: Int) -> ClaimWish {
         ClaimWish(lane: .big, rooms: [.test("r2")], most: most, owner: "w")
     }
 
     /// Ends the claim of delivery `number`, whoever was told of it: a claim whose answer was lost is one all the same.
-    private static func end(
+    static func end(
         _ number: Int64, _ settlement: Settlement, claiming most: Int, at time: WallTime, _ state: FaultScript
     ) async throws {
         let journal = try state.opened()
@@ -101,8 +114,13 @@ struct FaultScript {
         Step(name: "claim two") { state in
             _ = try await state.opened().exchange([], for: wish(2), at: at(10))
         },
+        Step(name: "note that one really begins") { state in try await state.opened().begin(1) },
         Step(name: "write a checkpoint") { state in
             try await state.opened().checkpoint(3, ["upload": [1, 2, 3], "part:1": Array(repeating: 7, count: 5000)])
+        },
+        Step(name: "replace a checkpoint") { state in
+            try await state.opened().replaceCheckpoint(
+                3, ["upload": [4, 5], "part:2": Array(repeating: 8, count: 5000)])
         },
         Step(name: "settle one as delivered, and claim the next") { state in
             try await end(1, .delivered(.test()), claiming: 1, at: at(11), state)
@@ -123,14 +141,21 @@ struct FaultScript {
         Step(name: "retry") { state in _ = try await state.opened().retry(4, uptimes: [:], at: at(41)) },
         Step(name: "pause") { state in try await state.opened().setPaused("disk", true) },
         Step(name: "count the uptime") { state in _ = try await state.opened().setUptime("r2", 5000, at: at(42)) },
-        Step(name: "start again") { state in
+        Step(name: "start again", isIdle: true) { state in
             state.close()
             try await state.open()
         },
-        Step(name: "recover again") { state in
+        Step(name: "recover again", isIdle: true) { state in
             _ = try await state.opened().recover(destinations: ["r2", "disk"], at: at(43))
         },
         Step(name: "cancel a file with a checkpoint") { state in _ = try await state.opened().cancel(2, at: at(44)) },
+        Step(name: "ask about a leftover later") { state in
+            try await state.opened().postponeLeftover(3, until: at(60))
+        },
+        Step(name: "a leftover remains") { state in try await state.opened().leftoverRemains(3, until: at(61)) },
+        Step(name: "a leftover is gone") { state in
+            try await state.opened().leftoverRemoved(3, keeping: ["key": [1]])
+        },
     ]
 
     private static let ends = [
@@ -140,6 +165,10 @@ struct FaultScript {
             guard let job = refused.first, refused.count == 1 else { throw Unexpected(what: "\(refused)") }
             _ = try await journal.finish(job.file, disposition: Disposition.kept, receipt: [1], at: at(50))
         },
+        Step(name: "put finishing off") { state in
+            try await state.opened().postponeFinish(2, until: at(90), note: "the folder is away")
+        },
+        Step(name: "say what is intended") { state in try await state.opened().intend(2, [9]) },
         Step(name: "finish what was cancelled") { state in
             let journal = try state.opened()
             guard let job = try await journal.job(2) else { throw Unexpected(what: "no job 2") }

@@ -9,9 +9,13 @@ import Testing
 /// "Fail the Nth call": one run of `FaultScript` after the other, in each of which a later call of SQLite's to the file
 /// system fails, until a run in which none does. In a process of its own, because the VFS is the default of all of it.
 @Suite(.serialized) struct FaultTests {
-    /// Every N up to here, then every thirteenth: what the calls in the middle do, their neighbours do too.
-    private static let dense = 120
+    /// Every N up to here, then every thirteenth, from another one each time: thirteen runs of the suite have them all.
+    private static let dense = 40
     private static let stride = 13
+    /// `INLET_FAULT_OFFSET` repeats what failed.
+    private static let offset =
+        ProcessInfo.processInfo.environment["INLET_FAULT_OFFSET"].flatMap { UInt8($0) }.map { Int($0) }
+        ?? Int.random(in: 0..<stride)
 
     /// As numbers: what an exit test captures must be Codable.
     private static let kinds: [(name: String, fault: UInt32)] = [("full", 0), ("I/O error", 1), ("descriptors", 2)]
@@ -20,28 +24,31 @@ import Testing
     func `whatever call to the disk fails, what was promised is kept and the rest is whole`(
         kind: Int, isForever: Bool
     ) async throws {
-        let fault = Self.kinds[kind].fault
-        await #expect(processExitsWith: .success, "\(Self.kinds[kind].name), from then on: \(isForever)") {
-            [fault = fault as UInt32, isForever = isForever as Bool] in
-            try await Self.failEachCall(fault, isForever)
+        let (fault, offset) = (Self.kinds[kind].fault, Self.offset)
+        let what = "\(Self.kinds[kind].name), from then on: \(isForever), INLET_FAULT_OFFSET=\(offset)"
+        await #expect(processExitsWith: .success, "\(what)") {
+            [fault = fault as UInt32, isForever = isForever as Bool, offset = offset as Int] in
+            inlet_fault_install()
+            for day in FaultScript.days { try await Self.failEachCall(day, fault, isForever, offset) }
         }
     }
 
     /// What was done before the first fault is left: the second kind of run ends at the first failure.
-    private static func failEachCall(_ fault: UInt32, _ isForever: Bool) async throws {
-        inlet_fault_install()
+    private static func failEachCall(
+        _ steps: [FaultScript.Step], _ fault: UInt32, _ isForever: Bool, _ offset: Int
+    ) async throws {
         let place = try FaultPlace()
         let claim = try await FaultScript.anyClaim()
-        let wanted = try await FaultRun.withoutFaults(place, claim)
+        let wanted = try await FaultRun.withoutFaults(place, steps, claim)
         var number = 1
         while true {
             let what = "call \(number) fails with \(fault)\(isForever ? ", and all after it" : "")"
-            let run = FaultRun(place, wanted, claim, isForever: isForever, what)
+            let run = FaultRun(place, steps, wanted, claim, isForever: isForever, what)
             let failed = try await run.run {
                 inlet_fault_arm(InletFault(fault), number, isForever ? 1 : 0)
             }
             if failed == 0 { break }
-            number += number < dense ? 1 : stride
+            number += number == dense ? 1 + offset % stride : number < dense ? 1 : stride
         }
         // A run that hits nothing at once would show nothing.
         if number < 5 { throw Unexpected(what: "only \(number) calls were seen") }
@@ -69,22 +76,13 @@ import Testing
     }
 }
 
-/// A folder in memory where there is one: thousands of syncs cost nothing there.
+/// A folder with a journal, and how that was at first.
 struct FaultPlace {
     private let directory: TemporaryDirectory
     var journal: FilePath { directory.path.appending("journal.sqlite") }
     private var template: FilePath { directory.path.appending("template") }
 
-    init() throws {
-        let memory = "/dev/shm"
-        if FileManager.default.isWritableFile(atPath: memory) {
-            let path = FilePath(memory).appending("inlet-" + String(UInt32.random(in: .min ... .max), radix: 36))
-            try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
-            directory = TemporaryDirectory(existing: path)
-        } else {
-            directory = try TemporaryDirectory()
-        }
-    }
+    init() throws { directory = try TemporaryDirectory.inMemory() }
 
     /// Keeps the closed journal, for `renew`.
     func keep() throws { try FileManager.default.moveItem(atPath: journal.string, toPath: template.string) }
