@@ -12,9 +12,11 @@ import Testing
         seed: UInt64
     ) async throws {
         var run = try BatchRun(seed: seed)
-        for step in 0..<120 {
-            let what = try await run.step()
-            try await run.check("seed \(seed), step \(step): \(what)")
+        await Seeds.play(seed, of: "batches") { commands in
+            for step in 0..<120 {
+                commands.append(try await run.step())
+                try await run.check("seed \(seed), step \(step): \(commands.last ?? "")")
+            }
         }
         run.journal.close()
     }
@@ -110,11 +112,11 @@ private struct BatchRun {
         let found = try await journal.withClaim(
             .big, rooms: [.test(destination)], owner: "w", clock: { now }
         ) { claim in
-            #expect(claim.delivery.key != nil)
-            if let batch = try await journal.batch(of: claim.file.id) { #expect(!batch.isOpen) }
+            try #require(claim.delivery.key != nil)
+            if let batch = try await journal.batch(of: claim.file.id) { try #require(!batch.isOpen) }
             if let leader = claim.delivery.afterID {
                 let jobs = try await journal.jobs(FileFilter(limit: 1000))
-                #expect(jobs.flatMap(\.deliveries).first { $0.id == leader }?.state == .delivered)
+                try #require(jobs.flatMap(\.deliveries).first { $0.id == leader }?.state == .delivered)
             }
             return (settlement, claim.delivery.id)
         }?.1
@@ -141,27 +143,27 @@ private struct BatchRun {
         let jobs = try await journal.jobs(FileFilter(limit: 10_000))
         for job in jobs {
             if !job.deliveries.isEmpty {
-                #expect(job.file.state == FileState.combined(job.deliveries.map(\.state)), "\(place)")
+                try #require(job.file.state == FileState.combined(job.deliveries.map(\.state)), "\(place)")
             }
             for delivery in job.deliveries where delivery.state == .delivered && delivery.key == nil {
-                #expect(delivery.proof?.method == .carried, "\(place)")
+                try #require(delivery.proof?.method == .carried, "\(place)")
             }
         }
         for (id, members) in Dictionary(grouping: jobs, by: \.file.batchID) {
             guard id != nil, let batch = try await journal.batch(of: members[0].file.id) else { continue }
             let isFinished = members.allSatisfy { $0.file.finishedAt != nil }
-            #expect((batch.endedAt != nil) == (isFinished && !batch.isOpen), "\(place)")
-            #expect((batch.state == .pending) == (batch.endedAt == nil), "\(place)")
+            try #require((batch.endedAt != nil) == (isFinished && !batch.isOpen), "\(place)")
+            try #require((batch.state == .pending) == (batch.endedAt == nil), "\(place)")
             let waiting = members.flatMap(\.deliveries).filter { $0.state == .ready }
-            if batch.isOpen { #expect(!waiting.contains { !$0.isHeld }, "\(place)") }
+            if batch.isOpen { try #require(!waiting.contains { !$0.isHeld }, "\(place)") }
             let states = Dictionary(uniqueKeysWithValues: jobs.flatMap(\.deliveries).map { ($0.id, $0.state) })
             for delivery in waiting where !batch.isOpen {
                 let isLed = delivery.afterID.map { states[$0] != .delivered } ?? false
-                #expect(delivery.isHeld == isLed, "\(place)")
-                #expect(delivery.key != nil || isLed, "\(place)")
+                try #require(delivery.isHeld == isLed, "\(place)")
+                try #require(delivery.key != nil || isLed, "\(place)")
             }
         }
         let keys = jobs.flatMap(\.deliveries).compactMap { row in row.key.map { "\(row.destination) \($0)" } }
-        #expect(Set(keys).count == keys.count, "\(place)")
+        try #require(Set(keys).count == keys.count, "\(place)")
     }
 }

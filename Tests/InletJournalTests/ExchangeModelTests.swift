@@ -7,14 +7,16 @@ import Testing
 /// Random exchanges of claims that are held over many steps, with commands and crashes in between: the journal must never
 /// differ from `QueueModel`, and every file must be in exactly one state.
 @Suite struct ExchangeModelTests {
-    @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
+    @Test(arguments: Seeds.all)
     func `the journal does what the model does while claims are held`(seed: UInt64) async throws {
         var run = try HeldRun(seed: seed)
-        for step in 0..<150 {
-            let what = try await run.step()
-            try await run.compare("seed \(seed), step \(step): \(what)")
+        await Seeds.play(seed, of: "exchange") { commands in
+            for step in 0..<150 {
+                commands.append(try await run.step())
+                try await run.compare("seed \(seed), step \(step): \(commands.last ?? "")")
+            }
+            try await run.empty()
         }
-        try await run.empty()
         run.journal.close()
     }
 }
@@ -44,15 +46,15 @@ private struct HeldRun {
         case 30..<65: return try await exchange()
         case 65..<74:
             let done = try await journal.cancel(file, at: now) != nil
-            #expect(done == model.cancel(file))
+            try #require(done == model.cancel(file))
             return "cancel \(file)"
         case 74..<80:
             let done = try await journal.retry(file, uptimes: model.uptimes, at: now)
-            #expect(done == model.retry(file, at: now))
+            try #require(done == model.retry(file, at: now))
             return "retry \(file)"
         case 80..<84:
             let done = try await journal.forget(file)
-            #expect(done == model.forget(file))
+            try #require(done == model.forget(file))
             if done { seen -= 1 }
             return "forget \(file)"
         case 84..<91: return try await finish()
@@ -73,7 +75,7 @@ private struct HeldRun {
         if model.isBusy(name, size: size) {
             guard case .busy = outcome else { throw Unexpected(what: "\(outcome), but \(name) is on its way") }
         } else if let id = model.admit(name, size: size, to: destinations, lane: .small, at: now) {
-            #expect(outcome == .admitted(id: id))
+            try #require(outcome == .admitted(id: id))
             seen += 1
         } else {
             guard case .known = outcome else { throw Unexpected(what: "\(outcome), but \(name) is known") }
@@ -91,8 +93,8 @@ private struct HeldRun {
         let wish = ClaimWish(lane: .small, rooms: rooms, most: most, owner: "small")
         let exchange = try await journal.exchange(ended.map { EndedClaim($0.0, $0.1) }, for: wish, at: now)
         let claimed = exchange.claims.map(\.delivery.id)
-        #expect(claimed == model.claim(Self.limits, .small, most, at: now))
-        #expect(exchange.damaged.isEmpty)
+        try #require(claimed == model.claim(Self.limits, .small, most, at: now))
+        try #require(exchange.damaged.isEmpty)
         held += exchange.claims
         return "end \(ended.map { ($0.0.delivery.id, $0.1) }), claim \(claimed)"
     }
@@ -122,7 +124,7 @@ private struct HeldRun {
     private mutating func pass() async throws -> String {
         let uptime = (model.uptimes["r2"] ?? 0) + Int64.random(in: 0...700, using: &random)
         let expired = try await journal.setUptime("r2", uptime, at: now)
-        #expect(expired.sorted() == model.pass(uptime, of: "r2").sorted())
+        try #require(expired.sorted() == model.pass(uptime, of: "r2").sorted())
         return "r2 is up for \(uptime)"
     }
 
@@ -132,22 +134,22 @@ private struct HeldRun {
         journal = try Journal(path: journal.path, now: now)
         held = []
         let recovery = try await journal.recover(destinations: ["r2", "disk"], at: now)
-        #expect(
+        try #require(
             [recovery.freedClaims, recovery.parked, recovery.unparked] == model.recover(["r2", "disk"], at: now))
         return "crash"
     }
 
     func compare(_ place: String) async throws {
         let totals = try await journal.totals().mapValues { StateSum(files: $0.files, bytes: $0.bytes) }
-        #expect(totals == model.totals, "\(place)")
-        #expect(totals.values.reduce(0) { $0 + $1.files } == seen, "\(place)")
+        try #require(totals == model.totals, "\(place)")
+        try #require(totals.values.reduce(0) { $0 + $1.files } == seen, "\(place)")
         let jobs = try await journal.jobs(FileFilter(limit: 10_000)).reversed()
-        #expect(jobs.map(\.file.id) == model.files.map(\.id), "\(place)")
+        try #require(jobs.map(\.file.id) == model.files.map(\.id), "\(place)")
         for (job, file) in zip(jobs, model.files) {
-            #expect(job.file.state == file.state, "\(place)")
-            #expect((job.file.finishedAt != nil) == file.isFinished, "\(place)")
-            #expect(job.deliveries.map(\.state) == file.deliveries.map(\.state), "\(place)")
-            #expect(job.deliveries.map(\.attempts) == file.deliveries.map(\.attempts), "\(place)")
+            try #require(job.file.state == file.state, "\(place)")
+            try #require((job.file.finishedAt != nil) == file.isFinished, "\(place)")
+            try #require(job.deliveries.map(\.state) == file.deliveries.map(\.state), "\(place)")
+            try #require(job.deliveries.map(\.attempts) == file.deliveries.map(\.attempts), "\(place)")
         }
     }
 
@@ -159,6 +161,6 @@ private struct HeldRun {
         let claims = try await journal.exchange([], for: wish, at: now).claims
         let none = ClaimWish(lane: .small, rooms: [], most: 0, owner: "small")
         _ = try await journal.exchange(claims.map { EndedClaim($0, .test(.delivered)) }, for: none, at: now)
-        #expect(try await journal.totals()[.pending] == nil)
+        try #require(try await journal.totals()[.pending] == nil)
     }
 }

@@ -11,7 +11,10 @@ import Testing
         let commands = QueueCommands.sequence(seed: seed, count: 120)
         guard let difference = try await QueuePlayer.difference(commands) else { return }
         let (shortest, last) = try await Self.shrink(commands, difference)
-        Issue.record("seed \(seed): \(last)\nafter:\n  \(shortest.map(\.description).joined(separator: "\n  "))")
+        await Seeds.play(seed, of: "queue") { commands in
+            commands = shortest.map(\.description)
+            throw Unexpected(what: "\(last)\nafter:\n  \(commands.joined(separator: "\n  "))")
+        }
     }
 
     /// Leaves out whatever command the difference does not need.

@@ -1,9 +1,79 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
 /// The seeds that the random tests of this module run with.
 enum Seeds {
-    /// Replayed at every run. When a random test fails it names its seed and the commands that are left after shrinking:
-    /// add the seed here, with the fix.
+    /// Replayed at every run. A random test that fails names its seed, and the file that keeps the seed with its commands:
+    /// add the seed here, with the fix, and remove the file.
     static let stored: [UInt64] = [1, 2, 3, 5]
 
-    /// One more that nobody has seen yet.
-    static let all = stored + [UInt64.random(in: 1_000...UInt64.max)]
+    /// Those, what has failed here before, and one more that nobody has seen yet.
+    static let all = stored + kept.seeds.filter { !stored.contains($0) } + [UInt64.random(in: 1_000...UInt64.max)]
+
+    /// Below the build folder; where there is none, below the temporary one.
+    private static let kept: KeptSeeds = {
+        let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
+        let build = root.appending(".build")
+        let hasBuild = FileManager.default.isWritableFile(atPath: build.string)
+        return KeptSeeds((hasBuild ? build : FilePath(NSTemporaryDirectory())).appending("inlet-failed-seeds"))
+    }()
+
+    /// Runs `body`, which adds what it does to the list. When it throws, the seed and the list are kept.
+    static func play(
+        _ seed: UInt64, of test: String, _ body: (_ commands: inout [String]) async throws -> Void
+    ) async {
+        var commands: [String] = []
+        do {
+            try await body(&commands)
+        } catch {
+            Issue.record("\(test): \(kept.keep(seed, of: test, commands + ["\(error)"]))\n\(error)")
+        }
+    }
+}
+
+/// A folder with a file for each seed that has failed.
+struct KeptSeeds {
+    private let folder: FilePath
+
+    init(_ folder: FilePath) { self.folder = folder }
+
+    /// The seeds in the folder. Its files are called `test-seed`.
+    var seeds: [UInt64] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
+        return Set(names.compactMap { $0.split(separator: "-").last.flatMap { UInt64($0) } }).sorted()
+    }
+
+    /// - Returns: what a person should know: the seed, and the path of its file.
+    func keep(_ seed: UInt64, of test: String, _ commands: [String]) -> String {
+        let file = folder.appending("\(test)-\(seed)")
+        do {
+            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+            let text = "seed \(seed) of \(test)\n" + commands.joined(separator: "\n") + "\n"
+            try Data(text.utf8).write(to: URL(fileURLWithPath: file.string))
+            return "seed \(seed), kept with its commands in \(file.string)"
+        } catch {
+            return "seed \(seed), which could not be kept: \(error)"
+        }
+    }
+}
+
+@Suite struct SeedTests {
+    @Test func `a seed that failed is kept with its commands, and comes again`() throws {
+        let directory = try TemporaryDirectory()
+        let kept = KeptSeeds(directory.path.appending("seeds"))
+        #expect(kept.seeds == [])
+        let said = kept.keep(UInt64.max, of: "model", ["admit a", "claim 1"])
+        let file = directory.path.pushing(FilePath("seeds/model-\(UInt64.max)"))
+        #expect(said.contains(file.string) && said.contains("\(UInt64.max)"))
+        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: file.string)), as: UTF8.self)
+        #expect(text == "seed \(UInt64.max) of model\nadmit a\nclaim 1\n")
+        _ = kept.keep(7, of: "batches", [])
+        #expect(kept.seeds == [7, UInt64.max])
+    }
+
+    @Test func `every random test plays the stored seeds and a new one`() {
+        #expect(Seeds.all.starts(with: Seeds.stored) && Seeds.all.count > Seeds.stored.count)
+    }
 }

@@ -98,13 +98,15 @@ import Testing
         #expect(try await journal.exchange([], for: wish, at: Self.soon).claims.map(\.file.id) == [first])
     }
 
-    @Test(arguments: 1...40)
+    @Test(arguments: Array(6...40) + Seeds.all)
     func `whatever becomes of them, a content is sent by one at a time and never after it arrived`(
         seed: UInt64
     ) async throws {
         let walk = try TwinWalk(seed: seed)
-        for _ in 0..<120 { try await walk.step() }
-        try await walk.drain()
+        await Seeds.play(seed, of: "twins") { commands in
+            for _ in 0..<120 { commands.append(try await walk.step()) }
+            try await walk.drain()
+        }
     }
 }
 
@@ -129,45 +131,54 @@ private final class TwinWalk {
         "\(claim.delivery.destination) \(claim.file.digests.map(\.hex))"
     }
 
-    func step() async throws {
+    /// - Returns: what was done.
+    func step() async throws -> String {
+        let before = now
         switch Int.random(in: 0..<10, using: &random) {
-        case 0...2: try await admit()
-        case 3...4: try await claim(most: Int.random(in: 1...4, using: &random))
-        case 5...7: try await endOne()
-        case 8: now = now + .seconds(Int.random(in: 1...90, using: &random))
-        default: try await disturb()
+        case 0...2: return "admit \(try await admit())"
+        case 3...4:
+            try await claim(most: Int.random(in: 1...4, using: &random))
+            return "claim; running: \(running.map(\.delivery.id))"
+        case 5...7: return "end \(try await endOne())"
+        case 8:
+            now = now + .seconds(Int.random(in: 1...90, using: &random))
+            return "wait \(now - before)"
+        default: return try await disturb()
         }
     }
 
-    private func admit() async throws {
+    private func admit() async throws -> String {
         files += 1
         let rule: DuplicateRule = Bool.random(using: &random) ? .skip : .link
         let places = Self.destinations.filter { _ in Int.random(in: 0..<3, using: &random) > 0 }
         let admission = Admission.content(
             UInt8.random(in: 1...3, using: &random), "f\(files)", rule, to: places.isEmpty ? ["r2"] : places)
         _ = try await bench.journal.admit(admission, at: now)
+        return "f\(files) \(rule) to \(places)"
     }
 
     private func claim(most: Int) async throws {
         for claim in try await bench.claimAll(Self.destinations, most: most, at: now) {
             if claim.original == nil {
                 let rivals = running.filter { name($0) == name(claim) && !cancelled.contains($0.file.id) }
-                #expect(rivals.isEmpty, "sent by two at once: \(name(claim))")
-                #expect(!arrived.contains(name(claim)), "sent after it arrived: \(name(claim))")
+                try #require(rivals.isEmpty, "sent by two at once: \(name(claim))")
+                try #require(!arrived.contains(name(claim)), "sent after it arrived: \(name(claim))")
             } else {
-                #expect(arrived.contains(name(claim)))
+                try #require(arrived.contains(name(claim)))
             }
             running.append(claim)
         }
     }
 
-    private func endOne() async throws {
-        guard let place = running.indices.randomElement(using: &random) else { return }
+    private func endOne() async throws -> String {
+        guard let place = running.indices.randomElement(using: &random) else { return "none" }
         let ends: [Settlement] = [
             .delivered(.test("k")), .delivered(.test("k")), .test(.failed), .again(now + .seconds(5), counts: true),
             .again(now + .seconds(400), counts: true), .test(.gone),
         ]
-        try await end(running.remove(at: place), ends.randomElement(using: &random) ?? .test(.failed))
+        let (claim, settlement) = (running.remove(at: place), ends.randomElement(using: &random) ?? .test(.failed))
+        try await end(claim, settlement)
+        return "\(claim.delivery.id): \(settlement)"
     }
 
     private func end(_ claim: Claim, _ settlement: Settlement) async throws {
@@ -177,14 +188,16 @@ private final class TwinWalk {
     }
 
     /// A person cancels, or the process dies.
-    private func disturb() async throws {
+    private func disturb() async throws -> String {
         if Bool.random(using: &random), files > 0 {
             let file = Int64.random(in: 1...Int64(files), using: &random)
-            guard try await bench.journal.job(file) != nil else { return }
+            guard try await bench.journal.job(file) != nil else { return "nothing" }
             if try await bench.journal.cancel(file, at: now) != nil { cancelled.insert(file) }
+            return "cancel \(file)"
         } else {
             running = []
             _ = try await bench.journal.recover(destinations: Self.destinations, at: now)
+            return "start again"
         }
     }
 
@@ -199,6 +212,6 @@ private final class TwinWalk {
             now = max(now, due)
         }
         let states = try await bench.journal.jobs(FileFilter(limit: 1000)).map(\.file.state)
-        #expect(states.count == files && !states.contains(.pending), "\(states)")
+        try #require(states.count == files && !states.contains(.pending), "\(states)")
     }
 }
