@@ -122,7 +122,7 @@ import Testing
         var scene = try Scene()
         let gate = Gate()
         scene.route.retry.expire = .milliseconds(300)
-        let later = DeliveryError(.retry(after: .seconds(3600)), .throttled, "come back in an hour")
+        let later = DeliveryError(.retry(after: .seconds(3600)), .serverError, "come back in an hour")
         scene.here.always(.hold(gate, .fail(later)))
         let waiting = scene
         try await waiting.run { stage in
