@@ -132,7 +132,7 @@ import Testing
         let id = try await bench.admit("a", to: ["r2", "disk"], expire: .seconds(10))
         let other = try await bench.admit("b", expire: .seconds(20))
         let forever = try await bench.admit("c")
-        #expect(try await bench.journal.nextExpiries() == ["r2": 10_000, "disk": 10_000])
+        #expect(try await bench.journal.nextExpiries(of: ["r2", "disk", "spaces"]) == ["r2": 10_000, "disk": 10_000])
         #expect(try await bench.journal.setUptime("r2", 9999, at: Bench.start).isEmpty)
         #expect(try await bench.journal.setUptime("r2", 10_000, at: Bench.start) == [id])
         #expect(try await bench.job(id).deliveries.map(\.state) == [.expired, .ready])
