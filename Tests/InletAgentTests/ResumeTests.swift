@@ -55,13 +55,13 @@ import Testing
 
     @Test func `what waits for a destination that is away is not tried`() async throws {
         let scene = try await waiting(["a", "b"])
-        scene.here.failProbes(.outage)
+        scene.here.failProbes(.outage, .outage, .outage, .outage, .outage)
         try await scene.run { stage in
             try await eventually("it is down") { stage.events.count("destination.down") == 1 }
             try await resume(stage)
             try scene.drop("c")
             try await stage.job("c")
-            #expect(scene.here.record.calls == ["probe"])
+            #expect(scene.here.record.calls.allSatisfy { $0 == "probe" })
             #expect(stage.events.count("queue.resumed") == 0)
         }
     }
