@@ -115,7 +115,7 @@ struct Notifier: Service {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
             return (notice, job.map { NoticeDetails($0) } ?? NoticeDetails())
-        case .destinationDown, .destinationUp: return (notice, NoticeDetails())
+        case .destinationDown, .destinationUp: return (notice, NoticeDetails(destination: notice.payload))
         case .batchDone:
             guard let id = notice.subject,
                 let (batch, jobs) = try await journal.endedBatch(id, limit: NoticeText.mostFiles)
