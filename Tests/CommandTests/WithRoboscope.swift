@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletSandbox
 import InletTestSupport
 import SystemPackage
