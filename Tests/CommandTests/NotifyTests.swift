@@ -83,7 +83,7 @@ import Testing
         #expect(try await place.inlet("status", "--json").object()["notices_waiting"] == nil)
     }
 
-    @Test(arguments: ["disposed", "finished"])
+    @Test(arguments: CrashPoints.endNotice.list)
     func `a crash around the end of a file tells it once, or again with the same number`(_ point: String) async throws {
         let receiver = Receiver()
         let server = try ScriptedServer { try receiver.serve($0) }
@@ -100,6 +100,50 @@ import Testing
         #expect(try await next.stop() == .code(0))
         #expect(Set(receiver.notices.compactMap { $0.headers["webhook-id"] }).count == 1)
         #expect(try await place.inlet("status", "--json").object()["notices_waiting"] == nil)
+    }
+
+    @Test(arguments: CrashPoints.takenNotice.list)
+    func `a notice that was taken comes again, with its number, only if the journal did not know`(_ point: String)
+        async throws
+    {
+        let receiver = Receiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let place = try place("webhook: \"http://127.0.0.1:\(server.port)/\", on: [delivered]")
+        try place.put("a.mov", bytes(1000))
+        try await place.die(at: point)
+        #expect(receiver.notices.count == 1)
+        let isTold = point == "noticeRemoved"
+        #expect(try await place.inlet("status", "--json").object()["notices_waiting"] as? Int == (isTold ? nil : 1))
+        let next = try await place.run()
+        try place.put("b.mov", bytes(1001))
+        try await next.line("notification.sent", number: isTold ? 1 : 2)
+        #expect(try await next.stop() == .code(0))
+        let ids = receiver.notices.compactMap { $0.headers["webhook-id"] }
+        #expect(ids.count == (isTold ? 2 : 3) && Set(ids).count == 2, "\(ids)")
+        if !isTold { #expect(ids[0] == ids[1]) }
+        #expect(try await place.inlet("status", "--json").object()["notices_waiting"] == nil)
+    }
+
+    @Test(arguments: CrashPoints.destinationNotice.list)
+    func `that a destination is down is told although the process died over it`(_ point: String) async throws {
+        let receiver = Receiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        var config = ConfigText.spiral(try FreePort.any())
+        config.top.append(
+            "notify:\n  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", on: [destination_down] }")
+        let place = try Place(config)
+        let agent = try await place.run(environment: ["INLET_FAILPOINT": point])
+        try place.put("clip.mov", bytes(1000))
+        #expect(try await agent.ending() == .signal(SIGKILL))
+        let waiting = try await place.inlet("status", "--json").object()["notices_waiting"] as? Int
+        #expect(waiting == (point == "posted" ? 1 : nil))
+        // One that was not posted is told of anew: the destination is down still.
+        let next = try await place.run()
+        try await next.line("notification.sent")
+        #expect(try await next.stop() == .code(0))
+        let told = try receiver.notices.map { try object($0)["event"] as? String }
+        #expect(!told.isEmpty && told.allSatisfy { $0 == "destination_down" }, "\(told)")
+        #expect(Set(receiver.notices.compactMap { $0.headers["webhook-id"] }).count == told.count)
     }
 
     @Test func `a receiver is tried by hand, and check says what it can without telling anybody`() async throws {

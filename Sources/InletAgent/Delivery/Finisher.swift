@@ -94,8 +94,9 @@ struct Finisher: Service {
     ) async throws {
         let file = job.file
         let end = ReceiptFiles.End(job: job, state: state ?? file.state, disposition: disposition, place: place)
-        let receipt = try receipts.write(end, at: .now)
         Failpoint.disposed.reached()
+        let receipt = try receipts.write(end, at: .now)
+        Failpoint.receiptWritten.reached()
         let finish = try await journal.finish(
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)
         Failpoint.finished.reached()

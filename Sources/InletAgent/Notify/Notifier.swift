@@ -89,9 +89,11 @@ struct Notifier: Service {
         switch action {
         case .leave: return
         case .remove:
+            Failpoint.noticeTaken.reached()
             log.emit(
                 .notificationSent(sink: notice.sink, notice: text.id, event: text.event, tries: notice.attempts + 1))
             try await journal.removeNotice(notice.id)
+            Failpoint.noticeRemoved.reached()
         case .again(let time, let holdsLine):
             // Said once, until the receiver has taken something again.
             if !wasFailing {
