@@ -19,7 +19,9 @@ extension Checklist {
                 by: [
                     "what is admitted is what is read back", "a claim counts its attempt and hands out the checkpoint",
                     "queue list and show tell each file's story, as text and as JSON",
-                ], later: "issue 4 of 8: the id of a parent that a program gives")),
+                    "labels of a sidecar go over the route's, into log, listing and receipt",
+                    "what a folder's marker says labels all its files, over its own file and the route",
+                ])),
         Row(
             "S1.03",
             .superseded(
