@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Format, layering, house rules and a build that checks declared dependencies. --quick leaves the build out.
+# Format, layering, house rules, the benches' own tests, and a build that checks declared dependencies. --quick leaves the
+# last two out.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -66,6 +67,10 @@ broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
 if ((sources_ended != 0 && broken == 0)); then broken=1; fi
 failed=$((failed + broken))
 
+$quick || for bench in crash soak; do
+    # What judges a run is tried on what it must accept and on what it must not.
+    check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
+done
 $quick || check "builds, and every import is a declared dependency" build_debug
 
 printf '%d passed, %d failed\n' "$passed" "$failed"

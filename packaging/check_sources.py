@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from swift_text import functions, without_comments_and_strings
+from swift_text import debug_lines, functions, without_comments_and_strings
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES = 250
@@ -78,6 +78,8 @@ FORBIDDEN = [
 UNFINISHED = re.compile(r"\b(TODO|FIXME)\b")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
+# What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
+DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
 # Places of one person's machine; written so that this line does not match itself.
 LOCAL_PATH = re.compile(r"(?<![\w.~$}-])/(?:[w]ork|[h]ome)/[\w.-]")
 
@@ -193,6 +195,22 @@ def local_paths():
             yield f"{name}:{line_of(TEXT[name], match.start())}: a path of one machine: {match[0]}…"
 
 
+def debug_only():
+    named = set()
+    for name in SOURCES:
+        allowed = debug_lines(CODE[name])
+        lines = TEXT[name].split("\n")
+        for match in DEBUG_ONLY.finditer(TEXT[name]):
+            line = line_of(TEXT[name], match.start())
+            if lines[line - 1].lstrip().startswith("//"):
+                continue
+            named.add(match[0])
+            if line not in allowed:
+                yield f"{name}:{line}: {match[0]} outside of #if DEBUG"
+    for missing in sorted({"INLET_FAILPOINT", "INLET_PROBE_PACE", "Armed"} - named):
+        yield f"{missing} is read nowhere: has it another name now?"
+
+
 def skipped_tests():
     for name in TESTS:
         for match in SKIPPED_TEST.finditer(CODE[name]):
@@ -209,6 +227,7 @@ CHECKS = [
     ("configuration files exist", configuration_files),
     ("no paths of one machine", local_paths),
     ("no skipped tests", skipped_tests),
+    ("what tests arm is in debug builds only", debug_only),
 ]
 
 

@@ -62,7 +62,7 @@ package final class Agent: Sendable {
     private static func recover(
         _ journal: Journal, _ destinations: [Destination], _ workers: Int, _ pace: ProbePace, _ log: EventLog
     ) async throws -> DestinationBoard {
-        let recovery = try await journal.recover(destinations: destinations.map(\.name), at: .now)
+        let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
         Failpoint.recovered.reached()
         if !recovery.isEmpty {
             log.emit(

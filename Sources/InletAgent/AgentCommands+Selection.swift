@@ -80,9 +80,9 @@ extension AgentCommands {
         for start in stride(from: 0, to: files.count, by: Self.group) {
             let group = Array(files[start..<min(start + Self.group, files.count)])
             let command = try await command(action)
-            if action == .retry { Failpoint.retrying.reached() }
+            Failpoint.acting.reached()
             let (these, running) = try await journal.act(command, on: group, at: .now)
-            if action == .retry { Failpoint.retried.reached() }
+            Failpoint.acted.reached()
             outcomes += these
             switch action {
             case .retry: live?.bells.ringAll()

@@ -39,7 +39,9 @@ package struct AgentCommands: Sendable {
 
     /// Cancels everything that waits or runs. - Returns: how many files that were.
     package func clear() async throws(JournalError) -> Int {
+        Failpoint.acting.reached()
         let (files, running) = try await journal.clear(at: .now)
+        Failpoint.acted.reached()
         ended(running)
         return files
     }
@@ -130,7 +132,9 @@ package struct AgentCommands: Sendable {
         let names = destination.map { [$0] } ?? known
         guard names.allSatisfy({ known.contains($0) }) else { return [] }
         for name in names {
+            Failpoint.acting.reached()
             try await journal.setPaused(name, paused)
+            Failpoint.acted.reached()
             if !paused { try await tryNow(name) }
             guard let live, live.board.setPaused(name, paused) else { continue }
             live.log.emit(

@@ -26,7 +26,9 @@ package struct Batch: Sendable, Equatable {
     package var labels: [String: String]
 
     package var isOpen: Bool { closedAt == nil }
+}
 
+extension Batch {
     init(row: Row, counts: [FileState: Int]) {
         id = row["id"]
         name = row["name"]

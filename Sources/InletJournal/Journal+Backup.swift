@@ -14,7 +14,13 @@ extension Journal {
         do {
             let copy = try Self.newCopy(target)
             let steps = try await Self.on(database) { try SteppedCopy($0, to: copy) }
-            while try await !Self.on(database, { _ in try steps.step() }) { try Task.checkCancellation() }
+            do {
+                while try await !Self.on(database, { _ in try steps.step() }) { try Task.checkCancellation() }
+            } catch {
+                // In its turn, too: a commit that runs meanwhile tells the copy of its pages.
+                try await Self.on(database) { _ in steps.finish() }
+                throw error
+            }
             // On the copy's own thread: the check reads all of it.
             try await Self.on(copy) { database in
                 try database.execute(sql: "PRAGMA journal_mode = DELETE")
@@ -72,7 +78,13 @@ private final class SteppedCopy: @unchecked Sendable {
         }
     }
 
-    deinit { if handle != nil { sqlite3_backup_finish(handle) } }
+    deinit { assert(handle == nil, "finish must be called on the source's queue") }
+
+    /// Ends a copy that is not whole.
+    func finish() {
+        sqlite3_backup_finish(handle)
+        handle = nil
+    }
 
     /// - Returns: whether that was the last.
     func step() throws -> Bool {

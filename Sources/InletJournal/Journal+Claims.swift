@@ -16,6 +16,9 @@ package struct ClaimRoom: Sendable {
         self.isForBegunOnly = isForBegunOnly
     }
 
+    /// The index that holds what the room is for: few have been begun, however many wait.
+    var index: String { isForBegunOnly ? "delivery_waiting" : "delivery_ready" }
+
     /// What a delivery must meet besides being due, as SQL; the same as `DeliveryRow.hasBegun`.
     var condition: String {
         isForBegunOnly ? "AND waits > 0 AND delivery.code IS NOT '\(ErrorCode.outOfCredits.rawValue)'" : ""
@@ -147,7 +150,7 @@ extension Journal {
             guard try places(room, lane, database) > 0 else { return nil }
             return try database.row(
                 """
-                SELECT min(next_at) FROM delivery
+                SELECT min(next_at) FROM delivery INDEXED BY \(room.index)
                 WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
                     \(room.condition)
                 """,

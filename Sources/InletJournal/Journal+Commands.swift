@@ -125,7 +125,10 @@ extension Journal {
         }
     }
 
-    /// Writes a destination's expiry clock and expires what is over its time, except what the destination works on.
+    package static let expiredAtOnce = 256
+
+    /// Writes a destination's expiry clock and expires what is over its time, except what the destination works on. At most
+    /// `expiredAtOnce` in one transaction, so that nobody waits for long: the caller asks again while it gets as many.
     /// - Returns: the files of the deliveries that expired.
     package func setUptime(
         _ destination: String, _ uptime: Int64, at now: WallTime
@@ -141,6 +144,7 @@ extension Journal {
                 sql: """
                     SELECT id, file_id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?
                         AND \(DeliveryRow.isNotBeingWorkedOn)
+                    LIMIT \(Self.expiredAtOnce)
                     """, arguments: [destination, uptime])
             for row in expired {
                 try Self.endDelivery(
@@ -150,14 +154,11 @@ extension Journal {
         }
     }
 
-    /// The earliest expiry of what waits, by destination, on its expiry clock in milliseconds. What a destination works on
-    /// does not expire.
-    package func nextExpiries() async throws(JournalError) -> [String: Int64] {
+    /// The earliest expiry of what waits for each of `destinations`, on its expiry clock in milliseconds. What a destination
+    /// works on does not expire.
+    package func nextExpiries(of destinations: [String]) async throws(JournalError) -> [String: Int64] {
         try await read { database in
-            let destinations = try String.fetchAll(
-                database,
-                sql: "SELECT DISTINCT destination FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL")
-            return try destinations.reduce(into: [:]) { expiries, destination in
+            try destinations.reduce(into: [:]) { expiries, destination in
                 expiries[destination] = try Int64.fetchOne(
                     database,
                     sql: """

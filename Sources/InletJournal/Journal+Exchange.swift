@@ -154,7 +154,7 @@ extension Journal {
             """
             SELECT \(DeliveryRow.qualified), \(FileRow.qualified),
                 EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)
-            FROM delivery INDEXED BY delivery_ready CROSS JOIN file ON file.id = delivery.file_id
+            FROM delivery INDEXED BY \(room.index) CROSS JOIN file ON file.id = delivery.file_id
             WHERE destination = ? AND lane = ? AND delivery.state = 'ready' AND next_at <= ? AND owner IS NULL
                 \(room.condition)
             ORDER BY next_at, delivery.id LIMIT ?

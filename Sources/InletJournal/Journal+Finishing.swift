@@ -3,15 +3,29 @@ internal import GRDB
 package import InletCore
 
 extension Journal {
-    /// Files whose deliveries have ended but which are not finished, oldest first.
+    /// Files whose deliveries have ended but which are not finished, oldest first. What cannot be read of one shows in its
+    /// `damage`, and keeps none of the others from its end.
     package func unfinished(at now: WallTime, limit: Int) async throws(JournalError) -> [Job] {
         try await read { database in
-            try FileRow.all(
-                database,
+            var damages: [Int64: String] = [:]
+            let files = try database.rows(
                 """
+                SELECT \(FileRow.columns) FROM file
                 WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ? ORDER BY finish_at, id LIMIT ?
-                """, [.integer(now.milliseconds), .integer(Int64(limit))]
-            ).map { try Self.job($0, database) }
+                """, .integer(now.milliseconds), .integer(Int64(limit))
+            ) { row in
+                do {
+                    return try FileRow(row)
+                } catch {
+                    damages[row.integer(0)] = "\(error)"
+                    return try FileRow(row, showing: true)
+                }
+            }
+            return try files.map { file in
+                var job = try Self.job(file, database, showing: true)
+                job.damage = damages[file.id] ?? job.unproved
+                return job
+            }
         }
     }
 

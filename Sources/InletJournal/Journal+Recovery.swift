@@ -42,10 +42,16 @@ extension Journal {
     /// interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible. The
     /// next time its beginning is noted (`begin`), so that only those count as crashes again that were really under way.
     /// One that ends the process again and again comes later each time, alone if possible, and ends as failed at last:
-    /// progress does not take its crashes back, for it may make some each time.
-    package func recover(destinations: [String], at now: WallTime) async throws(JournalError) -> Recovery {
+    /// progress does not take its crashes back, for it may make some each time. Where the whole machine went down, no crash is
+    /// counted.
+    ///
+    /// - Parameter boot: what tells this run of the machine from the one before; nil = not known.
+    package func recover(
+        destinations: [String], boot: Int64? = nil, at now: WallTime
+    ) async throws(JournalError) -> Recovery {
         try await commit { database in
-            let (freed, crashed) = try Self.freeClaims(now, database)
+            let isNewBoot = try boot.map { try Self.noteBoot($0, database) } ?? false
+            let (freed, crashed) = try Self.freeClaims(now, countsCrashes: !isNewBoot, database)
             // Cancelled while they ran.
             try database.run(
                 sql: """
@@ -58,6 +64,13 @@ extension Journal {
                 sql: "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination NOT IN (\(list))",
                 arguments: names)
             let parked = database.changesCount
+            // Of a destination that was away from the configuration, too.
+            try database.run(
+                sql: """
+                    UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
+                        SELECT delivery_id FROM leftover JOIN delivery ON delivery.id = delivery_id
+                        WHERE destination IN (\(list)))
+                    """, arguments: StatementArguments([now.milliseconds]) + names)
             try database.run(
                 sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
                 arguments: names)
@@ -88,9 +101,17 @@ extension Journal {
         }
     }
 
+    /// - Returns: whether the machine was started anew since the last time; false the first time.
+    private static func noteBoot(_ boot: Int64, _ database: Database) throws -> Bool {
+        let last = try database.row("SELECT value FROM counter WHERE name = 'boot'") { $0.integer(0) }
+        if last == boot { return false }
+        try database.change("INSERT OR REPLACE INTO counter (name, value) VALUES ('boot', ?)", .integer(boot))
+        return last != nil
+    }
+
     /// - Returns: how many claims there were, and which of them are left alone from now on.
     private static func freeClaims(
-        _ now: WallTime, _ database: Database
+        _ now: WallTime, countsCrashes: Bool, _ database: Database
     ) throws -> (count: Int, crashed: [CrashedDelivery]) {
         let claims = try database.rows(
             """
@@ -100,7 +121,7 @@ extension Journal {
         ) { (id: $0.integer(0), crashes: Int($0.integer(1)), hasBegun: $0.integer(2) == 1) }
         var crashed: [CrashedDelivery] = []
         for claim in claims {
-            let isCounted = claim.crashes == 0 || claim.hasBegun
+            let isCounted = countsCrashes && (claim.crashes == 0 || claim.hasBegun)
             let crashes = claim.crashes + (isCounted ? 1 : 0)
             let next = now + (isCounted ? CrashRule.delay(after: crashes, of: claim.id) : .zero)
             try database.change(

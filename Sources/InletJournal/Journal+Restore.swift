@@ -19,7 +19,7 @@ extension Journal {
     /// - Returns: where it is now; nil when there was none.
     package static func reset(_ path: FilePath, now: WallTime) throws(JournalError) -> FilePath? {
         removeDraft(of: path)
-        guard isThere(path) else { return nil }
+        guard hasAny(of: path) else { return nil }
         return try setAside(path, as: "reset", now)
     }
 
@@ -43,7 +43,7 @@ extension Journal {
             if isFirst { removeDraft(of: path) }
             throw error as? JournalError ?? .failed(backup, "not a sound journal: \(error). Nothing was changed")
         }
-        if isThere(path) { restoration.setAside = try setAside(path, as: "replaced", now) }
+        if hasAny(of: path) { restoration.setAside = try setAside(path, as: "replaced", now) }
         do {
             try FileManager.default.moveItem(atPath: draft.string, toPath: path.string)
         } catch {
@@ -65,6 +65,11 @@ extension Journal {
     private static func draft(of path: FilePath) -> FilePath { FilePath(path.string + ".restoring") }
 
     private static func isThere(_ path: FilePath) -> Bool { FileManager.default.fileExists(atPath: path.string) }
+
+    /// A restore that died while it set the old journal aside may have left the old log, which belongs to no other journal.
+    private static func hasAny(of path: FilePath) -> Bool {
+        ["", "-wal", "-shm"].contains { isThere(FilePath(path.string + $0)) }
+    }
 
     private static func removeDraft(of path: FilePath, _ suffixes: [String] = ["", "-wal", "-shm", "-journal"]) {
         for suffix in suffixes {
@@ -120,6 +125,9 @@ extension Journal {
         try database.execute(
             sql: """
                 UPDATE counter SET value = value + \(leap) WHERE name = 'sequence';
+                INSERT INTO sqlite_sequence (name, seq) SELECT name, 0 FROM sqlite_master
+                    WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'
+                        AND name NOT IN (SELECT name FROM sqlite_sequence);
                 UPDATE sqlite_sequence SET seq = seq + \(leap);
                 """)
     }

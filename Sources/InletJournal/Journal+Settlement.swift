@@ -68,7 +68,8 @@ extension Journal {
                 """,
                 .integer(time.milliseconds), .integer(counts ? 0 : 1), SQLValue((code ?? row.code)?.rawValue),
                 SQLValue(reason ?? row.reason), .integer(row.id))
-            if row.isBeingWorkedOn, code != nil { try renewExpiry(of: row, database) }
+            // Nor does it wait for its destination while its own volume is away.
+            if row.isBeingWorkedOn && code != nil || code == .sourceGone { try renewExpiry(of: row, database) }
         case .waiting(let time, let saying):
             return try wait(row, until: time, saying: saying, database)
         case .ended(let state, let code, let reason):

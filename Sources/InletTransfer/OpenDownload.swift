@@ -32,9 +32,7 @@ package final class OpenDownload: Sendable {
                 throw SystemError(call: "flock", path: download.partPath, code: .resourceTemporarilyUnavailable)
             }
             self.part = part
-            boot = (try? DurableFile.read("/proc/sys/kernel/random/boot_id", limit: 64)).map {
-                String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace }
-            }
+            boot = Boot.id()
             let tag = DownloadTag(part.note()) ?? DownloadTag()
             let size = try part.size
             let isForeign = tag.length != nil && download.length != nil && tag.length != download.length

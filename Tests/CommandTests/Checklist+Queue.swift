@@ -19,7 +19,9 @@ extension Checklist {
                 by: [
                     "what is admitted is what is read back", "a claim counts its attempt and hands out the checkpoint",
                     "queue list and show tell each file's story, as text and as JSON",
-                ], later: "issue 4 of 8: the id of a parent that a program gives")),
+                    "labels of a sidecar go over the route's, into log, listing and receipt",
+                    "what a folder's marker says labels all its files, over its own file and the route",
+                ])),
         Row(
             "S1.03",
             .superseded(
@@ -34,6 +36,7 @@ extension Checklist {
                 by: [
                     "what is admitted is what is read back", "text for a destination keeps spaces and slashes",
                     "labels of a unit go over its route's and under those of a sidecar",
+                    "what a folder's marker says labels all its files, over its own file and the route",
                 ])),
         Row(
             "S1.05",
@@ -79,6 +82,8 @@ extension Checklist {
             .shown(by: [
                 "refused credentials pause the destination and cost no attempt",
                 "refused credentials wait for a probe a minute or for new ones",
+                "what waits for a destination that refuses our credentials goes untried until it takes new ones",
+                "what waits goes untried while its key is refused at the start, and goes with a new key",
             ])),
         Row(
             "S1.11",
@@ -153,6 +158,8 @@ extension Checklist {
             .shown(by: [
                 "a batch ends with its last file, in the worst state, once",
                 "a file that is sent again opens the end of its batch again",
+                "a folder ends as partial with its counts, and as complete once the rest was sent again",
+                "a batch is complete, partial or failed",
             ])),
     ]
 
@@ -160,19 +167,23 @@ extension Checklist {
         Row(
             "S1.19",
             .shown(by: [
-                "status balances: what was seen is the sum of all states",
+                "every open delivery is counted once, where it is",
+                "status has the files and bytes of each state, and all of them as seen",
                 "status counts what waits, once, and how long the oldest has waited",
+                "status tells what expired, and that it waits no more",
             ])),
         Row(
             "S1.20",
             .shown(by: [
-                "status balances: what was seen is the sum of all states",
+                "status tells what waits and was tried, and after a start how much of it has gone",
                 "queue list and show tell each file's story, as text and as JSON",
                 "a start frees claims uncounted, and delays those that are interrupted again and again",
             ])),
         Row(
             "S1.21",
             .shown(by: [
+                "an upload that a kill cut off is told as resumed, a new one is not, and both tell their address",
+                "what an earlier process began is told as resumed, at its first attempt only",
                 "every log line is a JSON object with time, level, event and the fields of its event",
                 "receipts are JSON lines, newest first, one for each finished file",
                 "a delivered file is told once, with its receipt",
@@ -183,12 +194,15 @@ extension Checklist {
             ])),
         Row(
             "S1.22",
-            .shown(by: ["a start with work asks once before anything goes, and tells in the end what was resumed"])),
+            .shown(by: [
+                "a start with work asks once before anything goes, and tells in the end what was resumed",
+                "status tells what waits and was tried, and after a start how much of it has gone",
+            ])),
         Row(
             "S1.23",
             .shown(
                 by: [
-                    "status balances: what was seen is the sum of all states",
+                    "status tells what waits and was tried, and after a start how much of it has gone",
                     "a pause holds deliveries, survives a restart, and ends with resume",
                 ], later: "issue 7 of 8: the dashboard's banner")),
         Row(
@@ -196,6 +210,7 @@ extension Checklist {
             .superseded(
                 by: [
                     "what waits is cancelled by number, or all of it by clear",
+                    "each filter and each switch means the same to each command",
                     "clear cancels what waits, and what is ended can be forgotten",
                     "a file that is no journal is set aside as it is",
                     "a reset keeps the journal and begins an empty one, and not while the agent runs",
@@ -212,6 +227,7 @@ extension Checklist {
         Row(
             "S1.26",
             .shown(by: [
+                "twenty that wait are no long queue, one more is warned of once, and twenty are calm again",
                 "a long queue is warned of once, and what waits too long expires with its source untouched",
                 "defaults of the tables equal those of the settings",
             ])),

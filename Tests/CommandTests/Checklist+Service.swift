@@ -81,7 +81,7 @@ extension Checklist {
                 by: [
                     "a file that is there at the start is delivered",
                     "existing: skip leaves old files alone, also after a restart, and takes new ones",
-                    "status balances: what was seen is the sum of all states",
+                    "status has the files and bytes of each state, and all of them as seen",
                 ], later: "issue 7 of 8: metrics of recovery")),
     ]
 }

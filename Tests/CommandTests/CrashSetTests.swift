@@ -29,11 +29,11 @@ import Testing
     ///   - companions: files, in folders of their round, that are put in this order.
     ///   - unsent: of these the ones that are not sent, but archived.
     private func dieAndGoOn(
-        _ place: Place, at points: [String], with companions: [String], unsent: Set<String> = []
+        _ place: Place, at points: CrashPoints, with companions: [String], unsent: Set<String> = []
     ) async throws {
         var expected: [FilePath: Data] = [:]
         let archive = place.drop.appending(".inlet").appending("done")
-        for (round, point) in points.enumerated() {
+        for (round, point) in points.list.enumerated() {
             let names = companions.map { FilePath("gigs/round\(round)/\($0)") }
             for (index, name) in names.enumerated() {
                 let content = bytes(500 + 10 * round + index, seed: UInt64(round * 10 + index + 1))
@@ -75,13 +75,38 @@ import Testing
             text: Self.configuration(
                 "match: { path: \"gigs/**\", extensions: [mp4] }, to: store, on_success: archive, "
                     + "sidecars: { extensions: [xmp], wait: 1h }"))
-        try await dieAndGoOn(
-            place,
-            at: [
-                "admitting", "admitted", "claimed:2", "settling:2", "delivered", "delivered:2", "intending",
-                "moveNoted",
-                "moved", "moved:2", "disposed", "disposed:2", "finished", "finished:2",
-            ], with: ["clip.xmp", "clip.mp4"])
+        try await dieAndGoOn(place, at: CrashPoints.sidecar, with: ["clip.xmp", "clip.mp4"])
+    }
+
+    @Test(.timeLimit(.minutes(8))) func `a sidecar that comes after its file follows it once`() async throws {
+        let place = try Place()
+        try place.configure(
+            text: Self.configuration(
+                "match: { extensions: [mp4] }, to: store, on_success: archive, "
+                    + "sidecars: { extensions: [xmp], wait: 1s }"))
+        let archive = place.drop.appending(".inlet").appending("done")
+        var expected: [String: Data] = [:]
+        for (round, point) in CrashPoints.lateSidecar.list.enumerated() {
+            let (main, late) = ("clip\(round).mp4", "clip\(round).xmp")
+            (expected[main], expected[late]) = (bytes(500 + round), bytes(50 + round, seed: 3))
+            try place.put(FilePath(main), bytes(500 + round))
+            let agent = try await place.run()
+            try await agent.line("job.finished") { $0.isAbout(main) }
+            #expect(try await agent.stop() == .code(0))
+            try place.put(FilePath(late), bytes(50 + round, seed: 3))
+            try await place.die(at: point)
+            let next = try await place.run()
+            try await next.wait("the archive after \(point)") { place.exists(archive.appending(late)) }
+            #expect(try await next.stop() == .code(0))
+        }
+        let last = try await place.run()
+        try await last.wait("every receipt") {
+            try await place.inlet("receipts", "--limit", "100").objects().count >= expected.count
+        }
+        #expect(try await last.stop() == .code(0))
+        #expect(Place.files(below: place.library) == expected)
+        #expect(Place.files(below: archive) == expected)
+        #expect(try await place.balance()["delivered"] == expected.count)
     }
 
     @Test(.timeLimit(.minutes(8))) func `a unit is closed once and sent once, whatever the process was doing`()
@@ -92,12 +117,7 @@ import Testing
             text: Self.configuration(
                 "match: { path: \"gigs/**\", extensions: [mp4] }, to: store, on_success: archive, unit: folder, "
                     + "completion: marker"))
-        try await dieAndGoOn(
-            place,
-            at: [
-                "admitting", "admitted:2", "closingUnit", "unitClosed", "claimed:2", "delivered", "delivered:2",
-                "moved:2", "disposed:3", "finished", "finished:3",
-            ], with: ["a.mp4", "b.mp4", "DONE"], unsent: ["DONE"])
+        try await dieAndGoOn(place, at: CrashPoints.unit, with: ["a.mp4", "b.mp4", "DONE"], unsent: ["DONE"])
     }
 
     @Test(.timeLimit(.minutes(8))) func `two destinations get one object each, and the source waits for both`()
@@ -105,18 +125,14 @@ import Testing
     {
         let place = try Place()
         let store = place.folder.path.appending("store")
-        let points = [
-            "claimed:2", "settling", "afterComplete", "afterComplete:2", "delivered", "delivered:2", "intending",
-            "disposed", "finished",
-        ]
         try await withSandbox(store) { sandbox, port in
             let remote =
                 "remote: { type: r2, api: \"http://127.0.0.1:\(port)\", dialect: v1, api_key: \(ConfigText.apiKey) }"
             try place.configure(
                 text: Self.configuration("to: [store, remote], on_success: archive", destinations: remote))
-            try await dieAndGoOn(place, at: points, with: ["clip.mp4"])
+            try await dieAndGoOn(place, at: CrashPoints.places, with: ["clip.mp4"])
             let objects = sandbox.objects()
-            #expect(objects.count == points.count)
+            #expect(objects.count == CrashPoints.places.list.count)
             for object in objects {
                 #expect(try place.content(object.path) == place.content(place.library.pushing(FilePath(object.key))))
             }
@@ -128,10 +144,7 @@ import Testing
         try place.configure(
             text: Self.configuration("to: store, validate: { max_size: 10 }, on_failure: quarantine"))
         let failed = place.drop.appending(".inlet").appending("failed")
-        let points = [
-            "admitting", "intending", "intentWritten", "renamedAway", "moveNoted", "moved", "reasonWritten", "disposed",
-            "finished",
-        ]
+        let points = CrashPoints.rejected.list
         for (round, point) in points.enumerated() {
             let name = FilePath("clip\(round).mp4")
             try place.put(name, bytes(100 + round))
@@ -158,7 +171,7 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: shelf.string) }
         let text = Self.configuration("to: store, on_success: archive")
         try place.configure(text: text.replacing("archive_dir: .inlet/done", with: "archive_dir: \(shelf.string)"))
-        let points = ["renamedAway", "moveNoted", "moveCopied", "moved", "disposed"]
+        let points = CrashPoints.otherDisk.list
         for (round, point) in points.enumerated() {
             try place.put(FilePath("clip\(round).mp4"), bytes(3000 + round))
             try await place.die(at: point)
@@ -186,7 +199,7 @@ import Testing
         let text = Self.configuration("to: store, on_success: archive")
         try place.configure(text: text.replacing("settle: 0s,", with: "settle: 0s, hold: 1s,"))
         try Nobody.own(place.folder.path)
-        let points = ["intentWritten", "renamedAway", "moveNoted", "moved", "disposed"]
+        let points = CrashPoints.held.list
         for (round, point) in points.enumerated() {
             try place.put(FilePath("clip\(round).mp4"), bytes(3000 + round))
             try await place.die(at: point, launcher: Nobody.launcher)
@@ -200,7 +213,7 @@ import Testing
         #expect(Place.files(below: place.library) == expected)
     }
 
-    @Test(arguments: ["abandoned", "leftoverRemoved"])
+    @Test(arguments: CrashPoints.leftover.list)
     func `an upload that nobody wants is gone after a crash in the midst of its removal`(_ point: String) async throws {
         try await withSpiral("parallel_parts: 1") { place, sandbox in
             try place.put("unwanted.bin", bytes((5 << 20) + 1))
@@ -216,24 +229,5 @@ import Testing
             #expect(try await place.balance()["cancelled"] == 1)
             #expect(place.exists(place.drop.appending("unwanted.bin")))
         }
-    }
-
-    @Test(arguments: ["retrying", "retried"])
-    func `a retry that dies can be asked for again, and sends once`(_ point: String) async throws {
-        let place = try Place()
-        try place.folder.write(bytes(7), to: "library/clip.mov")
-        try place.put("clip.mov", bytes(10))
-        let agent = try await place.run()
-        try await agent.line("job.finished") { $0["state"] == "failed" }
-        #expect(try await agent.stop() == .code(0))
-        try FileManager.default.removeItem(atPath: place.library.appending("clip.mov").string)
-        let killed = try await place.inlet("queue", "retry", "1", environment: ["INLET_FAILPOINT": point])
-        #expect(killed.ending == .signal(SIGKILL))
-        if point == "retrying" { #expect(try await place.inlet("queue", "retry", "1").ending == .code(0)) }
-        let next = try await place.run()
-        try await next.line("job.finished") { $0["state"] == "delivered" }
-        #expect(try await next.stop() == .code(0))
-        #expect(Place.files(below: place.library) == ["clip.mov": bytes(10)])
-        #expect(try await place.inlet("receipts").objects().count == 1)
     }
 }

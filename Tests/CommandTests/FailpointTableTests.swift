@@ -10,6 +10,22 @@ struct FailpointTableTests {
         let table = readme.split(separator: "\n").drop { $0 != "### Failpoints" }.dropFirst()
             .prefix { !$0.hasPrefix("### ") }
         let rows = table.filter { $0.hasPrefix("| `") }.map(String.init)
+        #expect(Failpoint.allCases.allSatisfy { !$0.meaning.isEmpty })
         #expect(rows == Failpoint.allCases.map { "| `\($0.rawValue)` | \($0.meaning) |" })
+    }
+
+    @Test func `a test dies at every failpoint`() throws {
+        let points = CrashKind.allCases.flatMap(\.points) + CrashPoints.allCases.flatMap(\.list)
+        let names = Set(points.map { String($0.prefix { $0 != ":" }) })
+        #expect(names == Set(Failpoint.allCases.map(\.rawValue)))
+        // A list that no test goes through would be no proof.
+        let folder = Repository.root.appending("Tests").appending("CommandTests")
+        let tests = try FileManager.default.contentsOfDirectory(atPath: folder.string)
+            .filter { $0.hasSuffix("Tests.swift") && $0 != "FailpointTableTests.swift" }
+            .map { try String(contentsOfFile: folder.appending($0).string, encoding: .utf8) }.joined()
+        for list in CrashPoints.allCases {
+            #expect(!list.list.isEmpty)
+            #expect(tests.contains(try Regex("CrashPoints\\.\(list.rawValue)\\b")), "\(list)")
+        }
     }
 }

@@ -83,6 +83,29 @@ import Testing
         }
     }
 
+    @Test func `an upload that a kill cut off is told as resumed, a new one is not, and both tell their address`()
+        async throws
+    {
+        try await withSpiral("parallel_parts: 1, public_url: \"https://cdn.example/media\"") { place, _ in
+            try place.put("film.bin", bytes(11 << 20))
+            let killed = try place.start("run", environment: ["INLET_FAILPOINT": "partUploaded"])
+            #expect(try await killed.ending() == .signal(SIGKILL))
+            #expect(killed.lines("job.started") { $0.flag("resumed") != nil }.isEmpty)
+            let next = try await place.run()
+            let started = try await next.line("job.started")
+            #expect(started.isAbout("film.bin") && started.flag("resumed") == true, "\(started)")
+            let delivered = try await next.line("job.delivered") { $0.isAbout("film.bin") }
+            #expect(delivered["url"] == "https://cdn.example/media/film.bin")
+            #expect(delivered.number("job") == started.number("job"))
+            try place.put("new.bin", bytes(11 << 20, seed: 2))
+            let fresh = try await next.line("job.delivered") { $0.isAbout("new.bin") }
+            #expect(fresh["url"] == "https://cdn.example/media/new.bin")
+            let told = next.lines("job.started")
+            #expect(told.map { $0.flag("resumed") } == [true, nil] && told.last?.isAbout("new.bin") == true, "\(told)")
+            #expect(try await next.stop() == .code(0))
+        }
+    }
+
     @Test func `cancelling a running upload takes effect at once and aborts it`() async throws {
         try await withSpiral { place, sandbox in
             sandbox.faults.add(Fault(.stall, at: .part, times: nil))

@@ -1,10 +1,11 @@
 import Foundation
 
-/// One line of the log: a JSON object whose fields are text, integers or lists of text.
+/// One line of the log: a JSON object whose fields are text, integers, flags or lists of text.
 struct LogLine: Sendable, CustomStringConvertible {
     enum Field: Sendable, Equatable, Decodable {
         case text(String)
         case number(Int64)
+        case flag(Bool)
         case list([String])
 
         init(from decoder: any Decoder) throws {
@@ -13,6 +14,8 @@ struct LogLine: Sendable, CustomStringConvertible {
                 self = .number(number)
             } else if let text = try? value.decode(String.self) {
                 self = .text(text)
+            } else if let flag = try? value.decode(Bool.self) {
+                self = .flag(flag)
             } else {
                 self = .list(try value.decode([String].self))
             }
@@ -36,6 +39,10 @@ struct LogLine: Sendable, CustomStringConvertible {
 
     func number(_ name: String) -> Int64? {
         if case .number(let number)? = fields[name] { number } else { nil }
+    }
+
+    func flag(_ name: String) -> Bool? {
+        if case .flag(let flag)? = fields[name] { flag } else { nil }
     }
 
     /// Whether the field `path` ends with `name`.

@@ -72,4 +72,30 @@ import Testing
         #expect(try Self.lists(place.state.pushing(FilePath("manifests/\(home.first ?? "")"))).count == 1)
         #expect(try Self.lists(place.drop.appending("A001")) == ["DONE", "a.mov", "raw"])
     }
+
+    @Test(arguments: CrashPoints.manifest.list)
+    func `a crash between the lists of a unit leaves each of them once, and whole`(_ point: String) async throws {
+        let place = try Self.place()
+        try Self.offload(place)
+        try await place.die(at: point)
+        let history = place.library.pushing("A001/ascmhl")
+        let before = place.exists(history) ? try Self.lists(history).count : 0
+        #expect(before == ["listAtHome": 0, "generationWritten": 1][point, default: 2])
+        // What is owed is written until the journal says so, and then no more.
+        if point != "listsDone" { try await place.die(at: "listsDone") }
+        let last = try await place.run()
+        #expect(try await last.stop() == .code(0))
+        #expect(last.lines("manifest.written").isEmpty)
+        let lists = try Self.lists(history)
+        let list = try #require(lists.first { $0.hasSuffix(".mhl") })
+        #expect(lists.count == 2 && list.hasPrefix("0001_A001_"), "\(lists)")
+        let chain = String(decoding: try place.content(history.appending("ascmhl_chain.xml")), as: UTF8.self)
+        #expect(chain.matches(of: /<path>/).count == 1 && chain.contains(list), "\(chain)")
+        let text = String(decoding: try place.content(history.appending(list)), as: UTF8.self)
+        #expect(text.matches(of: /22c8b2fe096816df/).count >= 3 && text.contains("</hashlist>"), "\(text)")
+        let home = try Self.lists(place.state.appending("manifests"))
+        #expect(home.count == 1)
+        #expect(try Self.lists(place.state.pushing(FilePath("manifests/\(home.first ?? "")"))).count == 1)
+        #expect(try Self.lists(place.drop.appending("A001")) == ["DONE", "a.mov", "raw"])
+    }
 }

@@ -25,16 +25,19 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `status balances: what was seen is the sum of all states`(_ running: Bool) async throws {
+    func `status has the files and bytes of each state, and all of them as seen`(_ running: Bool) async throws {
         try await withQueue(running: running) { place, _, _ in
-            let status = try await place.inlet("status", "--json").object()
-            let files = try #require(status["files"] as? [String: Int])
-            #expect(status["running"] as? Bool == running)
-            #expect(status["seen"] as? Int == files.values.reduce(status["ignored"] as? Int ?? -1, +))
-            #expect(files["delivered"] == 1 && files["failed"] == 1 && files["rejected"] == 1 && files["pending"] == 0)
+            let status = try await place.status()
+            #expect(status.files == ["delivered": 1, "failed": 1, "rejected": 1])
+            #expect(status.bytes == ["delivered": 1000, "failed": 6 << 20, "rejected": 10 << 20])
+            #expect(status.queue == ["failed": 1])
+            #expect(status.all["running"] as? Bool == running)
+            #expect(status.all["seen"] as? Int == 3)
+            #expect(status.all["ignored"] as? Int == 0 && status.all["pending"] as? Int == 0)
             let text = try await place.inlet("status").output
             #expect(text.contains(running ? "is running since" : "is not running"), "\(text)")
-            #expect(text.contains(/failed +1/) && text.contains(/Seen +3/), "\(text)")
+            #expect(text.contains(/delivered +1 +1000 bytes/) && text.contains(/failed +1 +6 MiB/), "\(text)")
+            #expect(text.contains(/rejected +1 +10 MiB/) && text.contains(/Seen +3/), "\(text)")
             #expect(text.contains("inlet queue list --state failed"))
         }
     }
@@ -84,9 +87,10 @@ import Testing
             #expect(try await place.inlet("queue", "forget", "1").ending == .code(0))
             #expect(try await place.inlet("queue", "show", "1").ending == .code(1))
             #expect(place.exists(place.drop.appending("good.bin")))
-            let status = try await place.inlet("status", "--json").object()
-            let files = try #require(status["files"] as? [String: Int])
-            #expect(status["seen"] as? Int == files.values.reduce(status["ignored"] as? Int ?? -1, +))
+            let status = try await place.status()
+            #expect(status.files == ["failed": 1, "rejected": 1])
+            #expect(status.bytes == ["failed": 6 << 20, "rejected": 10 << 20])
+            #expect(status.all["seen"] as? Int == 2)
         }
     }
 

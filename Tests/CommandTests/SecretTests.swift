@@ -66,6 +66,32 @@ import Testing
         }
     }
 
+    @Test func `what waits goes untried while its key is refused at the start, and goes with a new key`() async throws {
+        try await withSpiral { place, sandbox in
+            try place.configure(replacing: ConfigText.apiKey, with: Source.file.rawValue)
+            try place.folder.write(Data(ConfigText.apiKey.utf8), to: "canary.txt")
+            #expect(try await place.inlet("pause", "store").ending == .code(0))
+            let first = try await place.run()
+            for name in ["a.txt", "b.txt"] as [FilePath] { try place.put(name, bytes(10)) }
+            try await first.line("job.admitted", number: 2)
+            #expect(try await first.stop() == .code(0))
+            #expect(try await place.inlet("resume", "store").ending == .code(0))
+            try place.folder.write(Data("wrong-canary-0042".utf8), to: "canary.txt")
+            let agent = try await place.run()
+            try await agent.line("destination.down")
+            let status = try await place.inlet("status", "--json").object()
+            let store = try #require((status["destinations"] as? [[String: Any]])?.first)
+            #expect(store["state"] as? String == "credentials refused" && store["waiting"] as? Int == 2)
+            let jobs = try await place.inlet("queue", "list", "--json").objects()
+            let deliveries = jobs.flatMap { $0["deliveries"] as? [[String: Any]] ?? [] }
+            #expect(deliveries.map { $0["attempts"] as? Int } == [0, 0])
+            #expect(agent.lines("job.started").isEmpty && sandbox.objects().isEmpty)
+            try place.folder.write(Data(ConfigText.apiKey.utf8), to: "canary.txt")
+            try await agent.line("job.finished", number: 2) { $0["state"] == "delivered" }
+            #expect(sandbox.objects().map(\.key) == ["a.txt", "b.txt"])
+        }
+    }
+
     @Test func `a missing secret is a configuration error that names it`() async throws {
         let place = try Place(.spiral(1))
         try place.configure(replacing: ConfigText.apiKey, with: Source.environment.rawValue)

@@ -75,28 +75,30 @@ import Testing
     }
 
     @Test(arguments: ["folder", "sidecar"], ["archive", "keep", "delete"])
-    func `a crash between a receipt and the end of its file leaves one receipt`(
-        _ receipts: String, _ disposition: String
-    ) async throws {
-        var config = ConfigText()
-        config.route += ["receipts: \(receipts)", "on_success: \(disposition)"]
-        let place = try Place(config)
-        try place.put("camera/clip.mov", bytes(10))
-        let agent = try place.start("run", environment: ["INLET_FAILPOINT": "disposed"])
-        #expect(try await agent.ending() == .signal(SIGKILL))
-        let before = try Self.receipts(place)
-        #expect(before.count == 1)
-        let next = try await place.run()
-        try await next.line("job.finished")
-        #expect(try await next.stop() == .code(0))
-        #expect(try Self.receipts(place) == before)
-        let file = place.folder.path.pushing(FilePath(try #require(before.first)))
-        let receipt = try JSONSerialization.jsonObject(with: place.content(file)) as? [String: Any]
-        #expect(receipt?["state"] as? String == "delivered")
-        #expect(receipt?["receipt_file"] as? String == file.string)
-        let stored = try await place.inlet("receipts").objects()
-        #expect(stored.count == 1 && stored.first?["receipt_file"] as? String == file.string)
-        #expect(try await place.balance()["delivered"] == 1)
+    func `a crash around the file of a receipt leaves one receipt`(_ receipts: String, _ disposition: String)
+        async throws
+    {
+        for point in CrashPoints.receipt.list {
+            var config = ConfigText()
+            config.route += ["receipts: \(receipts)", "on_success: \(disposition)"]
+            let place = try Place(config)
+            try place.put("camera/clip.mov", bytes(10))
+            try await place.die(at: point)
+            let before = try Self.receipts(place)
+            #expect(before.count == (point == "receiptWritten" ? 1 : 0), "\(point): \(before)")
+            let next = try await place.run()
+            try await next.line("job.finished")
+            #expect(try await next.stop() == .code(0))
+            let after = try Self.receipts(place)
+            #expect(after.count == 1 && (before.isEmpty || after == before), "\(point): \(after)")
+            let file = place.folder.path.pushing(FilePath(try #require(after.first)))
+            let receipt = try JSONSerialization.jsonObject(with: place.content(file)) as? [String: Any]
+            #expect(receipt?["state"] as? String == "delivered")
+            #expect(receipt?["receipt_file"] as? String == file.string)
+            let stored = try await place.inlet("receipts").objects()
+            #expect(stored.count == 1 && stored.first?["receipt_file"] as? String == file.string)
+            #expect(try await place.balance()["delivered"] == 1)
+        }
     }
 
     /// Receipts that are files anywhere in the place, leavings of half-written ones included.

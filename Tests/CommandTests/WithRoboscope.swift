@@ -1,17 +1,21 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletSandbox
 import InletTestSupport
 import SystemPackage
 
 /// Runs `body` on a machine with a Roboscope sandbox as destination `spaces`, whose files go to a Spiral sandbox.
 ///
-/// - Parameter route: more keys of the only route.
+/// - Parameters:
+///   - route: more keys of the only route.
+///   - clock: what the Roboscope sandbox's locks go by.
 func withRoboscope(
-    route: String = "", _ body: @Sendable @escaping (Place, RoboscopeSandbox, SpiralSandbox) async throws -> Void
+    route: String = "", clock: @escaping @Sendable () -> WallTime = { .now },
+    _ body: @Sendable @escaping (Place, RoboscopeSandbox, SpiralSandbox) async throws -> Void
 ) async throws {
     let place = try Place()
-    let sandbox = RoboscopeSandbox(token: Secret("space-token-5521"))
+    let sandbox = RoboscopeSandbox(token: Secret("space-token-5521"), clock: clock)
     try await withSandbox(place.folder.path.appending("store")) { spiral, port in
         try await whileServing({ try await sandbox.run() }) {
             try place.configure(

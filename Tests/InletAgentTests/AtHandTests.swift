@@ -78,9 +78,9 @@ import Testing
         let housekeeper = Housekeeper(
             journal: journal, board: board, smallWork: work, log: log, bells: WorkBells(loops: [.big: 1, .small: 1]),
             finisherBell: Doorbell(), sweeperBell: Doorbell(), queueWarning: 2)
-        #expect(await housekeeper.pass(false) == false)
+        #expect(try await housekeeper.pass(housekeeper.waiting(), false) == false)
         work.state.withLock { $0.stock.add(claims) }
-        #expect(await housekeeper.pass(false))
+        #expect(try await housekeeper.pass(housekeeper.waiting(), false))
         #expect(events.count("queue.warning") == 1)
     }
 

@@ -1,3 +1,4 @@
+import InletLinux
 import InletTestSupport
 import Testing
 
@@ -53,6 +54,23 @@ import Testing
 
     @Test func `a deadline in the past returns at once`() async {
         await Doorbell().wait(until: .now.advanced(by: .seconds(-1)))
+    }
+
+    @Test func `a wait that was ended keeps nothing until its deadline`() async {
+        let bell = Doorbell()
+        for _ in 0..<1000 {
+            bell.ring()
+            await bell.wait(until: .now.advanced(by: .seconds(3600)))
+        }
+        for _ in 0..<1000 {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await bell.wait(until: .now.advanced(by: .seconds(3600))) }
+                bell.ring()
+                await group.waitForAll()
+            }
+        }
+        // Other tests' loops wait, too.
+        #expect(AlarmClock.shared.count < 1000)
     }
 
     @Test(arguments: [1, 7, 42] as [UInt64])

@@ -1,6 +1,5 @@
 import Foundation
 import InletCore
-import InletJournal
 import InletLinux
 import InletPipelines
 import InletTestSupport
@@ -8,6 +7,7 @@ import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletJournal
 
 /// When receivers are tried again, and what they read.
 @Suite struct NoticeTests {
@@ -79,6 +79,60 @@ import Testing
         ] as [([FileState: Int], String)])
     func `a batch is complete, partial or failed`(_ counts: [FileState: Int], _ expected: String) {
         #expect(BatchOutcome(counts).rawValue == expected)
+    }
+
+    // MARK: - What is said of a batch
+
+    private func batch(_ counts: [FileState: Int]) -> Batch {
+        Batch(
+            id: 3, name: "A001", unit: "A001", root: "/in", route: "all", state: FileState.worst(counts.keys),
+            createdAt: Self.start, closedAt: Self.start, endedAt: Self.start + .seconds(1), generation: 1,
+            counts: counts, labels: [:])
+    }
+
+    /// A file of the batch; a delivered one is at two destinations, of which one has told us where.
+    private func job(_ id: Int64, _ state: FileState = .delivered) -> Job {
+        var file = FileRow(
+            id: id, root: "/in", path: FilePath("A001/\(id)"),
+            identity: FileIdentity(size: 5, modified: 0, changed: 0, inode: 1, device: 1), state: state,
+            mediaType: "text/plain", policy: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy()),
+            admittedAt: Self.start, labels: [:], digests: [])
+        guard state == .delivered else {
+            (file.code, file.reason) = (.badRequest, "no")
+            return Job(file: file, deliveries: [])
+        }
+        let deliveries = [nil, "https://cdn/\(id)"].map { url in
+            DeliveryRow(
+                id: id, fileID: id, destination: "here", key: "k", fields: [:], state: .delivered, attempts: 1,
+                nextAt: Self.start, proof: Proof(key: "k", size: 5, method: .size, url: url), waits: 0, crashes: 0)
+        }
+        return Job(file: file, deliveries: deliveries)
+    }
+
+    @Test func `a batch that ended in part is told with what arrived, where, and with what did not, and why`() {
+        let told = NoticeText.batch(batch([.delivered: 1, .failed: 1]), [job(2, .failed), job(1)])
+        let expected =
+            #"{"batch":3,"name":"A001","path":"/in/A001","route":"all","outcome":"partial","state":"failed","#
+            + #""files":2,"counts":{"delivered":1,"failed":1},"created_at":"\#(Self.start.rfc3339)","#
+            + #""ended_at":"\#((Self.start + .seconds(1)).rfc3339)","#
+            + #""delivered":[{"job":1,"path":"A001/1","size":5,"state":"delivered","urls":["https://cdn/1"]}],"#
+            + #""not_delivered":[{"job":2,"path":"A001/2","size":5,"state":"failed","code":"bad_request","#
+            + #""reason":"no"}]}"#
+        #expect(String(decoding: told, as: UTF8.self) == expected)
+    }
+
+    @Test(arguments: [(999, nil), (1000, 1), (4999, 4000)] as [(Int, Int?)])
+    func `of a large batch a thousand files are named, what did not arrive first, and the others counted`(
+        _ delivered: Int, _ left: Int?
+    ) throws {
+        let jobs = [job(5000, .failed)] + (1...Int64(NoticeText.mostFiles - 1)).map { job($0) }
+        let told = NoticeText.batch(batch([.delivered: delivered, .failed: 1]), jobs)
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(told)) as? [String: Any])
+        #expect(object["outcome"] as? String == "partial" && object["files"] as? Int == delivered + 1)
+        #expect(object["counts"] as? [String: Int] == ["delivered": delivered, "failed": 1])
+        #expect((object["delivered"] as? [Any])?.count == 999)
+        #expect((object["not_delivered"] as? [[String: Any]])?.compactMap { $0["job"] as? Int } == [5000])
+        #expect(object["not_listed"] as? Int == left)
     }
 
     @Test(arguments: [

@@ -31,11 +31,13 @@ import Testing
         }
     }
 
-    private func hook(_ name: String, _ script: String, _ argument: FilePath) -> NoticeOutlet {
+    private func hook(
+        _ name: String, _ script: String, _ argument: FilePath, on events: [NoticeEvent] = NoticeEvent.allCases
+    ) -> NoticeOutlet {
         let words = ["/bin/sh", "-c", script, "sh", argument.string]
         return NoticeOutlet(
             NotifySettings(
-                name: name, receiver: .exec(words), events: Set(NoticeEvent.allCases), timeout: .seconds(60)),
+                name: name, receiver: .exec(words), events: Set(events), timeout: .seconds(60)),
             webhook: nil, pool: BlockingPool(name: "hook", threads: 4))
     }
 
@@ -48,7 +50,9 @@ import Testing
         let book = directory.path.appending("book")
         let outlets = [
             hook("hanging", "exec sleep 600", book),
-            hook("writing", #"echo "$INLET_EVENT" >> "$1"; cat >> "$1"; echo >> "$1""#, book),
+            hook(
+                "writing",
+                #"echo "$INLET_EVENT $INLET_DESTINATION $INLET_STATE" >> "$1"; cat >> "$1"; echo >> "$1""#, book),
         ]
         let notifier = try await Notifier(outlets, journal: journal, log: log)
         try await run(notifier) {
@@ -57,7 +61,8 @@ import Testing
             try await eventually("both are told") { events.count("notification.sent") == 2 }
         }
         let lines = try text(book).split(separator: "\n")
-        #expect(lines.count == 4 && lines[0] == "destination_down" && lines[2] == "destination_up", "\(lines)")
+        try #require(lines.count == 4, "\(lines)")
+        #expect(lines[0] == "destination_down store down" && lines[2] == "destination_up store up", "\(lines)")
         #expect(lines[1].contains(#""destination":{"name":"store","state":"down","reason":"no route""#), "\(lines)")
         // What the hanging one was in the middle of is told after the next start.
         #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 2, failed: 0))
@@ -72,23 +77,92 @@ import Testing
         let script =
             #"printf '%s|%s|%s|%s\n' "$INLET_PATH" "$INLET_STATE" "$INLET_ROUTE" "$INLET_DESTINATION" > "$1"; cat >> "$1""#
         let notifier = try await Notifier([hook("one", script, book)], journal: journal, log: log)
-        let arrival = Arrival(
-            root: directory.path, path: "a b$(x)\n.mov",
-            identity: FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1))
-        let plan = Plan(
-            route: "all", category: "other", key: "k", mediaType: "text/plain", destinations: ["here"],
-            retry: RetryPolicy())
-        _ = try await journal.admit(Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:]), at: .now)
-        let room = ClaimRoom(destination: "here", limits: [.big: 1])
-        _ = try await journal.withClaim(
-            .big, rooms: [room], owner: "test", clock: { .now }, ending: Receipt.atOnce
-        ) { _ in (.ended(.failed, code: .badRequest, reason: "no"), ()) }
+        _ = try await journal.admit(admission(directory.path, "a b$(x)\n.mov", key: "k"), at: .now)
+        try await settle(journal) { _ in .ended(.failed, code: .badRequest, reason: "no") }
         try await run(notifier) {
             try await eventually("it is told") { try await journal.outboxBacklog() == OutboxBacklog() }
         }
         let told = try text(book)
         #expect(told.hasPrefix("\(directory.path.string)/a b$(x)\n.mov|failed|all|here\n"), "\(told)")
         #expect(told.contains(#""event":"failed""#) && told.contains(#""file":{"job":1,"#), "\(told)")
+    }
+
+    private func admission(_ root: FilePath, _ path: FilePath, key: String) -> Admission {
+        let arrival = Arrival(
+            root: root, path: path, identity: FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1))
+        let plan = Plan(
+            route: "all", category: "other", key: key, mediaType: "text/plain", destinations: ["here"],
+            retry: RetryPolicy())
+        return Admission(arrival, plan: plan, lanes: ["here": .big], uptimes: [:])
+    }
+
+    /// Ends the delivery that is due so, and its file with it.
+    private func settle(_ journal: Journal, _ ending: (DeliveryRow) -> Settlement) async throws {
+        let room = ClaimRoom(destination: "here", limits: [.big: 1])
+        let settled = try await journal.withClaim(
+            .big, rooms: [room], owner: "test", clock: { .now }, ending: Receipt.atOnce
+        ) { claim in (ending(claim.delivery), true) }
+        #expect(settled?.1 == true)
+    }
+
+    /// A unit of two files, of which one fails. - Returns: that one's number.
+    private func endPartialUnit(_ journal: Journal, _ root: FilePath) async throws -> Int64 {
+        for name in ["good", "bad"] {
+            var admission = admission(root, FilePath("A001/\(name)"), key: name)
+            admission.unit = "A001"
+            _ = try await journal.admit(admission, at: .now)
+        }
+        _ = try await journal.closeUnit(
+            "A001", root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
+        for _ in 1...2 {
+            try await settle(journal) { delivery in
+                delivery.key == "good"
+                    ? .delivered(Proof(key: "good", size: 1, method: .size, url: "/library/good"))
+                    : .ended(.failed, code: .badRequest, reason: "no")
+            }
+        }
+        return try #require(try await journal.jobs(FileFilter(limit: 9)).first { $0.file.state == .failed }).file.id
+    }
+
+    @Test func `a batch is told with the same words at each try, also when it has gone on since`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let (first, second) = (directory.path.appending("first"), directory.path.appending("second"))
+        // It reads the notice, and is ended before it says that it has taken it.
+        let hanging = hook("one", #"cat > "$1.part"; mv "$1.part" "$1"; exec sleep 600"#, first, on: [.batchDone])
+        let notifier = try await Notifier([hanging], journal: journal, log: log)
+        let failed = try await endPartialUnit(journal, directory.path)
+        try await run(notifier) {
+            try await eventually("it is read") { FileManager.default.fileExists(atPath: first.string) }
+        }
+        #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
+        #expect(try await journal.retry(failed, uptimes: [:], at: .now))
+        let taking = hook("one", #"cat > "$1""#, second, on: [.batchDone])
+        let next = try await Notifier([taking], journal: journal, log: log)
+        try await run(next) {
+            try await eventually("it is told") { try await journal.outboxBacklog() == OutboxBacklog() }
+        }
+        let told = try text(second)
+        #expect(told == (try text(first)))
+        #expect(told.contains(#""outcome":"partial""#) && told.contains(#""urls":["/library/good"]"#), "\(told)")
+    }
+
+    @Test func `a batch that goes on before anybody was told is not told`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let book = directory.path.appending("book")
+        let outlet = hook("one", #"cat > "$1""#, book, on: [.batchDone])
+        let notifier = try await Notifier([outlet], journal: journal, log: try EventLog(nil))
+        let failed = try await endPartialUnit(journal, directory.path)
+        #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
+        #expect(try await journal.retry(failed, uptimes: [:], at: .now))
+        try await run(notifier) {
+            try await eventually("its notice is gone") { try await journal.outboxBacklog() == OutboxBacklog() }
+        }
+        #expect(!FileManager.default.fileExists(atPath: book.string))
     }
 
     @Test func `a service that hears of us hears when we are well, and when we are not`() async throws {

@@ -44,6 +44,37 @@ import Testing
         #expect(manager.all.last == "STOPPING=1")
     }
 
+    @Test func `twenty that wait are no long queue, one more is warned of once, and twenty are calm again`()
+        async throws
+    {
+        let scene = try Scene()
+        try await scene.run { stage in
+            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            let log = try EventLog(nil)
+            let events = EventRecord(log)
+            let keeper = Housekeeper(
+                journal: stage.journal,
+                board: DestinationBoard(scene.destinations, paused: ["here"], uptimes: [:], workers: 1, log: log),
+                smallWork: SmallWork(), log: log, bells: WorkBells(loops: [:]), finisherBell: Doorbell(),
+                sweeperBell: Doorbell(), queueWarning: Settings(stateDirectory: "/").queueWarning)
+            for number in 1...20 { try scene.drop(FilePath("\(number)")) }
+            try await eventually("all are admitted") { try await stage.jobs().count == 20 }
+            var isLong = try await keeper.pass(keeper.waiting(), false)
+            #expect(!isLong && events.names.isEmpty)
+            try scene.drop("21")
+            let last = try await stage.job("21")
+            for _ in 1...3 {
+                isLong = try await keeper.pass(keeper.waiting(), isLong)
+                #expect(isLong && events.names == ["queue.warning"])
+            }
+            let fields = try #require(events.all.first).line.fields
+            #expect(fields.map(\.0) == ["waiting", "limit"] && fields.map(\.1) == [.number(21), .number(20)])
+            #expect(try await stage.agent.commands.act(.cancel, on: last.file.id) == .done)
+            isLong = try await keeper.pass(keeper.waiting(), isLong)
+            #expect(!isLong && events.names == ["queue.warning", "queue.calm"])
+        }
+    }
+
     @Test func `one root that hangs is not covered by another that lives`() {
         let heartbeat = Heartbeat(roots: ["/one", "/two"])
         var last: [Heartbeat.Part: Int] = [:]

@@ -55,14 +55,77 @@ import Testing
 
     @Test func `what waits for a destination that is away is not tried`() async throws {
         let scene = try await waiting(["a", "b"])
-        scene.here.failProbes(.outage)
+        // Who resumes it has it asked again.
+        scene.here.failProbes(.outage, .outage)
         try await scene.run { stage in
             try await eventually("it is down") { stage.events.count("destination.down") == 1 }
             try await resume(stage)
+            try await eventually("it was asked again") { scene.here.record.calls.count == 2 }
             try scene.drop("c")
             try await stage.job("c")
-            #expect(scene.here.record.calls == ["probe"])
+            #expect(scene.here.record.calls == ["probe", "probe"])
             #expect(stage.events.count("queue.resumed") == 0)
+        }
+    }
+
+    @Test func `what waits for a destination that refuses our credentials goes untried until it takes new ones`()
+        async throws
+    {
+        var scene = try await waiting(["a", "b"])
+        scene.here.failProbes(.refused)
+        let renewed = ScriptedPipeline()
+        renewed.failProbes(.refused)
+        scene.renew = { name in .scripted(name, renewed) }
+        try await scene.run { stage in
+            try await eventually("it is refused") { nextProbe(stage) != nil }
+            try await resume(stage)
+            try await eventually("the next credentials are refused too") {
+                renewed.record.calls == ["probe"] && nextProbe(stage).map { $0 > .now } ?? false
+            }
+            try scene.drop("c")
+            for name in ["a", "b", "c"] as [FilePath] {
+                let delivery = try await stage.job(name).deliveries[0]
+                #expect(delivery.state == .ready && delivery.attempts == 0 && delivery.code == nil)
+            }
+            #expect(scene.here.record.orders.isEmpty && renewed.record.orders.isEmpty)
+            #expect(stage.events.count("destination.down") == 1 && stage.events.count("queue.resumed") == 0)
+            try await resume(stage)
+            for name in ["a", "b", "c"] as [FilePath] {
+                #expect(try await stage.finished(name).deliveries[0].attempts == 1)
+            }
+            #expect(scene.here.record.orders.isEmpty && renewed.record.stored.keys.sorted() == ["a", "b", "c"])
+            #expect(stage.events.count("destination.up") == 1)
+            try await eventually("it is said") { stage.events.count("queue.resumed") == 1 }
+        }
+    }
+
+    /// When the destination is asked again that refuses our credentials; nil while it does not refuse them.
+    private func nextProbe(_ stage: Stage) -> WallTime? {
+        guard case .credentialsRefused(_, let time)? = stage.agent.view.live?.destinations().first?.state else {
+            return nil
+        }
+        return time
+    }
+
+    @Test func `what an earlier process began is told as resumed, at its first attempt only`() async throws {
+        var scene = try Scene()
+        scene.grace = .milliseconds(100)
+        scene.here.script("a", .stall, .fail(.passing))
+        func resumed(_ stage: Stage) -> [Bool] {
+            stage.events.all.map(\.line).filter { $0.name == "job.started" }.map { line in
+                line.fields.contains { $0.0 == "resumed" && $0.1 == .flag(true) }
+            }
+        }
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await eventually("its note is durable") { stage.events.count("job.checkpoint") == 1 }
+            #expect(resumed(stage) == [false])
+        }
+        try await scene.run { stage in
+            try await stage.finished("a")
+            try scene.drop("b")
+            try await stage.finished("b")
+            #expect(resumed(stage) == [true, false, false])
         }
     }
 

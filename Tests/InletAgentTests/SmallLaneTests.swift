@@ -96,6 +96,27 @@ import Testing
         #expect(scene.here.record.mostRunning <= Self.connections)
     }
 
+    @Test func `what still runs for a destination that was paused keeps nobody else waiting`() async throws {
+        var scene = try Scene()
+        let gate = Gate()
+        let other = ScriptedPipeline()
+        scene.destinations = [.scripted("here", scene.here), .scripted("other", other, connections: 2)]
+        scene.others = [scene.route]
+        (scene.others[0].name, scene.others[0].to) = ("rest", ["other"])
+        scene.route.match.extensions = ["big"]
+        scene.here.always(.hold(gate, .deliver))
+        let both = scene
+        try await both.run { stage in
+            for number in 0..<Self.connections { try both.drop(FilePath("\(number).big")) }
+            try await eventually("all connections are taken") { both.here.record.running == Self.connections }
+            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here", "other"], by: "test")
+            try both.drop("small")
+            try await stage.finished("small")
+            #expect(both.here.record.running == Self.connections)
+            gate.open()
+        }
+    }
+
     @Test func `one that is cancelled while it waits at hand is never begun, and can be sent again`() async throws {
         let scene = try Scene()
         let gate = Gate()
@@ -122,7 +143,7 @@ import Testing
         var scene = try Scene()
         let gate = Gate()
         scene.route.retry.expire = .milliseconds(300)
-        let later = DeliveryError(.retry(after: .seconds(3600)), .throttled, "come back in an hour")
+        let later = DeliveryError(.retry(after: .seconds(3600)), .serverError, "come back in an hour")
         scene.here.always(.hold(gate, .fail(later)))
         let waiting = scene
         try await waiting.run { stage in

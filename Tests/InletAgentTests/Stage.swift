@@ -25,6 +25,8 @@ struct Scene: Sendable {
     var grace = Duration.seconds(30)
     /// The first probe of an outage comes soon; the next one not before the test has ended.
     var pace = ProbePace(first: .milliseconds(100), interval: .seconds(60))
+    /// Makes a destination anew once its credentials were refused; nil = they are as they were.
+    var renew: @Sendable (String) -> Destination? = { _ in nil }
     /// Called with every event, on the thread that emits it.
     var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
 
@@ -88,7 +90,7 @@ struct Stage: Sendable {
         _ = log.listen(scene.onEvent)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"), pace: scene.pace)
+            label: Agent.Label(version: "test", configuration: "test"), pace: scene.pace, renew: scene.renew)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

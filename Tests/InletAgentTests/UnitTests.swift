@@ -71,6 +71,22 @@ import Testing
         }
     }
 
+    @Test func `what a folder's marker says labels all its files, over its own file and the route`() async throws {
+        var scene = try scene(.marker)
+        scene.route.labels = ["type": try KeyTemplate("raw"), "day": try KeyTemplate("1")]
+        try scene.drop("gigs/X/.inlet.yaml", "labels: { owner: nobody, city: Rome }")
+        for name in ["gigs/X/a", "gigs/X/raw/b"] as [FilePath] { try scene.drop(name) }
+        try scene.drop("gigs/X/DONE", "labels: { type: gig, owner: Ann }")
+        let said = ["type": "gig", "owner": "Ann", "city": "Rome"]
+        try await scene.run { stage in
+            for name in ["gigs/X/a", "gigs/X/raw/b"] as [FilePath] {
+                let file = try await stage.finished(name).file
+                #expect(file.labels == said.merging(["day": "1"]) { $1 })
+                #expect(try await stage.journal.batch(of: file.id)?.labels == said)
+            }
+        }
+    }
+
     @Test func `folders that are written with their markers while others are looked at are closed whole`() async throws
     {
         let scene = try scene(.marker)

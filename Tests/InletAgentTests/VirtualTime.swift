@@ -7,7 +7,7 @@ import Synchronization
 final class VirtualTime: Sendable {
     static let start = WallTime(milliseconds: 1_900_000_000_000)
     private let passed = Mutex<Duration>(.zero)
-    private let first = ContinuousClock.now
+    private let first = SuspendingClock.now
 
     var now: WallTime { passed.withLock { Self.start + $0 } }
     var clock: AgentClock {

@@ -169,6 +169,23 @@ struct CircuitBreakerTests {
         #expect(breaker.event(.outage(after: nil), at: time(42)) == .pause(until: time(47)))
     }
 
+    @Test func `a server that is always busy is asked less and less, until it takes something`() {
+        var breaker = CircuitBreaker()
+        var now: Int64 = 0
+        var pauses: [Int64] = []
+        for _ in 0..<9 {
+            guard case .slow(let until) = breaker.event(.throttled(after: .seconds(1), file: 1), at: time(now)) else {
+                break
+            }
+            pauses.append((until - time(now)).milliseconds / 1000)
+            now += pauses[pauses.count - 1]
+            _ = breaker.event(.timePassed, at: time(now))
+        }
+        #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60])
+        _ = breaker.event(.delivered(file: 2), at: time(now))
+        #expect(breaker.event(.throttled(after: .seconds(1), file: 3), at: time(now)) == .slow(until: time(now + 1)))
+    }
+
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
     func `no minute has two probes, and pauses are at most an hour, whatever happens`(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

@@ -179,6 +179,53 @@ import Testing
         restored.close()
     }
 
+    @Test func `a restore that died while it set the old journal aside lets none of its log into the new one`() async throws {
+        let journal = try await makeJournal()
+        try await journal.copy(to: copy)
+        // What a killed agent leaves beside its journal; nothing of it may be in the restored one.
+        _ = try await journal.admit(.test("later"), at: Bench.start)
+        let log = try Data(contentsOf: URL(fileURLWithPath: path.string + "-wal"))
+        #expect(!log.isEmpty)
+        journal.close()
+        try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".replaced-1")
+        try log.write(to: URL(fileURLWithPath: path.string + "-wal"))
+        try FileManager.default.copyItem(atPath: copy.string, toPath: path.string + ".restoring")
+        let aside = try #require(try Journal.restore(copy, to: path, now: Bench.start).setAside)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: aside.string + "-wal")) == log)
+        let restored = try open()
+        #expect(try await restored.totals().values.reduce(0) { $0 + $1.files } == 3)
+        restored.close()
+    }
+
+    @Test func `a copy that is cancelled leaves the journal as it was, and at work`() async throws {
+        let journal = try open()
+        defer { journal.close() }
+        let long = String(repeating: "x", count: 20_000)
+        for part in 0..<4 {
+            _ = try await journal.admit((0..<100).map { .refused("\(part)-\($0)", long) }, at: Bench.start)
+        }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [copy] in
+                await #expect(throws: JournalError.self) { try await journal.copy(to: copy) }
+            }
+            group.cancelAll()
+            for number in 0..<20 {
+                group.addTask { _ = try? await journal.admit(.test("during-\(number)"), at: Bench.start) }
+            }
+        }
+        #expect(try await journal.totals().values.reduce(0) { $0 + $1.files } == 420)
+    }
+
+    @Test func `ids that no row had before the backup are not given out twice`() async throws {
+        let journal = try await makeJournal()
+        try await journal.copy(to: copy)
+        journal.close()
+        _ = try Journal.restore(copy, to: path, now: Bench.start)
+        let restored = try open()
+        defer { restored.close() }
+        #expect(try SQLiteShell.run(path, "SELECT min(seq) >= 1000000, count(*) > 3 FROM sqlite_sequence") == "1|1\n")
+    }
+
     @Test func `a reset keeps the journal, log and all, and the next start begins an empty one`() async throws {
         let journal = try await makeJournal()
         journal.close()

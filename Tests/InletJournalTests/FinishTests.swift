@@ -46,6 +46,23 @@ import Testing
         #expect(try await bench.journal.unfinished(at: later, limit: 9).map(\.file.id) == [id])
     }
 
+    @Test(.enabled(if: SQLiteShell.isInstalled))
+    func `what cannot be read of a file shows, and keeps none of the others from their end`() async throws {
+        let bench = try Bench()
+        let damaged = try await bench.admit("a")
+        let unproved = try await bench.admit("b")
+        let whole = try await bench.admit("c")
+        for _ in 0..<3 { try await bench.settle(.test(.delivered)) }
+        try SQLiteShell.run(
+            bench.journal.path,
+            "UPDATE file SET labels = x'7b' WHERE id = \(damaged); "
+                + "UPDATE delivery SET proof = x'7b' WHERE file_id = \(unproved)")
+        let jobs = try await bench.journal.unfinished(at: Bench.start, limit: 9)
+        #expect(jobs.map(\.file.id) == [damaged, unproved, whole])
+        #expect(jobs.map { $0.damage == nil } == [false, false, true])
+        #expect(jobs[1].damage == "the proof of its delivery to 'r2' cannot be read")
+    }
+
     @Test func `an intent lasts until the file is finished`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")

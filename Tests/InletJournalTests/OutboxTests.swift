@@ -117,6 +117,23 @@ import Testing
         #expect(try await bench.journal.endedBatch(batch, limit: 9) == nil)
     }
 
+    @Test func `of a batch with more files than are wanted, those that were not delivered come first`() async throws {
+        let bench = try Bench()
+        for name in ["a", "b", "c"] {
+            var admission = Admission.test("gigs/X/\(name)")
+            admission.unit = "gigs/X"
+            _ = try await bench.admit(admission)
+        }
+        let closed = try await bench.journal.closeUnit(
+            "gigs/X", root: "/in", routes: ["all"], marker: nil, uptimes: [:], at: Bench.start)
+        for state in [DeliveryState.delivered, .failed, .delivered] { try await bench.settle(.test(state)) }
+        try await bench.finishAll()
+        let batch = try #require(closed.first).id
+        let (ended, jobs) = try #require(try await bench.journal.endedBatch(batch, limit: 2))
+        #expect(ended.counts == [.delivered: 2, .failed: 1])
+        #expect(jobs.map(\.file.state) == [.failed, .delivered])
+    }
+
     @Test func `what is put off holds up the line, what was refused steps aside`() async throws {
         let bench = try Bench()
         _ = try await bench.journal.setSinks([Self.all], at: Bench.start)

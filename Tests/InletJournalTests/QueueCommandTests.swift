@@ -127,12 +127,35 @@ import Testing
         #expect(try await bench.job(id).file.state == .delivered)
     }
 
+    @Test func `what expires together does so in groups, so that nobody waits for long`() async throws {
+        let bench = try Bench()
+        let count = 2 * Journal.expiredAtOnce + 9
+        for number in 0..<count { _ = try await bench.admit("\(number)", expire: .seconds(10)) }
+        var groups: [Int] = []
+        repeat {
+            groups.append(try await bench.journal.setUptime("r2", 10_000, at: Bench.start).count)
+        } while groups.last == Journal.expiredAtOnce
+        #expect(groups == [Journal.expiredAtOnce, Journal.expiredAtOnce, 9])
+    }
+
+    @Test func `what a volume that is away holds back has all its time when it is back`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", expire: .seconds(10))
+        _ = try await bench.journal.setUptime("r2", 9000, at: Bench.start)
+        let away = Settlement.again(
+            at: Bench.start, countsAttempt: false, code: .sourceGone, reason: "/in is not mounted")
+        try await bench.settle(away)
+        #expect(try await bench.journal.setUptime("r2", 18_000, at: Bench.start).isEmpty)
+        try await bench.settle(.again(at: Bench.start, countsAttempt: false, code: .timedOut, reason: "busy"))
+        #expect(try await bench.journal.setUptime("r2", 19_000, at: Bench.start) == [id])
+    }
+
     @Test func `what waits expires by its destination's uptime, what runs does not`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a", to: ["r2", "disk"], expire: .seconds(10))
         let other = try await bench.admit("b", expire: .seconds(20))
         let forever = try await bench.admit("c")
-        #expect(try await bench.journal.nextExpiries() == ["r2": 10_000, "disk": 10_000])
+        #expect(try await bench.journal.nextExpiries(of: ["r2", "disk", "spaces"]) == ["r2": 10_000, "disk": 10_000])
         #expect(try await bench.journal.setUptime("r2", 9999, at: Bench.start).isEmpty)
         #expect(try await bench.journal.setUptime("r2", 10_000, at: Bench.start) == [id])
         #expect(try await bench.job(id).deliveries.map(\.state) == [.expired, .ready])

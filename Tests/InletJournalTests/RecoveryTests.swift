@@ -72,6 +72,24 @@ struct RecoveryTests {
         #expect(left.allSatisfy { $0.file.path != "a" })
     }
 
+    @Test func `where the whole machine went down, no crash is counted`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        for run in 1...20 as ClosedRange<Int64> {
+            try await bench.hold(at: Bench.start + .seconds(100 * run)) { claim in
+                // Twice on each run of the machine: first it was started anew, then only the process.
+                let recovery = try await bench.journal.recover(
+                    destinations: ["r2"], boot: run / 2, at: Bench.start + .seconds(100 * run))
+                #expect(recovery.freedClaims == 1)
+                return .again()
+            }
+            let counted = run / 2 + run % 2
+            if counted >= CrashRule.most { break }
+            let delivery = try await bench.job(id).deliveries[0]
+            #expect(delivery.crashes == counted && delivery.attempts == 0, "run \(run)")
+        }
+    }
+
     @Test func `a destination that has taken it up takes its crashes back`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a", lane: .small)

@@ -146,8 +146,15 @@ import Testing
         }
         let missing = SystemError(call: "read", path: "/x", code: .noSuchFileOrDirectory)
         #expect(DeliveryError(reading: missing).verdict == .sourceGone)
-        let unreadable = SystemError(call: "read", path: "/x", code: .ioError)
-        #expect(DeliveryError(reading: unreadable).verdict == .retry(after: nil))
+        // Whose fault it is decides whether an attempt counts: the disk's and this machine's are nobody's attempt.
+        for (errno, verdict, code) in [
+            (Errno.permissionDenied, DeliveryError.Verdict.retry(after: nil), ErrorCode.sourceUnreadable),
+            (.ioError, .outage(after: nil), .sourceUnreadable),
+            (.tooManyOpenFiles, .outage(after: nil), .outOfResources), (.noMemory, .outage(after: nil), .outOfResources),
+        ] {
+            let error = DeliveryError(reading: SystemError(call: "read", path: "/x", code: errno))
+            #expect(error.verdict == verdict && error.code == code)
+        }
     }
 
     @Test(arguments: [

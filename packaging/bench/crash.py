@@ -14,11 +14,13 @@ import sys
 import time
 from pathlib import Path
 
+import aftermath
+import evidence
 import judge
 import judge_test
 from filler import Filler
 from measure import HERE, Inlet, Server, Workspace, binary, inlet, table, verdict
-from sandbox import MIB, Sandbox, body_bytes, write_config
+from sandbox import MIB, PART, Sandbox, body_bytes, write_config
 
 FORM_OVERHEAD = 4 << 10
 # Files that are long enough on their way for a kill to find them there.
@@ -28,7 +30,15 @@ NOTICEABLE = 64 << 10
 def wait_for_the_moment(agent, moments, is_early):
     """One kill in four while inlet recovers; of the others half at any time, half while something is being sent."""
     if is_early:
-        return time.sleep(moments.uniform(0, 0.08))
+        after_start, pause = moments.random() < 0.5, moments.uniform(0, 0.08)
+        deadline = time.monotonic() + 2
+        # Half of them at any time, half from the moment on that it says it has begun.
+        while after_start and agent.process.poll() is None and time.monotonic() < deadline:
+            if any(event.get("event") == "agent.started" for event in agent.events()):
+                pause /= 8
+                break
+            time.sleep(0.001)
+        return time.sleep(pause)
     if moments.random() < 0.5:
         return time.sleep(moments.uniform(0.05, 2))
     # Drawn here, however the waiting ends: the later moments must not depend on it.
@@ -70,7 +80,9 @@ def run_to_the_end(config, log, filler, seconds):
             if agent.process.poll() is not None:
                 sys.exit(f"inlet ended with {agent.process.returncode}:\n{agent.tail()}")
             status = json.loads(inlet("status", "--json", config=config))
-            if status["pending"] == 0 and len(receipt_rows(config)) >= len(filler.sources):
+            # Of each unit one list goes to S3.
+            files = len(filler.sources) + len(evidence.units(filler.sources))
+            if status["pending"] == 0 and len(receipt_rows(config)) >= files:
                 break
             time.sleep(0.5)
         else:
@@ -85,63 +97,18 @@ def receipt_rows(config):
     return [json.loads(line) for line in text.splitlines() if line]
 
 
-def compare(folder, sources, report, other):
-    """Every destination, byte for byte. - Returns: findings."""
-    found = judge.Findings()
-    sent = [source for source in sources if source.is_sent]
-
-    def wanted(*kinds):
-        return {source.name: source.sha256 for source in sent if source.kind in kinds}
-
-    for name, kinds in (("spiral", ("spiral", "spaces")), ("s3", ("s3", "units"))):
-        objects = [(entry["key"], judge.sha256(entry["path"])) for entry in report[name]["objects"]]
-        judge.by_key(found, name, wanted(*kinds), objects)
-    held = [(key, judge.sha256(entry["file"])) for key, entry in other["objects"].items()]
-    judge.by_key(found, "other", wanted("other"), held)
-    library = folder / "library"
-    files = [(str(path.relative_to(library)), judge.sha256(path)) for path in library.rglob("*") if path.is_file()]
-    judge.by_key(found, "library", wanted("library", "units"), files)
-    assets = report["gighive"]["assets"]
-    judge.by_content(found, "stage", wanted("stage"),
-                     [judge.sha256(asset["path"]) for asset in assets for _ in asset["labels"]])
-    judge.videos(found, wanted("products"), report["vopi"],
-                 lambda job: (folder / "results" / job / "product.json").exists())
-    judge.spaces(found, {Path(source.name).stem: source.name for source in sent if source.kind == "spaces"},
-                 report["roboscope"])
-    left_open(found, folder, report, other)
-    for source in sources:
-        problem = judge.source_problem(folder / "drop", source)
-        if problem:
-            found.note("source", source.name, problem)
-    for path in (folder / "drop").rglob(".inlet-*"):
-        found.note("source", str(path), "a private name that was left")
-    return found
-
-
-def left_open(found, folder, report, other):
-    """Uploads with bytes that nobody will end. An empty one may be left: its id was lost with the process."""
-    stores = {"spiral": folder / "sandbox" / "store", "s3": folder / "sandbox" / "archive"}
-    for name, store in stores.items():
-        for upload in report[name]["open_uploads"]:
-            parts = [file for file in (store / "uploads" / upload).glob("part-*")]
-            if parts:
-                found.note("left open", upload, f"{name}: {len(parts)} parts")
-    for upload in report["gighive"]["open_uploads"]:
-        held = folder / "sandbox" / "gighive" / "tus" / upload
-        if held.exists() and held.stat().st_size:
-            found.note("left open", upload, f"stage: {held.stat().st_size} bytes")
-    for upload in other["open_uploads"]:
-        if upload["parts"]:
-            found.note("left open", upload["upload_id"], f"other: {upload['parts']} parts")
-
-
-def traffic(sources, report, other, runs):
-    """Bytes of files: received by servers, needed by them, and what the kills may have cost."""
-    # A folder has no server; of a unit's two copies one goes to S3.
-    needed = sum(source.size for source in sources if source.is_sent and source.kind != "library")
-    sent = body_bytes(report) + other["counts"]["bytes"]
+def traffic(folder, sources, report, other, runs):
+    """{what is counted: (bytes received by servers, needed by them, what the kills may have cost)}; both for all files and
+    for those that are longer than a part, which small ones would hide."""
+    # A folder has no server; of a unit's two copies one goes to S3, and with it a list.
+    sizes = [source.size for source in sources if source.is_sent and source.kind != "library"]
     forms = report["gighive"]["server"]["requests"].get("upload", 0) * FORM_OVERHEAD
-    return sent, needed, max(0, sent - needed), judge.allowance(runs) + forms
+    return {
+        "bytes": (body_bytes(report) + other["counts"]["bytes"],
+                  sum(sizes) + sum(evidence.sent_lists(folder).values()), judge.allowance(runs) + forms),
+        "bytes in parts": (body_bytes(report, parts_only=True) + other["counts"]["part_bytes"],
+                           sum(size for size in sizes if size > PART), judge.allowance(runs, above=PART)),
+    }
 
 
 def mib(count):
@@ -159,22 +126,28 @@ def has_failpoints(program):
         return text.find(meaning.group(1).encode()) >= 0
 
 
-def print_result(given, sources, found, died, code, bytes_of, hit):
-    sent, needed, again, allowed = bytes_of
+def print_result(given, sources, found, died, code, bytes_of, runs):
+    """- Returns: whether all targets are reached."""
+    hit, early = sum(bool(judge.in_flight(events)) for events in runs[:-1]), judge.killed_early(runs[:-1])
+    # A few cycles may happen to have none.
+    target = ["> 0", verdict(early > 0)] if given.cycles >= 50 else ["", ""]
     rows = [["cycles", given.cycles, "", ""], ["kills with files in flight", hit, "> 0", verdict(hit > 0)],
-            ["files", len(sources), "", ""]]
+            ["killed before ready", early, *target], ["files", len(sources), "", ""]]
     rows += [[kind, found.counts[kind], 0, verdict(not found.counts[kind])] for kind in found.KINDS]
-    rows += [["ended by itself", died, 0, verdict(not died)], ["exit code at the end", code, 0, verdict(code == 0)],
-             ["bytes sent", mib(sent), "", ""], ["bytes needed", mib(needed), "", ""],
-             ["bytes re-sent", mib(again), f"<= {mib(allowed)}", verdict(again <= allowed)]]
+    rows += [["ended by itself", died, 0, verdict(not died)], ["exit code at the end", code, 0, verdict(code == 0)]]
+    for what, (sent, needed, allowed) in bytes_of.items():
+        again = max(0, sent - needed)
+        rows += [[f"{what} sent", mib(sent), "", ""], [f"{what} needed", mib(needed), "", ""],
+                 [f"{what} re-sent", mib(again), f"<= {mib(allowed)}", verdict(again <= allowed)]]
     table(f"{given.cycles} x kill -9, seed {given.seed}", ["", "found", "target", ""], rows)
+    return all(row[3] != "MISSED" for row in rows)
 
 
 def measure(folder, given):
     """- Returns: whether all is as it should be."""
     store = Server("spiral_store.py", "--dir", str(folder / "other"), "--api-key", "bench")
     with store, Sandbox(folder, given.sandbox_binary) as sandbox:
-        config = write_config(folder, sandbox.place, store.url)
+        config = write_config(folder, sandbox.place, store.url, evidence=True)
         log = folder / "inlet.log"
         filler = Filler(folder, given.seed)
         filler.start()
@@ -185,16 +158,14 @@ def measure(folder, given):
         rows = receipt_rows(config)
         report, other = sandbox.report(), store.get("/_/report")
         (folder / "report.json").write_text(json.dumps({"report": report, "other": other, "status": status}))
-        found = compare(folder, filler.sources, report, other)
-    judge.receipts(found, folder / "drop", [source.name for source in filler.sources], rows)
-    judge.balance(found, status, len(filler.sources))
+        found = aftermath.compare(folder, filler.sources, report, other)
+    aftermath.judge_receipts(found, folder, filler.sources, rows)
+    judge.balance(found, status, len(filler.sources) + len(evidence.units(filler.sources)))
     judge.finished(found, runs)
-    bytes_of = traffic(filler.sources, report, other, runs)
-    hit = sum(bool(judge.in_flight(events)) for events in runs[:-1])
+    bytes_of = traffic(folder, filler.sources, report, other, runs)
     for line in found.lines[:40]:
         print("  " + line)
-    print_result(given, filler.sources, found, died, code, bytes_of, hit)
-    return not found.lines and not died and code == 0 and bytes_of[2] <= bytes_of[3]
+    return print_result(given, filler.sources, found, died, code, bytes_of, runs)
 
 
 def main():

@@ -52,17 +52,26 @@ def by_content(found, where, wanted, objects):
         found.note("partial", digest[:12], f"{where}: {count} times, and no source has these bytes")
 
 
-def videos(found, wanted, report, has_results):
-    """VOPI: one completed job for each video, made of these very bytes, and its pictures fetched."""
+def videos(found, wanted, report):
+    """VOPI: one completed job for each video, made of these very bytes."""
     digests = {video["key"]: video["sha256"] for video in report["videos"]}
     by_content(found, "products", wanted, [digests.get(job["video_key"], "?") for job in report["jobs"]])
     for job in report["jobs"]:
         if job["status"] != "completed":
             found.note("left open", job["id"], f"a job is {job['status']}")
-        elif not has_results(job["id"]):
-            found.note("lost", job["id"], "its pictures were not fetched")
     if report["charges"] != len(wanted):
         found.note("duplicated", "charges", f"{report['charges']} for {len(wanted)} videos")
+
+
+def pictures(found, job, made, fetched):
+    """Every picture of a job is here, byte for byte, and `product.json`. `made`: [sha256]; `fetched`: {name: sha256}."""
+    here = Counter(digest for name, digest in fetched.items() if name != "product.json")
+    if "product.json" not in fetched or not made:
+        found.note("lost", job, "its product.json" if made else "the server made no pictures")
+    for digest, count in (Counter(made) - here).items():
+        found.note("lost", job, f"{count} pictures {digest[:12]}")
+    for digest, count in (here - Counter(made)).items():
+        found.note("partial", job, f"{count} files {digest[:12]} that are no pictures of it")
 
 
 def spaces(found, wanted, report):
@@ -90,6 +99,38 @@ def receipts(found, root, wanted, rows):
             found.note("receipts", name, ", ".join(states) or "none")
     for path, states in told.items():
         found.note("receipts", path, f"of no source: {', '.join(states)}")
+
+
+def receipt_files(found, wanted, rows, files):
+    """One file for each receipt whose route asks for it, which says what the journal says. `wanted`: paths of sources;
+    `files`: {path: what it says, None for one that is not whole}."""
+    left = dict(files)
+    for row in rows:
+        name = row.get("receipt_file")
+        if row["path"] not in wanted:
+            if name:
+                found.note("receipts", row["path"], f"a file that nobody asked for: {name}")
+        elif name not in left:
+            found.note("receipts", row["path"], f"no file, though the journal says {name}")
+        elif left.pop(name) != row:
+            found.note("receipts", row["path"], f"{name} is not what the journal says")
+    for name in left:
+        found.note("receipts", name, "a file of no receipt, or a second one")
+
+
+def lists(found, where, wanted, held):
+    """One checksum list for each unit, of just these files. `wanted`: {unit: {name: digest}}; `held`: {unit: [the same, None
+    for one that is not whole]}."""
+    held = dict(held)
+    for unit, files in wanted.items():
+        copies = held.pop(unit, [])
+        if len(copies) != 1:
+            found.note("duplicated" if copies else "lost", unit, f"{where}: {len(copies)} checksum lists")
+        for copy in copies:
+            if copy != files:
+                found.note("partial", unit, f"{where}: its list says {copy}")
+    for unit in held:
+        found.note("foreign", unit, f"{where}: a list of no unit")
 
 
 def balance(found, status, files):
@@ -125,11 +166,17 @@ def in_flight(events):
     return going
 
 
-def allowance(runs, part=PART):
+def killed_early(runs):
+    """How many of these runs had begun, and were not ready."""
+    names = [{event.get("event") for event in events} for events in runs]
+    return sum("agent.started" in seen and "agent.ready" not in seen for seen in names)
+
+
+def allowance(runs, part=PART, above=-1):
     """Bytes that kills may have cost: a part, or a smaller file's bytes, of each file in flight to a server at each. The
-    last run is not killed."""
+    last run is not killed. `above`: of files only that are larger."""
     return sum(min(size, part) for events in runs[:-1]
-               for (_, destination), size in in_flight(events).items() if destination != "library")
+               for (_, destination), size in in_flight(events).items() if destination != "library" and size > above)
 
 
 def sha256(path):

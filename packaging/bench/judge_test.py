@@ -32,14 +32,21 @@ def stores():
 def services():
     video = {"key": "v", "sha256": "1"}
     done = {"id": "j", "video_key": "v", "status": "completed"}
-    for jobs, charges, fetched, faults in (
-            ([done], 1, True, {}),
-            ([done], 1, False, {"lost": 1}),
-            ([done, done], 2, True, {"duplicated": 2}),
-            ([dict(done, status="pending")], 1, True, {"left open": 1}),
-            ([], 0, True, {"lost": 1, "duplicated": 1})):
+    for jobs, charges, faults in (
+            ([done], 1, {}),
+            ([done, done], 2, {"duplicated": 2}),
+            ([dict(done, status="pending")], 1, {"left open": 1}),
+            ([], 0, {"lost": 1, "duplicated": 1})):
         report = {"videos": [video], "jobs": jobs, "charges": charges}
-        expect(f"videos {jobs}", kinds({"clip": "1"}, report, lambda _: fetched, function=judge.videos), faults)
+        expect(f"videos {jobs}", kinds({"clip": "1"}, report, function=judge.videos), faults)
+    for fetched, faults in (
+            ({"product.json": "9", "a.png": "1", "b.png": "2"}, {}),
+            ({"a.png": "1", "b.png": "2"}, {"lost": 1}),
+            ({"product.json": "9", "a.png": "1"}, {"lost": 1}),
+            ({"product.json": "9", "a.png": "1", "b.png": "3"}, {"lost": 1, "partial": 1}),
+            ({"product.json": "9", "a.png": "1", "b.png": "2", "c.png": "2"}, {"partial": 1})):
+        expect(f"pictures {fetched}", kinds("j", ["1", "2"], fetched, function=judge.pictures), faults)
+    expect("no pictures", kinds("j", [], {"product.json": "9"}, function=judge.pictures), {"lost": 1})
     good = {"key": "s", "model": "http://h/public/d/s.glb"}
     for held, faults in (([good], {}), ([], {"lost": 1}), ([good, good], {"duplicated": 1}),
                          ([dict(good, model=None)], {"lost": 1}), ([good, dict(good, key="t")], {"foreign": 1})):
@@ -52,6 +59,17 @@ def books():
                          ([dict(good, state="failed")], {"receipts": 1}),
                          ([good, dict(good, path="/r/b")], {"receipts": 1})):
         expect(f"receipts {rows}", kinds("/r", ["a"], rows, function=judge.receipts), faults)
+    row = dict(good, receipt_file="/s/1.json")
+    for files, faults in (({"/s/1.json": row}, {}), ({}, {"receipts": 1}), ({"/s/1.json": None}, {"receipts": 1}),
+                          ({"/s/1.json": good}, {"receipts": 1}), ({"/s/1.json": row, "/s/2.json": row}, {"receipts": 1})):
+        expect(f"receipt files {files}", kinds({"/r/a"}, [row], files, function=judge.receipt_files), faults)
+    expect("a receipt without a file", kinds({"/r/a"}, [good], {}, function=judge.receipt_files), {"receipts": 1})
+    expect("an unasked file", kinds(set(), [row], {"/s/1.json": row}, function=judge.receipt_files), {"receipts": 2})
+    unit = {"a.mp4": "1"}
+    for held, faults in (({"u": [unit]}, {}), ({}, {"lost": 1}), ({"u": [unit, unit]}, {"duplicated": 1}),
+                         ({"u": [{"a.mp4": "2"}]}, {"partial": 1}), ({"u": [None]}, {"partial": 1}),
+                         ({"u": [unit], "v": [unit]}, {"foreign": 1})):
+        expect(f"lists {held}", kinds("x", {"u": unit}, held, function=judge.lists), faults)
     status = {"seen": 3, "ignored": 1, "pending": 0, "files": {"delivered": 2, "failed": 0, "pending": 0}}
     expect("balance", kinds(status, 2, function=judge.balance), {})
     expect("balance of seen", kinds(dict(status, seen=4), 2, function=judge.balance), {"balance": 1})
@@ -71,6 +89,9 @@ def logs():
            line("job.started", 3, 30), line("job.waiting", 3)]
     expect("in flight", judge.in_flight(run), {(2, "d"): 700})
     expect("allowance", judge.allowance([run, run, run], part=500), 1000)
+    expect("allowance of the large", judge.allowance([run, [line("job.started", 4, 9)], run], part=500, above=9), 500)
+    early = [{"event": "agent.started"}]
+    expect("killed early", judge.killed_early([early, early + [{"event": "agent.ready"}], []]), 1)
     expect("nothing in flight", judge.allowance([[], run]), 0)
 
 

@@ -23,10 +23,15 @@ KINDS = {
     "products": ("products", "mp4", ""),
     "spaces": ("spaces", "glb", ', with: { space: "{stem}" }'),
 }
-# Operations whose bodies are files.
+# Operations whose bodies are files, and of these the ones that send a part.
 BODIES = {
     "spiral": ("part", "single"), "s3": ("putObject", "uploadPart"), "gighive": ("upload", "tusPatch"),
     "vopi": ("upload",), "roboscope": (),
+}
+PARTS = {"part", "uploadPart", "tusPatch"}
+# What routes say besides where evidence is wanted: files of receipts, and lists with a digest that Python knows.
+EVIDENCE = {
+    "spiral": ", receipts: sidecar", "s3": ", receipts: folder", "units": ", manifest: { format: ascmhl, hash: md5 }",
 }
 
 
@@ -65,20 +70,22 @@ class Sandbox:
             return json.load(answer)
 
 
-def body_bytes(report):
-    """Bytes of files that the servers received, those of attempts that were cut off included."""
+def body_bytes(report, parts_only=False):
+    """Bytes of files, or of parts of files, that the servers received, those of attempts that were cut off included."""
     return sum(report[name]["server"]["bytes"].get(operation, 0)
-               for name, operations in BODIES.items() for operation in operations)
+               for name, operations in BODIES.items() for operation in operations
+               if operation in PARTS or not parts_only)
 
 
-def write_config(folder, place, other=None, more=""):
+def write_config(folder, place, other=None, more="", evidence=False):
     """All destinations, one root, and routes by the first two folders of a file: its kind and its on_success.
 
-    `other` is the URL of a second Spiral store, `more` what every route says besides. Units, with sidecars and a marker, go
-    to the library and to S3.
+    `other` is the URL of a second Spiral store, `more` what every route says besides, `evidence` asks for EVIDENCE. Units,
+    with sidecars and a marker, go to the library and to S3.
     """
     (folder / "drop").mkdir(parents=True, exist_ok=True)
     (folder / "library").mkdir(exist_ok=True)
+    extra = {kind: more + (EVIDENCE.get(kind, "") if evidence else "") for kind in [*KINDS, "units"]}
     spiral = "type: r2, dialect: v1, part_size: 5MiB, parallel_parts: 1"
     lines = [
         f"state_dir: {folder}/state",
@@ -105,11 +112,11 @@ def write_config(folder, place, other=None, more=""):
             continue
         for policy in POLICIES:
             lines.append(f'  - {{ name: {kind}-{policy}, match: {{ path: "{kind}/{policy}/**" }}, to: {destination},'
-                         f' key: "{{dir}}/{{name}}", on_success: {policy}{fields}{more} }}')
+                         f' key: "{{dir}}/{{name}}", on_success: {policy}{fields}{extra[kind]} }}')
     for policy in POLICIES:
         lines.append(f'  - {{ name: units-{policy}, match: {{ path: "units/{policy}/**", extensions: [mp4] }},'
                      f' to: [library, s3], key: "{{dir}}/{{name}}", on_success: {policy},'
-                     " sidecars: { extensions: [xmp], wait: 2s }, unit: folder, completion: marker" + more + " }")
+                     " sidecars: { extensions: [xmp], wait: 2s }, unit: folder, completion: marker" + extra["units"] + " }")
     path = folder / "inlet.yaml"
     path.write_text("\n".join(lines) + "\n")
     os.chmod(path, 0o600)

@@ -37,7 +37,8 @@ class Store:
         self._lock = threading.Lock()
         self._uploads = {}
         self._objects = {}
-        self._counts = {"parts": 0, "parts_resent": 0, "bytes": 0, "completes": 0, "single_puts": 0, "aborts": 0}
+        self._counts = dict.fromkeys(
+            ("parts", "parts_resent", "part_bytes", "bytes", "completes", "single_puts", "aborts"), 0)
         os.makedirs(directory, exist_ok=True)
 
     def handle(self, request):
@@ -177,6 +178,7 @@ class Store:
                 return False
             self._counts["parts"] += 1
             self._counts["bytes"] += size
+            self._counts["part_bytes"] += size
             before = upload["parts"].get(number)
             upload["parts"][number] = {"file": staged, "md5": md5, "size": size}
             if before:

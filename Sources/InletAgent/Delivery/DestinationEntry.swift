@@ -10,7 +10,7 @@ struct DestinationEntry: Sendable {
     private(set) var lastError: String?
     /// Milliseconds on the expiry clock when `runningSince` was set, or now if that is nil.
     private(set) var uptime: Int64
-    private(set) var runningSince: ContinuousClock.Instant?
+    private(set) var runningSince: SuspendingClock.Instant?
     /// It is down because the account there has no credits left, and for nothing else.
     private var lacksCredits = false
 
@@ -74,7 +74,7 @@ struct DestinationEntry: Sendable {
     /// A person wants to know now whether it is back.
     mutating func probeNow(at now: WallTime) { _ = breaker.probeNow(at: now) }
 
-    mutating func updateClock(at now: ContinuousClock.Instant) {
+    mutating func updateClock(at now: SuspendingClock.Instant) {
         if let since = runningSince { uptime += since.duration(to: now).milliseconds }
         runningSince = isOpen ? now : nil
     }

@@ -1,3 +1,4 @@
+internal import InletLinux
 internal import Synchronization
 
 /// Wakes loops that wait for work. A ring while nobody waits is kept, so that work announced between a loop's look at
@@ -35,20 +36,11 @@ package final class Doorbell: Sendable {
 
     /// Returns at the next ring, at `deadline`, or when the task is cancelled.
     package func wait(until deadline: ContinuousClock.Instant?) async {
-        guard let deadline else { return await wait() }
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.wait() }
-            group.addTask { try? await Task.sleep(until: deadline, clock: .continuous) }
-            await group.next()
-            group.cancelAll()
-        }
-    }
-
-    private func wait() async {
         let id = state.withLock { state in
             state.next += 1
             return state.next
         }
+        var alarm: UInt64?
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isRung = state.withLock { state -> Bool in
@@ -60,14 +52,23 @@ package final class Doorbell: Sendable {
                     state.order.append(id)
                     return false
                 }
-                if isRung { continuation.resume() }
+                if isRung { return continuation.resume() }
+                guard let deadline else { return }
+                alarm = AlarmClock.shared.set(deadline) { self.wake(id) }
+                // Without a clock nobody may wait for a time: the loop looks again, and finds the machine short of everything.
+                if alarm == nil { wake(id) }
             }
         } onCancel: {
-            let continuation = state.withLock { state in
-                state.order.removeAll { $0 == id }
-                return state.waiting.removeValue(forKey: id)
-            }
-            continuation?.resume()
+            wake(id)
         }
+        if let alarm { AlarmClock.shared.remove(alarm) }
+    }
+
+    private func wake(_ id: UInt64) {
+        let continuation = state.withLock { state in
+            state.order.removeAll { $0 == id }
+            return state.waiting.removeValue(forKey: id)
+        }
+        continuation?.resume()
     }
 }

@@ -51,6 +51,10 @@ struct Finisher: Service {
     /// - Returns: false when the file must wait.
     private func finish(_ job: Job) async -> Bool {
         let file = job.file
+        if let damage = job.damage {
+            await postpone(file, "its row in the journal is damaged: \(damage)", by: Self.longestPause)
+            return false
+        }
         let places = FinishPlaces(root: file.root, settings: roots.first { $0.path == file.root })
         do {
             let ending = try await SourceDisposal(journal: journal, places: places, job: job, hashing: pool).dispose()
@@ -66,14 +70,18 @@ struct Finisher: Service {
         } catch {
             // Stopping is no trouble; the next start goes on from the intent.
             if Task.isCancelled { return false }
-            // Said once, not at every try.
-            let note = "waiting: \(error)"
-            if file.disposition != note {
-                log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: "\(error)"))
-            }
-            try? await journal.postponeFinish(file.id, until: .now + Self.pause(file, at: .now), note: note)
+            await postpone(file, "\(error)", by: Self.pause(file, at: .now))
             return false
         }
+    }
+
+    /// Says why once, not at every try.
+    private func postpone(_ file: FileRow, _ reason: String, by pause: Duration) async {
+        let note = "waiting: \(reason)"
+        if file.disposition != note {
+            log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: reason))
+        }
+        try? await journal.postponeFinish(file.id, until: .now + pause, note: note)
     }
 
     /// As long as it has been tried already: each try may copy the whole file to another file system.
@@ -86,8 +94,9 @@ struct Finisher: Service {
     ) async throws {
         let file = job.file
         let end = ReceiptFiles.End(job: job, state: state ?? file.state, disposition: disposition, place: place)
-        let receipt = try receipts.write(end, at: .now)
         Failpoint.disposed.reached()
+        let receipt = try receipts.write(end, at: .now)
+        Failpoint.receiptWritten.reached()
         let finish = try await journal.finish(
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)
         Failpoint.finished.reached()

@@ -20,17 +20,17 @@ struct OrderDesk: Sendable {
         var order = DeliveryOrder(
             id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
             fields: delivery.fields, source: file.identity, path: place.path, root: place.root)
-        guard destination.storage != nil || destination.closesBatches else { return order }
         do {
-            let context = try await journal.context(of: delivery, in: file)
-            order.upstream = context.upstream
-            if !order.upstream.isEmpty { order.upstream[0].path = place.path }
-            order.batch = context.batch
             let begins = delivery.state == .claimed && (delivery.afterID != nil || delivery.closes != nil)
             if begins, delivery.expiresAt == nil, let life = file.policy.retry.expire {
                 let uptime = board.uptimes()[delivery.destination] ?? 0
                 try await journal.startExpiry(of: delivery.id, at: uptime + life.milliseconds)
             }
+            guard destination.storage != nil || destination.closesBatches else { return order }
+            let context = try await journal.context(of: delivery, in: file)
+            order.upstream = context.upstream
+            if !order.upstream.isEmpty { order.upstream[0].path = place.path }
+            order.batch = context.batch
             return order
         } catch {
             throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")

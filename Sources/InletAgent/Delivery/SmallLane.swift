@@ -143,7 +143,9 @@ final class SmallLane: Sendable {
             state.ended += state.stock.setLimits(limits).map(Ended.back)
             state.ended += state.stock.takeExpired(uptimes).map(Ended.expired)
             defer { state.ended = [] }
-            return (state.ended, max(0, limits.values.reduce(0) { $0 + Self.most($1) } - state.stock.count))
+            // What still runs for one that may not be tried now takes no place of the others.
+            let places = limits.reduce(0) { $0 + max(0, Self.most($1.value) - state.stock.count(of: $1.key)) }
+            return (state.ended, places)
         }
     }
 

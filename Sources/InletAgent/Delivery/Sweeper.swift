@@ -23,6 +23,8 @@ struct Sweeper: Service {
     let bell: Doorbell
 
     private static let atOnce = 16
+    /// How long one is left alone whose destination is not configured: disks sleep meanwhile.
+    private static let unknownPause = Duration.seconds(86_400)
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -58,7 +60,12 @@ struct Sweeper: Service {
     private func remove(_ leftover: Leftover, mayAsk: Bool, _ pace: inout SweepPace) async -> Fate {
         let delivery = leftover.delivery
         do {
-            guard mayAsk, let destination = board[delivery.destination] else {
+            guard let destination = board[delivery.destination] else {
+                // Left to the store's own expiry at last, unless it comes back into the configuration.
+                try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
+                return .remains
+            }
+            guard mayAsk else {
                 try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
                 return .away
             }

@@ -34,8 +34,10 @@ extension Admitter {
     func admitLate(_ arrival: Arrival, _ companion: Companion, _ main: Int64) async -> Outcome {
         await notices.during { now in
             do throws(JournalError) {
+                Failpoint.admitting.reached()
                 let outcome = try await journal.admitLate(
                     admission(of: companion, arrival), main: main, uptimes: board.uptimes(), at: now)
+                if outcome.isNew { Failpoint.admitted.reached() }
                 health.works()
                 if outcome.isBusy { return .later }
                 guard let job = try await journal.job(main) else { return .settled }

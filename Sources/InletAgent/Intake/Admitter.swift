@@ -184,6 +184,7 @@ struct Admitter: Sendable {
         admission.unit = route.unit(of: arrival.path)
         guard let (main, others) = await commitSet(admission, at: .now) else { return Result(outcome: .later) }
         guard case .rejected(let id) = main else { return Result(outcome: main.refusal) }
+        Failpoint.admitted.reached()
         log.emit(
             .fileRejected(
                 job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
@@ -210,6 +211,14 @@ struct Admitter: Sendable {
 extension AdmissionOutcome {
     /// Something of the path must end first.
     var isBusy: Bool { if case .busy = self { true } else { false } }
+
+    /// Whether the journal has a row for the file that it had not before.
+    var isNew: Bool {
+        switch self {
+        case .admitted, .rejected, .duplicate: true
+        case .known, .busy, .full: false
+        }
+    }
 
     /// What becomes of a file of which nothing is to be sent.
     var refusal: Admitter.Outcome {

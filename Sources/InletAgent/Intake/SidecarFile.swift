@@ -11,13 +11,15 @@ package enum SidecarFile {
     package static func metadata(
         beside arrival: Arrival, _ routes: RouteTable, on pool: BlockingPool
     ) async throws -> Sidecar {
-        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return Sidecar() }
-        for companion in route.companions(of: arrival.path) where companion.kind == .metadata {
-            let path = arrival.root.pushing(companion.path)
-            guard try FileLook.look(at: path).identity != nil else { continue }
-            return try await read(path, on: pool)
-        }
-        return Sidecar()
+        guard let path = try path(beside: arrival, routes) else { return Sidecar() }
+        return try await read(path, on: pool)
+    }
+
+    private static func path(beside arrival: Arrival, _ routes: RouteTable) throws -> FilePath? {
+        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return nil }
+        return try route.companions(of: arrival.path).lazy.filter { $0.kind == .metadata }
+            .map { arrival.root.pushing($0.path) }
+            .first { try FileLook.look(at: $0).identity != nil }
     }
 
     /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a

@@ -52,7 +52,9 @@ final class NoticeDesk: Sendable {
     /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
     func flush(_ journal: Journal) async -> Bool {
         while let post = posts.withLock({ $0.first }) {
+            Failpoint.posting.reached()
             guard (try? await journal.post(post.event, post.payload, at: post.at)) != nil else { return false }
+            Failpoint.posted.reached()
             posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
             ring()
         }

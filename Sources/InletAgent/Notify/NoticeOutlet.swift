@@ -1,3 +1,4 @@
+internal import Foundation
 package import InletCore
 internal import InletJournal
 package import InletLinux
@@ -84,6 +85,17 @@ struct NoticeDetails: Sendable, Equatable {
         path = Array((batch.unit.map { batch.root.pushing($0) } ?? batch.root).bytes)
         state = BatchOutcome(batch.counts).rawValue
         route = batch.route
+    }
+
+    /// - Parameter payload: what the notice says of a destination (`NoticeText.destination`): it is kept nowhere else.
+    init(destination payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(Said.self, from: Data(payload))
+        (destination, state) = (said?.name, said?.state)
+    }
+
+    private struct Said: Decodable {
+        var name: String
+        var state: String
     }
 
     /// Where programs are looked for when we have been told nothing.

@@ -89,9 +89,11 @@ struct Notifier: Service {
         switch action {
         case .leave: return
         case .remove:
+            Failpoint.noticeTaken.reached()
             log.emit(
                 .notificationSent(sink: notice.sink, notice: text.id, event: text.event, tries: notice.attempts + 1))
             try await journal.removeNotice(notice.id)
+            Failpoint.noticeRemoved.reached()
         case .again(let time, let holdsLine):
             // Said once, until the receiver has taken something again.
             if !wasFailing {
@@ -115,7 +117,7 @@ struct Notifier: Service {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
             return (notice, job.map { NoticeDetails($0) } ?? NoticeDetails())
-        case .destinationDown, .destinationUp: return (notice, NoticeDetails())
+        case .destinationDown, .destinationUp: return (notice, NoticeDetails(destination: notice.payload))
         case .batchDone:
             guard let id = notice.subject,
                 let (batch, jobs) = try await journal.endedBatch(id, limit: NoticeText.mostFiles)

@@ -16,18 +16,24 @@ struct Housekeeper: Service {
 
     private static let interval = Duration.seconds(30)
 
+    /// How many deliveries wait, in the journal or at hand, and the destinations of those that can expire.
+    typealias Waiting = (total: Int, clocks: Set<String>)
+
     func run() async throws {
         try? await cancelWhenGracefulShutdown {
             var wasOver = false
+            var waiting = try? await self.waiting()
             while !Task.isCancelled {
                 // Without anything that waits there is no clock to keep, and no reason to wake up.
-                if let waiting = try? await waiting(), waiting.clocks.isEmpty {
+                if waiting?.clocks.isEmpty == true {
                     if wasOver { log.emit(.queueCalm(waiting: 0, limit: queueWarning)) }
                     wasOver = false
                     await bells.waitForAny()
+                    waiting = try? await self.waiting()
                 } else {
                     try await Task.sleep(for: await nextPass())
-                    wasOver = await pass(wasOver)
+                    waiting = try? await self.waiting()
+                    if let waiting { wasOver = await pass(waiting, wasOver) }
                 }
             }
         }
@@ -36,8 +42,7 @@ struct Housekeeper: Service {
         }
     }
 
-    /// How many deliveries wait, in the journal or at hand, and the destinations of those that can expire.
-    private func waiting() async throws(JournalError) -> (total: Int, clocks: Set<String>) {
+    func waiting() async throws(JournalError) -> Waiting {
         let atHand = smallWork.waiting
         let counts = try await journal.queueCounts()
         let total = counts.values.reduce(0) { $0 + $1.waiting } + atHand.values.reduce(0, +)
@@ -46,32 +51,34 @@ struct Housekeeper: Service {
 
     /// Sooner than the interval when something expires sooner.
     private func nextPass() async -> Duration {
-        guard let expiries = try? await journal.nextExpiries(), !expiries.isEmpty else { return Self.interval }
         let uptimes = board.runningUptimes()
-        let left =
-            expiries.filter { uptimes[$0.key] != nil }.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }
-            .min() ?? Self.interval
+        guard let expiries = try? await journal.nextExpiries(of: Array(uptimes.keys)) else { return Self.interval }
+        let left = expiries.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }.min() ?? Self.interval
         return min(Self.interval, max(left, .milliseconds(200)))
     }
 
-    /// - Returns: whether more wait than the warning allows.
-    func pass(_ wasOver: Bool) async -> Bool {
-        guard let waiting = try? await waiting() else { return wasOver }
+    /// Expires what is over its time, and says whether the queue is long. - Returns: whether more wait than the warning allows.
+    func pass(_ waiting: Waiting, _ wasOver: Bool) async -> Bool {
         let uptimes = board.runningUptimes()
         for name in waiting.clocks {
-            guard let uptime = uptimes[name],
-                let expired = try? await journal.setUptime(name, uptime, at: .now), !expired.isEmpty
-            else { continue }
-            for file in expired { await tellExpired(file, name) }
-            finisherBell.ring()
-            sweeperBell.ring()
-            // What expired may have been the last that others waited for.
-            bells.ringAll()
+            guard let uptime = uptimes[name] else { continue }
+            while await expire(name, uptime), !Task.isCancelled {}
         }
         let isOver = waiting.total > queueWarning
         if isOver, !wasOver { log.emit(.queueWarning(waiting: waiting.total, limit: queueWarning)) }
         if wasOver, !isOver { log.emit(.queueCalm(waiting: waiting.total, limit: queueWarning)) }
         return isOver
+    }
+
+    /// - Returns: whether there may be more.
+    private func expire(_ name: String, _ uptime: Int64) async -> Bool {
+        guard let expired = try? await journal.setUptime(name, uptime, at: .now), !expired.isEmpty else { return false }
+        for file in expired { await tellExpired(file, name) }
+        finisherBell.ring()
+        sweeperBell.ring()
+        // What expired may have been the last that others waited for.
+        bells.ringAll()
+        return expired.count == Journal.expiredAtOnce
     }
 
     private func tellExpired(_ id: Int64, _ destination: String) async {

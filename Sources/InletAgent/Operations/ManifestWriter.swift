@@ -53,11 +53,18 @@ struct ManifestWriter: Service {
             batch, order.rule, try await journal.jobs(ofBatch: batch.id), host: ProcessSetup.hostName,
             version: version)
         var troubles: [String] = []
-        await note(&troubles) { try await writeHome(manifest) }
+        await note(&troubles) {
+            try await writeHome(manifest)
+            Failpoint.listAtHome.reached()
+        }
         for destination in manifest.destinations.compactMap({ board[$0] }) {
             await note(&troubles) { try await write(manifest, to: destination) }
         }
-        if troubles.isEmpty { return try await journal.manifestDone(order) }
+        if troubles.isEmpty {
+            Failpoint.listsWritten.reached()
+            try await journal.manifestDone(order)
+            return Failpoint.listsDone.reached()
+        }
         if Task.isCancelled { return }
         let reason = troubles.joined(separator: "; ")
         // Said once, not at every try.

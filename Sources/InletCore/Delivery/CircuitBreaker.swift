@@ -19,6 +19,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     }
 
     private static let longestAsked = Duration.seconds(3600)
+    /// The longest that it is left alone beyond what it asks for, when it asks again and again.
+    private static let longestSlowed = Duration.seconds(60)
 
     package private(set) var state: State
     private let pace: ProbePace
@@ -30,6 +32,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// While down: a delivery is tried instead of a probe, which would come too soon after the last one.
     private var triesDelivery = false
     private var lastFaultyFile: Int64?
+    /// How often in a row it has asked for time, with nothing delivered in between.
+    private var slowings = 0
     private var suspicion = FileSuspicion()
 
     /// - Parameter isProved: false where a probe shall come before the first delivery.
@@ -83,7 +87,9 @@ package struct CircuitBreaker: Sendable, Equatable {
     package mutating func event(_ event: Event, at time: WallTime) -> Action {
         switch event {
         case .delivered(let file): return delivered(file)
-        case .answered: if state == .trial { state = .up }
+        case .answered:
+            slowings = 0
+            if state == .trial { state = .up }
         case .serverFault(let file): return serverFault(file, time)
         case .outage(let after): return outage(after, time)
         case .brokenOff(let file): return brokenOff(file, time)
@@ -117,7 +123,7 @@ package struct CircuitBreaker: Sendable, Equatable {
 
     /// A delivery that was under way when credentials were refused says nothing about new requests.
     private mutating func delivered(_ file: Int64) -> Action {
-        lastFaultyFile = nil
+        (lastFaultyFile, slowings) = (nil, 0)
         (hasDelivered, triesDelivery) = (true, false)
         suspicion.delivered(file)
         switch state {
@@ -163,7 +169,10 @@ package struct CircuitBreaker: Sendable, Equatable {
             return .none
         }
         if suspicion.blames(file) { return .blameFile }
-        let until = time + Self.bounded(asked)
+        // One that asks for a second each time, and takes nothing, is not asked every second.
+        let backoff = min(Self.longestSlowed, .seconds(1 << min(slowings, 6)))
+        slowings += 1
+        let until = time + max(Self.bounded(asked), backoff)
         state = .slowed(since: time, until: until)
         return .slow(until: until)
     }

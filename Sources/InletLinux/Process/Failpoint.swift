@@ -1,8 +1,12 @@
 import Glibc
 import Synchronization
 
-/// The places where tests end the process by `SIGKILL`, to prove that nothing is lost or done twice there: before and
-/// after each change of the journal, and between the steps that one such change announces.
+/// The places where tests end the process by `SIGKILL`, to prove that nothing is lost or done twice there: around the
+/// changes of the journal that make up a file's way, a person's command, a notice and a unit's checksum list, and between
+/// the steps that one such change announces.
+///
+/// Not every change has one: what only puts something off, keeps count or cleans up is made again when a crash undoes it
+/// (times of the next try, expiry clocks, old rows, backups).
 ///
 /// Debug builds read `INLET_FAILPOINT`, which names one of them, `name:N` its Nth passing; of the two about notes,
 /// `name:NOTE` and `name:NOTE:N` count only those of that name (`part` for every `part:7`). Release builds do nothing.
@@ -26,8 +30,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
     case afterComplete
     case settling
     case delivered
-    case retrying
-    case retried
+    case acting
+    case acted
     case abandoned
     case leftoverRemoved
     case intending
@@ -38,7 +42,16 @@ package enum Failpoint: String, CaseIterable, Sendable {
     case moved
     case reasonWritten
     case disposed
+    case receiptWritten
     case finished
+    case posting
+    case posted
+    case noticeTaken
+    case noticeRemoved
+    case listAtHome
+    case generationWritten
+    case listsWritten
+    case listsDone
 
     @inline(__always)
     package func reached() {
@@ -80,8 +93,6 @@ package enum Failpoint: String, CaseIterable, Sendable {
             case .afterComplete: "the pipeline has its proof; the journal does not know it"
             case .settling: "the ends of deliveries, whatever they are, are about to be written"
             case .delivered: "durable point 2: an end of a delivery is in the journal"
-            case .retrying: "a file that has ended is about to go back into the queue"
-            case .retried: "it is back in the queue"
             case .abandoned: "a given-up upload is gone from its destination; the journal still has it"
             case .leftoverRemoved: "the journal has forgotten it too"
             case .intending: "the source may be disposed of; its intent is about to be written"
@@ -91,8 +102,29 @@ package enum Failpoint: String, CaseIterable, Sendable {
             case .moveCopied: "a copy on another file system has that name, and the source is still there"
             case .moved: "the source has that name, which is not synced yet"
             case .reasonWritten: "`.reason.json` stands beside the quarantined file"
-            case .disposed: "the source is disposed of, and its receipt is about to be written"
+            case .disposed: "the source is disposed of, and there is no receipt"
+            case .receiptWritten: "the receipt is a file, where its route wants one; the journal has none"
             case .finished: "durable point 3: the receipt is in the journal, and nobody has been told"
+            case .acting, .acted, .posting, .posted, .noticeTaken, .noticeRemoved,
+                .listAtHome, .generationWritten, .listsWritten, .listsDone:
+                meaningBesideFiles
+            }
+        }
+
+        /// The same of what is not on a file's own way.
+        private var meaningBesideFiles: String {
+            switch self {
+            case .acting: "a person's command on files, on the queue or on a destination is about to change the journal"
+            case .acted: "it has, and no loop of the agent has been told"
+            case .posting: "that a destination is down or up is about to be put in the outbox"
+            case .posted: "it is in the outbox, and its receivers have not been woken"
+            case .noticeTaken: "a receiver has taken a notice, which is still in the outbox"
+            case .noticeRemoved: "the notice is gone from the outbox"
+            case .listAtHome: "the state directory has the checksum list of an ended unit, and no destination has one"
+            case .generationWritten: "a delivered folder has its list, which the history's chain does not name"
+            case .listsWritten: "all lists of the unit are there, and the journal still owes them"
+            case .listsDone: "the journal owes them no longer"
+            default: ""
             }
         }
     #endif

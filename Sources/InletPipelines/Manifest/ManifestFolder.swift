@@ -67,6 +67,7 @@ package struct ManifestFolder: Sendable {
             guard let document = MediaHashList.document(content, kind) else { return nil }
             try DurableFile.makeDirectories(place, mode: 0o755)
             written = try publish(document, at: file)
+            Failpoint.generationWritten.reached()
         }
         let listName = file.lastComponent?.string ?? ""
         history.link(number, listName, try DurableFile.read(file, limit: Self.listLimit))
