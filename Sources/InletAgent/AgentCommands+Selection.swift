@@ -55,6 +55,9 @@ extension AgentCommands {
         _ action: JobAction, on filter: FileFilter, dryRun: Bool = false
     ) async throws(JournalError) -> SelectionOutcome {
         var outcome = SelectionOutcome()
+        var filter = filter
+        // A marker that failed with its unit is sent nowhere; who names it by its number is told so.
+        filter.hasDeliveries = action == .retry && filter.ids == nil
         var cursor: Int64?
         while outcome.matched < filter.limit {
             let part = try await journal.matches(filter, from: cursor)

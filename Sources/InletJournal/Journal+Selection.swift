@@ -18,6 +18,8 @@ package struct FileFilter: Sendable {
     /// Files that ended then or before; while they have not, that were admitted.
     package var before: WallTime?
     package var batch: Int64?
+    /// Only files that were to be sent: not the markers of units, nor what was rejected.
+    package var hasDeliveries = false
     package var limit: Int
 
     package init(states: [FileState] = [], destination: String? = nil, limit: Int = 100) {
@@ -90,6 +92,7 @@ private struct FileSearch {
                 "id IN (SELECT value FROM json_each(?))", .text("[\(ids.map(String.init).joined(separator: ","))]"))
         }
         if !filter.states.isEmpty { conditions.append("state IN (\(Self.list(filter.states)))") }
+        if filter.hasDeliveries { conditions.append("EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id)") }
         if let route = filter.route { add("route = ?", .text(route)) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", .integer(before.milliseconds)) }
         if let destination = filter.destination {

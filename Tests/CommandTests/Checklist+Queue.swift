@@ -189,7 +189,7 @@ extension Checklist {
                 "a delivered file is told once, with its receipt",
                 "a notice that was not taken outlives a kill, and comes with the same number",
                 "a receipt tells times, attempts, labels and what kind of file it was",
-                "a crash between a receipt and the end of its file leaves one receipt",
+                "a crash around the file of a receipt leaves one receipt",
                 "verify says what is missing and what is different, and changes nothing",
             ])),
         Row(
