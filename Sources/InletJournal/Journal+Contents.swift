@@ -33,12 +33,6 @@ extension Journal {
         }
     }
 
-    /// Forgets that a delivery, or the one that it is a link to, brought its content: what is at the destination is
-    /// gone or damaged, so the next file of that content is sent.
-    package func forgetContent(of delivery: Int64) async throws(JournalError) {
-        try await commit { try Self.forgetContent(of: delivery, $0) }
-    }
-
     // MARK: - In transactions of others
 
     static func standing(of wanted: Wanted, at now: WallTime, _ database: Database) throws -> Standing {
@@ -149,6 +143,8 @@ extension Journal {
         return woken > 0
     }
 
+    /// Forgets that a delivery, or the one that it is a link to, brought its content: it was deleted at the destination, so the
+    /// next file of that content is sent.
     static func forgetContent(of id: Int64, _ database: Database) throws {
         let row = try delivery(id, database)
         try database.change("DELETE FROM content WHERE delivery_id = ?", .integer(id))

@@ -25,15 +25,15 @@ package struct Delivered: Sendable, Equatable {
 }
 
 extension Journal {
-    /// Deliveries with their proofs, in the order of their numbers: the next `limit` after the one called `last`. What cannot
-    /// be read is left out of a page, never ends the list.
+    /// Deliveries with their proofs, in the order of their numbers: the next `limit` after the one called `last`. One whose
+    /// proof cannot be read comes without it.
     ///
     /// - Returns: also the number to go on after; nil when there are no more.
     package func delivered(
         _ filter: DeliveredFilter, after last: Int64, limit: Int
     ) async throws(JournalError) -> (page: [Delivered], next: Int64?) {
         try await read { database in
-            var conditions = ["delivery.id > ?", "delivery.state = 'delivered'", "proof IS NOT NULL"]
+            var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
             var values: [SQLValue] = [.integer(last)]
             if !filter.jobs.isEmpty {
                 conditions.append("file_id IN (\(filter.jobs.map(String.init).joined(separator: ", ")))")
@@ -61,9 +61,7 @@ extension Journal {
                     delivery: try DeliveryRow(row, showing: true),
                     file: try FileRow(row, from: DeliveryRow.width, showing: true))
             }
-            return (
-                rows.filter { $0.delivery.proof != nil }, rows.count < limit ? nil : rows.last?.delivery.id
-            )
+            return (rows, rows.count < limit ? nil : rows.last?.delivery.id)
         }
     }
 }

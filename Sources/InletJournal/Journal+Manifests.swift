@@ -7,7 +7,8 @@ package struct ManifestOrder: Sendable, Equatable {
     package var batch: Int64
     /// Which of the batch's ends it is about.
     package var generation: Int
-    package var rule: ManifestRule
+    /// nil for one that cannot be read.
+    package var rule: ManifestRule?
     package var attempts: Int
     /// Why it could not be written the last time.
     package var reason: String?
@@ -26,11 +27,12 @@ extension Journal {
     }
 
     private static func manifestRule(of batch: Int64, _ database: Database) throws -> ManifestRule? {
-        let policy = try database.row(
-            "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 1",
+        // They are all of one route; one that cannot be read must not keep the unit from its end.
+        let policies = try database.rows(
+            "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
             .integer(batch)
-        ) { $0.bytes(0) }
-        return try policy.flatMap { try PolicyNotes.shared.policy($0).manifest }
+        ) { try? PolicyNotes.shared.policy($0.bytes(0)) }
+        return policies.lazy.compactMap(\.self).first?.manifest
     }
 
     /// The list that has been due longest; nil when none is.
@@ -43,7 +45,7 @@ extension Journal {
                 """, .integer(now.milliseconds)
             ) { row in
                 ManifestOrder(
-                    batch: row.integer(0), generation: Int(row.integer(1)), rule: try JournalJSON.decode(row.bytes(2)),
+                    batch: row.integer(0), generation: Int(row.integer(1)), rule: try? JournalJSON.decode(row.bytes(2)),
                     attempts: Int(row.integer(3)), reason: row.text(4))
             }
         }
@@ -124,8 +126,8 @@ extension Journal {
 
     private static let page = 500
 
-    /// The files of a batch in the order of their admission, its marker included. Read in pages, so that a large unit holds
-    /// up nobody else.
+    /// The files of a batch in the order of their admission, its marker included, as far as they can be read: `isDamaged`
+    /// says of which that is not all. Read in pages, so that a large unit holds up nobody else.
     package func jobs(ofBatch batch: Int64) async throws(JournalError) -> [Job] {
         var jobs: [Job] = []
         while true {
@@ -133,8 +135,8 @@ extension Journal {
             let page = try await read { database in
                 try FileRow.all(
                     database, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(Self.page)",
-                    [.integer(batch), .integer(last)]
-                ).map { try Self.job($0, database) }
+                    [.integer(batch), .integer(last)], showing: true
+                ).map { try Self.job($0, database, showing: true) }
             }
             jobs += page
             if page.count < Self.page { return jobs }

@@ -109,4 +109,17 @@ extension FileRow {
     ) throws -> [FileRow] {
         try database.rows("SELECT \(columns) FROM file \(clause)", values) { try FileRow($0, showing: showing) }
     }
+
+    /// One value of a row. - Parameter isDamaged: set where `fallback` had to be taken, which only happens `showing`.
+    static func read<Value>(
+        _ showing: Bool, _ isDamaged: inout Bool, else fallback: Value, _ body: () throws -> Value
+    ) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            guard showing else { throw error }
+            isDamaged = true
+            return fallback
+        }
+    }
 }

@@ -81,6 +81,8 @@ package struct FileRow: Sendable, Equatable {
     package var labels: [String: String]
     /// Checksums of the content as it was read at admission, where the route asked for any.
     package var digests: [Digest]
+    /// Whether something of it could not be read, and was left out: see `init(_:from:showing:)`.
+    package var isDamaged = false
 
     /// The file's whole path.
     package var fullPath: FilePath { root.pushing(path) }
@@ -111,6 +113,8 @@ package struct DeliveryRow: Sendable, Equatable {
     package var startedAt: WallTime?
     /// How often the process ended while it was claimed, since it last came to an end.
     package var crashes: Int
+    /// As of a file's row.
+    package var isDamaged = false
 
     /// Whether the last that was heard is that the destination works on it. It does not expire then: the destination has
     /// limits of its own, and what it has begun may be paid for.
@@ -169,7 +173,7 @@ extension FileRow {
 
     /// - Parameters:
     ///   - first: where `columns` begin in the row.
-    ///   - showing: for people only: what cannot be read is left out, instead of hiding all the others.
+    ///   - showing: not to work with: what cannot be read is left out, instead of hiding all the others.
     init(_ row: SQLRow, from first: Int32 = 0, showing: Bool = false) throws {
         id = row.integer(first)
         root = FilePath(bytes: row.bytes(first + 1))
@@ -181,12 +185,14 @@ extension FileRow {
         route = row.text(first + 9)
         category = row.text(first + 10)
         mediaType = row.text(first + 11) ?? "application/octet-stream"
-        policy = try Self.read(showing, else: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())) {
+        policy = try Self.read(
+            showing, &isDamaged, else: FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())
+        ) {
             try PolicyNotes.shared.policy(row.bytes(first + 12))
         }
         code = row.text(first + 13).flatMap(ErrorCode.init)
         reason = row.text(first + 14)
-        content = try Self.read(showing, else: nil) {
+        content = try Self.read(showing, &isDamaged, else: nil) {
             try row.optionalBytes(first + 15).map { try JournalJSON.decode($0) }
         }
         admittedAt = WallTime(milliseconds: row.integer(first + 16))
@@ -196,16 +202,12 @@ extension FileRow {
         intent = row.optionalBytes(first + 20)
         batchID = row.optionalInteger(first + 21)
         role = row.text(first + 22)
-        labels = try Self.read(showing, else: [:]) {
+        labels = try Self.read(showing, &isDamaged, else: [:]) {
             try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
         }
-        digests = try Self.read(showing, else: []) {
+        digests = try Self.read(showing, &isDamaged, else: []) {
             try row.optionalBytes(first + 24).map { try JournalJSON.decode($0) } ?? []
         }
-    }
-
-    static func read<Value>(_ showing: Bool, else fallback: Value, _ body: () throws -> Value) throws -> Value {
-        showing ? (try? body()) ?? fallback : try body()
     }
 }
 
@@ -228,7 +230,7 @@ extension DeliveryRow {
         afterID = row.optionalInteger(first + 2)
         destination = row.text(first + 3) ?? ""
         key = row.text(first + 4)
-        fields = try FileRow.read(showing, else: [:]) {
+        fields = try FileRow.read(showing, &isDamaged, else: [:]) {
             try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
         }
         state = row.text(first + 6).flatMap(DeliveryState.init) ?? .failed
@@ -237,7 +239,7 @@ extension DeliveryRow {
         expiresAt = row.optionalInteger(first + 9)
         code = row.text(first + 10).flatMap(ErrorCode.init)
         reason = row.text(first + 11)
-        proof = try FileRow.read(showing, else: nil) {
+        proof = try FileRow.read(showing, &isDamaged, else: nil) {
             try row.optionalBytes(first + 12).map { try JournalJSON.decode($0) }
         }
         endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }

@@ -47,7 +47,7 @@ import Testing
         #expect(html.ending == .code(0) && html.output.isEmpty)
         let written = String(decoding: try place.content(page), as: UTF8.self)
         #expect(written.contains("raw/&lt;b&gt;.mov") && !written.contains("<b>"))
-        let report = try await place.inlet("report", "--last", "--format", "json").object()
+        let report = try await place.inlet("report", "--format", "json").object()
         #expect((report["files"] as? [Any])?.count == 3)
         #expect(try await place.inlet("report", "99").ending == .code(1))
     }

@@ -145,6 +145,21 @@ import Testing
         }
     }
 
+    @Test func `in a watched folder no list is written, and that is said`() async throws {
+        var scene = try scene(.ascmhl)
+        scene.watch.append(
+            WatchSettings(path: scene.directory.path.appending("library"), settle: .zero, rescan: nil))
+        scene.route.match.paths = [try GlobPattern("A00*/**")]
+        try await scene.run { stage in
+            try offload(scene)
+            try await written(stage, 1)
+            #expect(try names(in: scene.directory.path.pushing("library/cards/A001")) == ["a.mov", "raw"])
+            let skipped = stage.events.all.map(\.line).filter { $0.name == "manifest.skipped" }
+            #expect(skipped.count == 1)
+            #expect(skipped.first?.fields.first { $0.0 == "destination" }?.1 == .text("here"))
+        }
+    }
+
     @Test func `what cannot be written is said once, kept over a restart, and then written once`() async throws {
         let scene = try scene(.ascmhl)
         let obstacle = try scene.directory.write([], to: "state/manifests")

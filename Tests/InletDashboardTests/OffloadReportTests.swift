@@ -9,7 +9,9 @@ import Testing
 
 /// The offload report: what failed comes first, and nothing that a file's name says becomes markup.
 @Suite struct OffloadReportTests {
-    private func report(_ body: (OffloadReport) throws -> Void) async throws {
+    private func report(
+        _ change: (inout [Job]) -> Void = { _ in }, _ body: (OffloadReport) throws -> Void
+    ) async throws {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
@@ -40,7 +42,9 @@ import Testing
             }
         }
         let batch = try #require(try await journal.batch(nil))
-        try body(OffloadReport(batch, try await journal.jobs(ofBatch: batch.id), at: .now))
+        var jobs = try await journal.jobs(ofBatch: batch.id)
+        change(&jobs)
+        try body(OffloadReport(batch, jobs, at: .now))
     }
 
     @Test func `what was not delivered comes first, and the sums are right`() async throws {
@@ -57,6 +61,19 @@ import Testing
             let places = parts.compactMap { text.firstRange(of: $0)?.lowerBound }
             #expect(places.count == parts.count && places == places.sorted())
             #expect(!text.contains("\u{1B}"))
+        }
+    }
+
+    @Test func `what the journal can no longer read is said of its file and of its delivery`() async throws {
+        try await report({ jobs in
+            jobs[0].file.isDamaged = true
+            jobs[2].deliveries[0].isDamaged = true
+        }) { report in
+            let damage = "not all that the journal knows of it can be read"
+            #expect(report.files.map(\.path) == ["z\\x1B[31m", "<script>&'\"", "a"])
+            #expect(report.files[1...].map(\.reason) == [nil, damage])
+            #expect(report.files.map { $0.deliveries[0].reason } == ["the test <refuses>; \(damage)", nil, nil])
+            #expect(report.text.contains(damage) && report.page.contains(damage))
         }
     }
 

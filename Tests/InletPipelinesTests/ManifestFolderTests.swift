@@ -105,6 +105,33 @@ import Testing
         #expect(try names() == ["ascmhl"])
     }
 
+    @Test(arguments: [
+        // The reference tool's, under our name and while the unit was delivered.
+        ("0001_R_2026-11-22_115930Z.mhl", "<tool version=\"1.0\">ascmhl</tool>"),
+        // Of an Inlet that had to do with this folder before the unit began.
+        ("0001_R_2026-11-22_115859Z.mhl", "<tool version=\"1.0\">Inlet</tool>"),
+        ("0001_Q_2026-11-22_115930Z.mhl", "<tool version=\"1.0\">Inlet</tool>"),
+        ("0001.mhl", "<tool version=\"1.0\">Inlet</tool>"),
+    ])
+    func `a later end adds nothing to a history that was somebody else's from the first`(
+        _ name: String, _ tool: String
+    ) throws {
+        let foreign = "<hashlist version=\"2.0\"><creatorinfo>\(tool)</creatorinfo></hashlist>"
+        try directory.write(foreign.utf8, to: "ascmhl/\(name)")
+        #expect(try generation(content(["a"])) == nil)
+        #expect(try generation(content(["a", "b"], later: 5), mayAppend: true) == nil)
+        #expect(try names("ascmhl") == [name])
+    }
+
+    @Test func `two ends within a second are two generations`() throws {
+        try generation(content(["a"]))
+        for isNew in [true, false] {
+            let second = try #require(try generation(content(["a", "b"]), mayAppend: true))
+            #expect(second.path.lastComponent == "0002_R_2026-11-22_120000Z.mhl" && second.isNew == isNew)
+        }
+        #expect(try names("ascmhl").count == 3)
+    }
+
     @Test func `files in a folder ascmhl keep a history from beginning`() throws {
         #expect(try generation(content(["a", "ascmhl/0001_card.mhl"])) == nil)
         #expect(try names() == [])

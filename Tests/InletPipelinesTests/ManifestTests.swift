@@ -151,6 +151,14 @@ import Testing
         #expect(classic.contains("<log>not in this list: bell\\x07") && classic.contains("empty (empty)"))
     }
 
+    @Test func `what has no entry is named in either format`() {
+        var content = Self.content(["a", "bell\u{7}"])
+        content.absent = ["clip.xmp (no xxh64 was computed)"]
+        let named = "not in this list: clip.xmp (no xxh64 was computed), bell\\x07 (its name cannot be written in XML)<"
+        #expect(Self.text(ClassicMHL.document(content)).contains(named))
+        #expect(Self.text(MediaHashList.document(content, .list(name: "l.mhl"))).contains(named))
+    }
+
     @Test func `nothing to list is no list`() {
         #expect(MediaHashList.document(Self.content([]), .generation(known: [])) == nil)
         #expect(MediaHashList.document(Self.content(["\u{1}"]), .list(name: "l")) == nil)

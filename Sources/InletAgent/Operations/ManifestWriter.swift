@@ -29,7 +29,7 @@ struct ManifestWriter: Service {
             while !Task.isCancelled {
                 do {
                     if let order = try await journal.nextManifest(at: .now) {
-                        try await write(order)
+                        try await serve(order)
                     } else {
                         let due = try await journal.manifestDue()
                         await bell.wait(until: due.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
@@ -42,6 +42,22 @@ struct ManifestWriter: Service {
         }
     }
 
+    /// Writes a list, or puts it off: it keeps no other waiting.
+    private func serve(_ order: ManifestOrder) async throws(JournalError) {
+        do {
+            try await write(order)
+        } catch {
+            // With a disk that fails no order can be changed either.
+            if error.isOfDisk { throw error }
+            try await putOff(order, "\(error)")
+        }
+    }
+
+    private func putOff(_ order: ManifestOrder, _ reason: String) async throws(JournalError) {
+        let pause = Self.firstPause * (1 << min(order.attempts, 10))
+        try await journal.manifestFailed(order, reason: reason, until: .now + min(pause, Self.longestPause))
+    }
+
     private func write(_ order: ManifestOrder) async throws(JournalError) {
         guard let batch = try await journal.batch(order.batch), batch.endedAt != nil,
             batch.generation == order.generation
@@ -49,8 +65,11 @@ struct ManifestWriter: Service {
             // Files of it go on: the next end brings the next list.
             return try await journal.manifestDone(order)
         }
+        guard let rule = order.rule else {
+            return try await fail(order, batch, "what the journal knows of the list cannot be read")
+        }
         let manifest = UnitManifest(
-            batch, order.rule, try await journal.jobs(ofBatch: batch.id), host: ProcessSetup.hostName,
+            batch, rule, try await journal.jobs(ofBatch: batch.id), host: ProcessSetup.hostName,
             version: version)
         var troubles: [String] = []
         await note(&troubles) {
@@ -58,7 +77,7 @@ struct ManifestWriter: Service {
             Failpoint.listAtHome.reached()
         }
         for destination in manifest.destinations.compactMap({ board[$0] }) {
-            await note(&troubles) { try await write(manifest, to: destination) }
+            await note(&troubles) { try await write(manifest, to: destination, isFirst: order.attempts == 0) }
         }
         if troubles.isEmpty {
             Failpoint.listsWritten.reached()
@@ -66,11 +85,13 @@ struct ManifestWriter: Service {
             return Failpoint.listsDone.reached()
         }
         if Task.isCancelled { return }
-        let reason = troubles.joined(separator: "; ")
+        try await fail(order, batch, troubles.joined(separator: "; "))
+    }
+
+    private func fail(_ order: ManifestOrder, _ batch: Batch, _ reason: String) async throws(JournalError) {
         // Said once, not at every try.
         if reason != order.reason { log.emit(.manifestFailed(batch, reason: reason)) }
-        let pause = Self.firstPause * (1 << min(order.attempts, 10))
-        try await journal.manifestFailed(order, reason: reason, until: .now + min(pause, Self.longestPause))
+        try await putOff(order, reason)
     }
 
     private func note(_ troubles: inout [String], _ step: () async throws -> Void) async {
@@ -91,10 +112,16 @@ struct ManifestWriter: Service {
         say(written, manifest, nil)
     }
 
-    private func write(_ manifest: UnitManifest, to destination: Destination) async throws {
+    private func write(_ manifest: UnitManifest, to destination: Destination, isFirst: Bool) async throws {
         guard let delivered = manifest.delivered(to: destination.name) else { return }
         if let folder = destination.folder {
-            try await write(manifest, delivered, into: folder, destination.name)
+            let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
+            if let root = roots.first(where: { target.starts(with: $0) }) {
+                let reason = "it would be taken for a new file of the watched folder \(root.display)"
+                if isFirst { log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason)) }
+                return
+            }
+            try await write(manifest, delivered, into: target, destination.name)
         } else if destination.takesSidecars, destination.storage == nil {
             try await send(manifest, delivered, to: destination.name)
         }
@@ -103,10 +130,8 @@ struct ManifestWriter: Service {
     // MARK: - Folders
 
     private func write(
-        _ manifest: UnitManifest, _ delivered: UnitManifest.Delivered, into folder: FilePath, _ destination: String
+        _ manifest: UnitManifest, _ delivered: UnitManifest.Delivered, into target: FilePath, _ destination: String
     ) async throws {
-        let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
-        if roots.contains(where: { target.starts(with: $0) }) { return }
         // A history speaks for its whole folder: that must be this unit's own.
         var isAlone = manifest.rule.format == .ascmhl && !delivered.folder.isEmpty
         if isAlone {
@@ -161,5 +186,15 @@ struct ManifestWriter: Service {
 
     private struct NotQueued: Error, CustomStringConvertible {
         var description: String { "the journal cannot be written now" }
+    }
+}
+
+extension JournalError {
+    /// Whether it goes on by itself when the disk does; nothing can be written before.
+    fileprivate var isOfDisk: Bool {
+        switch self {
+        case .full, .ioError, .noDescriptors: true
+        case .damaged, .unreadable, .newerSchema, .failed: false
+        }
     }
 }

@@ -21,13 +21,12 @@ struct UnitManifest: Sendable {
     /// The files that were delivered, by their paths below the unit's folder.
     var source: ManifestContent {
         var content = content()
-        for job in jobs where job.file.state != .superseded {
-            let file = job.file
+        for file in jobs.map(\.file) where file.state != .superseded {
             let path = below(file.path)
-            if file.isUnitMarker || file.isOffloaded && digest(file) == nil {
+            if file.isUnitMarker {
                 content.unlisted.append(path)
-            } else if file.isOffloaded, let entry = entry(file, path) {
-                content.entries.append(entry)
+            } else if file.isOffloaded {
+                add(file, path, to: &content)
             }
         }
         return content
@@ -50,12 +49,45 @@ struct UnitManifest: Sendable {
             shared.prefix(zip(shared, next.names.dropLast()).prefix { $0 == $1 }.count)
         }
         var content = content()
-        for (file, names) in found where names.starts(with: shared) {
-            let path = FilePath(bytes: Array(names.dropFirst(shared.count).joined(separator: [slash])))
-            if let entry = entry(file, path) { content.entries.append(entry) } else { content.unlisted.append(path) }
+        for (file, names) in found {
+            if names.starts(with: shared) {
+                let path = FilePath(bytes: Array(names.dropFirst(shared.count).joined(separator: [slash])))
+                add(file, path, to: &content)
+            } else {
+                let key = String(decoding: Array(names.joined(separator: [slash])), as: UTF8.self)
+                content.absent.append("\(DisplayText.escape(key)) (elsewhere, and \(whyUnlisted(file)))")
+            }
+        }
+        content.absent += jobs.flatMap { job in
+            job.deliveries.filter { $0.destination == destination }.compactMap { absence(of: job.file, $0) }
         }
         return Delivered(
             folder: String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content: content)
+    }
+
+    /// Why the list of a destination does not have a file that arrived there.
+    private func absence(of file: FileRow, _ delivery: DeliveryRow) -> String? {
+        guard delivery.state == .delivered, delivery.closes == nil else { return nil }
+        let name = below(file.path).display
+        guard let proof = delivery.proof else { return "\(name) (the journal's proof of it cannot be read)" }
+        return proof.sameAs == nil ? nil : "\(name) (same content as \(DisplayText.escape(proof.key)))"
+    }
+
+    /// A file that is there: in the list where it has a checksum, else named.
+    private func add(_ file: FileRow, _ path: FilePath, to content: inout ManifestContent) {
+        if let digest = digest(file) {
+            content.entries.append(
+                ManifestContent.Entry(
+                    path: path, size: file.identity.size, modified: file.identity.modified, digest: digest,
+                    hashedAt: file.admittedAt))
+        } else {
+            content.unlisted.append(path)
+            content.absent.append("\(path.display) (\(whyUnlisted(file)))")
+        }
+    }
+
+    private func whyUnlisted(_ file: FileRow) -> String {
+        file.isDamaged ? "what the journal knows of it cannot be read" : "no \(rule.algorithm.rawValue) was computed"
     }
 
     /// What the lists for a folder are called after: its last name, or the unit's.
@@ -110,14 +142,6 @@ struct UnitManifest: Sendable {
     }
 
     private func digest(_ file: FileRow) -> Digest? { file.digests.first { $0.algorithm == rule.algorithm } }
-
-    private func entry(_ file: FileRow, _ path: FilePath) -> ManifestContent.Entry? {
-        digest(file).map {
-            ManifestContent.Entry(
-                path: path, size: file.identity.size, modified: file.identity.modified, digest: $0,
-                hashedAt: file.admittedAt)
-        }
-    }
 }
 
 extension FileRow {
@@ -127,6 +151,7 @@ extension FileRow {
 extension DeliveryRow {
     /// Whether it brought the file's bytes to a place of their own.
     fileprivate var isOfContent: Bool {
-        state == .delivered && closes == nil && key != nil && proof.map { $0.method != .carried } ?? false
+        state == .delivered && closes == nil && key != nil
+            && proof.map { $0.method != .carried && $0.sameAs == nil } ?? false
     }
 }

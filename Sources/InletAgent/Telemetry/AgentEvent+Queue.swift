@@ -56,6 +56,10 @@ extension AgentEvent {
             Self.line(
                 "manifest.failed", .warning, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
                 ("route", .text(batch.route)), ("reason", .safe(reason)))
+        case .manifestSkipped(let batch, let destination, let reason):
+            Self.line(
+                "manifest.skipped", .warning, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
+                ("route", .text(batch.route)), ("destination", .text(destination)), ("reason", .safe(reason)))
         default: nil
         }
     }

@@ -53,6 +53,8 @@ package enum AgentEvent: Sendable {
     /// A unit's checksum list is on the disk: in the state directory, or beside what `destination` has of the unit.
     case manifestWritten(Batch, file: FilePath, destination: String?)
     case manifestFailed(Batch, reason: String)
+    /// What `destination` has of a unit lies where no list may be; said once for each unit.
+    case manifestSkipped(Batch, destination: String, reason: String)
     case dispositionFailed(job: Int64, path: FilePath, reason: String)
     /// Receipts of a folder's files cannot be beside them, and are in `folder`; said once for each watched folder.
     case receiptElsewhere(root: FilePath, folder: FilePath, reason: String)

@@ -154,7 +154,7 @@ package struct LocalControl: ControlAPI {
 
     package func proofs(_ wish: ProofWish) async throws -> ProofPage {
         let (page, next) = try await view.journal.delivered(wish.filter, after: wish.after, limit: ProofPage.size)
-        return ProofPage(proofs: page.compactMap { ProofReport($0) }, next: next)
+        return ProofPage(proofs: page.map { ProofReport($0) }, next: next)
     }
 
     package func send(_ path: FilePath, to destination: String?) async throws -> CommandReport {

@@ -71,6 +71,13 @@ package struct OffloadReport: Codable, Sendable {
         ]
     }
 
+    /// Why it stands so; what is left out because it cannot be read must not pass for never known.
+    fileprivate static func reason(_ reason: String?, isDamaged: Bool) -> String? {
+        let damage = isDamaged ? "not all that the journal knows of it can be read" : nil
+        let reasons = [reason.map { DisplayText.escape($0) }, damage].compactMap(\.self)
+        return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
+    }
+
     /// The sum in a sentence.
     var sum: String {
         let totals = totals
@@ -88,7 +95,8 @@ extension OffloadReport.File {
         self.init(
             job: file.id, path: below.display, size: file.identity.size,
             modified_at: WallTime(nanoseconds: file.identity.modified).rfc3339Seconds, state: file.state.rawValue,
-            digests: file.digests.map(\.description), reason: file.reason.map { DisplayText.escape($0) },
+            digests: file.digests.map(\.description),
+            reason: OffloadReport.reason(file.reason, isDamaged: file.isDamaged),
             deliveries: job.deliveries.filter { $0.closes == nil }.map { OffloadReport.Delivery($0) })
     }
 }
@@ -99,6 +107,6 @@ extension OffloadReport.Delivery {
             destination: row.destination, state: row.state.rawValue,
             key: (row.proof?.key ?? row.key).map { DisplayText.escape($0) },
             url: row.proof?.url.map { DisplayText.escape($0) }, verified: row.proof?.method.rawValue,
-            ended_at: row.endedAt?.rfc3339Seconds, reason: row.reason.map { DisplayText.escape($0) })
+            ended_at: row.endedAt?.rfc3339Seconds, reason: OffloadReport.reason(row.reason, isDamaged: row.isDamaged))
     }
 }

@@ -44,14 +44,14 @@ package struct ProofReport: Codable, Sendable {
     package var delivery: Int64
     package var path: String
     package var destination: String
-    /// Without what is for the journal alone.
-    package var proof: Proof
+    /// Without what is for the journal alone; nil for one that cannot be read.
+    package var proof: Proof?
     /// Checksums of the whole file, as it was read at admission.
     package var digests: [Digest]
 
-    init?(_ delivered: Delivered) {
-        guard var proof = delivered.delivery.proof else { return nil }
-        proof.keepsakes = nil
+    init(_ delivered: Delivered) {
+        var proof = delivered.delivery.proof
+        proof?.keepsakes = nil
         job = delivered.file.id
         delivery = delivered.delivery.id
         path = delivered.file.fullPath.display

@@ -31,6 +31,8 @@ package struct ManifestContent: Sendable, Equatable {
     package var entries: [Entry]
     /// Files that lie below the folder too and are not listed, for lack of a checksum: not to be taken for foreign.
     package var unlisted: [FilePath] = []
+    /// What readers may look for in vain: a name each, and why it is not among the entries.
+    package var absent: [String] = []
     /// What else a reader should know, a sentence each.
     package var notes: [String] = []
 
@@ -43,16 +45,19 @@ package struct ManifestContent: Sendable, Equatable {
     }
 
     /// The date in the names of lists, `2026-11-22_120000Z`.
-    package var stamp: String {
-        let text = endedAt.rfc3339Seconds
+    package var stamp: String { Self.stamp(endedAt) }
+
+    static func stamp(_ time: WallTime) -> String {
+        let text = time.rfc3339Seconds
         return text.dropLast().map { $0 == "T" ? "_" : String($0) }.joined()
             .replacing(":", with: "") + "Z"
     }
 
-    /// The entries that `format` can hold, each with its path as text, by path; and a sentence for each of the others.
+    /// The entries that `format` can hold, each with its path as text, by path; and the notes, the last of which names what
+    /// the list lacks.
     func listed(_ format: ManifestRule.Format) -> (entries: [(path: String, entry: Entry)], notes: [String]) {
         var listed: [(path: String, entry: Entry)] = []
-        var leftOut: [String] = []
+        var leftOut = absent
         for entry in entries {
             if let path = XMLText.writable(entry.path.bytes) {
                 if format == .mhl, entry.size == 0 {

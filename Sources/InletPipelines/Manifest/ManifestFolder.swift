@@ -44,7 +44,7 @@ package struct ManifestFolder: Sendable {
     ///
     /// - Parameters:
     ///   - name: what the list is called after.
-    ///   - mayAppend: whether a history that is there is the unit's own.
+    ///   - mayAppend: whether the unit has ended before, so that a history may hold a list of that end.
     /// - Returns: nil where a list that stands alone must do: there is another's history, one that cannot be read, or one that
     ///   knows another content of one of the files; or there is nothing to list.
     package func writeGeneration(
@@ -54,11 +54,12 @@ package struct ManifestFolder: Sendable {
         let place = folder.appending("ascmhl")
         let ending = "_\(name)_\(content.stamp).mhl"
         var generations = try lists(in: place)
-        // Of an earlier try of ours, which did not come to the chain.
-        let own = generations.last.flatMap { $0.name.hasSuffix(ending) ? $0 : nil }
+        let own = try earlierTry(content, generations, ending, in: place)
         if own != nil { generations.removeLast() }
         guard mayAppend || generations.isEmpty else { return nil }
-        guard var history = try history(generations, in: place), !history.contradicts(content) else { return nil }
+        guard var history = try history(generations, in: place), !history.contradicts(content),
+            generations.isEmpty || history.holdsList(of: content, name: name)
+        else { return nil }
         let number = own?.number ?? (generations.last?.number ?? 0) + 1
         let file = place.appending(own?.name ?? Self.fourDigits(number) + ending)
         var written = Written(path: file, isNew: false)
@@ -78,6 +79,19 @@ package struct ManifestFolder: Sendable {
             written.isNew = true
         }
         return written
+    }
+
+    /// The last generation where it says what is to be said now: a try of ours that may not have come to the chain. A unit may
+    /// end twice within the second that names have.
+    private func earlierTry(
+        _ content: ManifestContent, _ generations: [(number: Int, name: String)], _ ending: String, in place: FilePath
+    ) throws(SystemError) -> (number: Int, name: String)? {
+        guard let last = generations.last, last.name.hasSuffix(ending) else { return nil }
+        var said = ManifestHistory()
+        let bytes = try DurableFile.read(place.appending(last.name), limit: Self.listLimit)
+        let isRead = (try? said.add(generation: bytes, called: last.name)) != nil
+        let paths = Set(content.listed(.ascmhl).entries.map { Array($0.path.utf8) })
+        return isRead && said.paths == paths && !said.contradicts(content) ? last : nil
     }
 
     /// Under its own name only when it is whole. `isTaken` when something else has the name.
@@ -122,7 +136,7 @@ package struct ManifestFolder: Sendable {
         }
         for (number, name) in generations {
             let bytes = try DurableFile.read(place.appending(name), limit: Self.listLimit)
-            guard (try? history.add(generation: bytes)) != nil else { return nil }
+            guard (try? history.add(generation: bytes, called: name)) != nil else { return nil }
             history.link(number, name, bytes)
         }
         return history

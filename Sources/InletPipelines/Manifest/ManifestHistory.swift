@@ -6,6 +6,8 @@ struct ManifestHistory: Sendable, Equatable {
     /// of each counts, as for the reference tool.
     private(set) var files: [[UInt8]: [String: String]] = [:]
     private(set) var links: [MediaHashList.Link] = []
+    /// The program that wrote a list, by the list's name.
+    private var tools: [String: String] = [:]
 
     /// 300,000 files in three elements each.
     private static let mostElements = 1_000_000
@@ -22,9 +24,10 @@ struct ManifestHistory: Sendable, Equatable {
     }
 
     /// Adds a generation, oldest first. - Throws: `XMLReader.Fault` for what is not a list.
-    mutating func add(generation bytes: [UInt8]) throws(XMLReader.Fault) {
+    mutating func add(generation bytes: [UInt8], called name: String) throws(XMLReader.Fault) {
         let list = try XMLReader.read(bytes, most: Self.mostElements)
         guard list.name == "hashlist" else { throw .malformed }
+        tools[name] = list.children.first { $0.name == "creatorinfo" }?.text(of: "tool")
         for hash in list.children.first(where: { $0.name == "hashes" })?.all("hash") ?? [] {
             guard let path = hash.text(of: "path") else { throw .malformed }
             for digest in hash.children where digest.name != "path" {
@@ -49,6 +52,19 @@ struct ManifestHistory: Sendable, Equatable {
     mutating func link(_ number: Int, _ name: String, _ bytes: [UInt8]) {
         if links.contains(where: { $0.name == name }) { return }
         links.append(MediaHashList.Link(number: number, name: name, c4: C4.id(of: bytes)))
+    }
+
+    /// Whether an earlier end of the same unit wrote one of its lists: called after `name`, and since the unit began. The
+    /// reference tool, too, calls its lists after the folder.
+    func holdsList(of content: ManifestContent, name: String) -> Bool {
+        let ours = "_\(name)_"
+        let began = ManifestContent.stamp(content.startedAt)
+        let times = began...max(began, content.stamp)
+        return tools.contains { list, tool in
+            let rest = list.drop { $0 != "_" }
+            guard tool == MediaHashList.tool, rest.hasPrefix(ours), rest.hasSuffix(".mhl") else { return false }
+            return times.contains(String(rest.dropFirst(ours.count).dropLast(4)))
+        }
     }
 
     /// Whether a file that it knows has another content now: the first record of a path stands for ever.

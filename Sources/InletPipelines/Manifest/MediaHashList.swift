@@ -40,13 +40,16 @@ package enum MediaHashList {
         return Array((text + "  </hashes>\n</hashlist>\n").utf8)
     }
 
+    /// What the lists say that they are written by.
+    static let tool = "Inlet"
+
     private static let declaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 
     private static func creator(_ content: ManifestContent, _ notes: [String]) -> String {
         var text = "  <creatorinfo>\n"
         text += XMLText.element(2, "creationdate", content.endedAt.rfc3339Seconds)
         text += XMLText.element(2, "hostname", content.host)
-        text += XMLText.element(2, "tool", [("version", content.version)], "Inlet")
+        text += XMLText.element(2, "tool", [("version", content.version)], tool)
         if !notes.isEmpty { text += XMLText.element(2, "comment", notes.joined(separator: "; ")) }
         return text + "  </creatorinfo>\n"
     }

@@ -45,8 +45,4 @@ enum XMLText {
         let list = attributes.map { " \($0.0)=\"\(escape($0.1))\"" }.joined()
         return "\(String(repeating: "  ", count: depth))<\(name)\(list)>"
     }
-
-    static func closing(_ depth: Int, _ name: String) -> String {
-        "\(String(repeating: "  ", count: depth))</\(name)>\n"
-    }
 }

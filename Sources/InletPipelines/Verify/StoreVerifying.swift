@@ -15,9 +15,22 @@ extension FolderPipeline: DeliveryVerifying {
             do throws(SystemError) {
                 return try Self.look(settings.path.pushing(key), order)
             } catch {
-                throw Self.unwritable(error)
+                return try Self.verdict(on: error)
             }
         }
+    }
+
+    /// What an error says that came with one file, while the folder itself is there: nothing about the other files.
+    static func verdict(on error: SystemError) throws(DeliveryError) -> Verification {
+        // A bad sector loses what is on it, and no more.
+        if error.isDeviceFault { return .differs("cannot be read: \(error)") }
+        if error.isPermission { return .cannotTell("\(error)") }
+        // It went between the look and the read.
+        if error.isMissing { return .missing("\(error)") }
+        if error.isNotRegular { return .differs("\(error)") }
+        if error.code == .canceled { throw DeliveryError(.cancelled, .cancelled, "\(error)") }
+        throw DeliveryError(
+            .retry(after: nil), error.isShortage ? .outOfResources : .destinationUnwritable, "\(error)")
     }
 
     private static func look(_ path: FilePath, _ order: VerifyOrder) throws(SystemError) -> Verification {

@@ -25,13 +25,8 @@ struct Report: AsyncParsableCommand {
 
     @OptionGroup var options: ConfigOption
     @Argument(help: "The batch's number ('inlet batch list'); without it, the one that ended last.") var batch: Int64?
-    @Flag(help: "The batch that ended last, which is what no number means too.") var last = false
     @Option(help: "text, html or json.") var format = Format.text
     @Option(help: "Write to this file instead of the terminal.", completion: .file()) var output: String?
-
-    func validate() throws {
-        if last, batch != nil { throw ValidationError("name a batch, or --last, not both") }
-    }
 
     func run() async throws {
         let found = try await ControlAccess.use(try options.load()) { try await $0.offload(batch) }

@@ -14,6 +14,7 @@ struct Verify: AsyncParsableCommand {
 
             Exits with 0 when nothing is missing or different, 1 when something is, 69 when a destination could not be
             asked, and nothing else was found. What a destination has no way to tell counts as neither, and is said.
+            Of jobs and batches that are named, what has not been delivered is said too, and exits with 1.
 
             Examples:
               inlet verify 17 18
@@ -64,6 +65,13 @@ struct Verify: AsyncParsableCommand {
             guard let next = page.next else { break }
             wish.after = next
         }
-        try tally.finish()
+        let isNamed = !jobs.isEmpty || batch != nil
+        if isNamed {
+            let undelivered = Undelivered(wish: wish, seen: tally.seen)
+            for finding in try await ControlAccess.use(config, { try await undelivered.find($0) }) {
+                tally.add(undelivered: finding)
+            }
+        }
+        try tally.finish(isNamed: isNamed)
     }
 }

@@ -48,10 +48,13 @@ struct Verifying: Sendable {
     }
 
     private func ask(_ report: ProofReport) async -> Result.Finding {
-        if report.proof.method == .carried {
+        guard let proof = report.proof else {
+            return .answered(.cannotTell("the journal's proof of it cannot be read"))
+        }
+        if proof.method == .carried {
             return .answered(.cannotTell("it went with its file and has no place of its own there"))
         }
-        if let time = report.proof.details?["deleted"] {
+        if let time = proof.details?["deleted"] {
             return .answered(.cannotTell("it was deleted there by a person, \(time)"))
         }
         guard let type = types[report.destination] else {
@@ -60,7 +63,7 @@ struct Verifying: Sendable {
         guard let verifier = verifiers[report.destination] else {
             return .answered(.cannotTell("destinations of type \(type) cannot be asked"))
         }
-        let order = VerifyOrder(proof: report.proof, digests: report.digests, readsBytes: readsBytes)
+        let order = VerifyOrder(proof: proof, digests: report.digests, readsBytes: readsBytes)
         var tried = 0
         while true {
             // One that does not answer keeps nobody waiting for each of its files.
@@ -110,89 +113,5 @@ extension DeliveryError {
         case .outage, .credentials: true
         default: false
         }
-    }
-}
-
-/// Counts what was found, and says it: for programs a line each as it comes, for people what is wrong first.
-struct VerifyTally {
-    private enum Verdict: String, CaseIterable {
-        case missing
-        case different
-        case unreachable
-        case unknown
-        case same
-    }
-
-    private let isJSON: Bool
-    private let line = ProgressLine()
-    private var counts: [Verdict: Int] = [:]
-    /// What people are shown; no more than they can read.
-    private var rows: [Verdict: [[String]]] = [:]
-    private static let mostRows = 1000
-    private static let mostFine = 20
-
-    init(isJSON: Bool) { self.isJSON = isJSON }
-
-    mutating func add(_ result: Verifying.Result) {
-        let (verdict, said) = Self.verdict(result.finding)
-        counts[verdict, default: 0] += 1
-        if isJSON { return Console.print(Self.line(result.report, verdict, said)) }
-        if rows[verdict, default: []].count < Self.mostRows {
-            rows[verdict, default: []].append(Self.row(result.report, verdict, said))
-        }
-        let all = counts.values.reduce(0, +)
-        line.draw(result.report.path, "", "\(all) asked about")
-    }
-
-    private static func verdict(_ finding: Verifying.Result.Finding) -> (Verdict, String) {
-        switch finding {
-        case .answered(.same(let how)): (.same, how)
-        case .answered(.differs(let reason)): (.different, reason)
-        case .answered(.missing(let what)): (.missing, what)
-        case .answered(.cannotTell(let reason)): (.unknown, reason)
-        case .unreachable(let reason): (.unreachable, reason)
-        }
-    }
-
-    private static func line(_ report: ProofReport, _ verdict: Verdict, _ said: String) -> String {
-        var object = JSONLine()
-        object.add("job", report.job)
-        object.add("path", report.path)
-        object.add("destination", report.destination)
-        object.add("key", report.proof.key)
-        object.add("verdict", verdict.rawValue)
-        object.add("said", said)
-        return String(decoding: object.finished, as: UTF8.self)
-    }
-
-    private static func row(_ report: ProofReport, _ verdict: Verdict, _ said: String) -> [String] {
-        [
-            Console.tint(verdict.rawValue, verdict == .same ? .plain : .strong),
-            Console.tint(String(report.job), .plain), Console.tint(report.destination, .plain),
-            Console.tint(DisplayText.escape(report.proof.key), .plain), DisplayText.escape(said),
-        ]
-    }
-
-    /// Says the rest, and exits with what it was.
-    func finish() throws {
-        if !isJSON { show() }
-        if counts[.missing, default: 0] + counts[.different, default: 0] > 0 { throw ExitStatus.failed }
-        if counts[.unreachable, default: 0] > 0 { throw ExitStatus.unavailable }
-    }
-
-    private func show() {
-        line.erase()
-        let all = counts.values.reduce(0, +)
-        guard all > 0 else { return Console.print("Nothing that was delivered is meant by that.") }
-        // Of what is fine the number is enough, unless there is little of it.
-        let shown = Verdict.allCases.flatMap { verdict in
-            verdict == .same && counts[.same, default: 0] > Self.mostFine ? [] : rows[verdict] ?? []
-        }
-        if !shown.isEmpty {
-            let head = ["VERDICT", "JOB", "DESTINATION", "KEY", "SAID"]
-            Console.print(Console.table([head.map { Console.tint($0, .faint) }] + shown))
-        }
-        let words = Verdict.allCases.compactMap { verdict in counts[verdict].map { "\($0) \(verdict.rawValue)" } }
-        Console.print("\(all) \(all == 1 ? "delivery" : "deliveries"): \(words.joined(separator: ", "))")
     }
 }
