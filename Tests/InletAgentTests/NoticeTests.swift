@@ -87,6 +87,7 @@ import Testing
         (.exited(3), .refused(reason: "the program ended with 3: why", tries: 5)),
         (.signalled(9), .refused(reason: "the program was ended by signal 9: why", tries: 5)),
         (.timedOut, .refused(reason: "the program took too long and was ended: why", tries: 5)),
+        (.stuck, .refused(reason: "the program took too long and could not be ended: why", tries: 5)),
         (.cancelled, .cancelled),
     ])
     func `a program's end is an answer`(_ end: ChildProcess.End, _ expected: NoticeOutcome) {

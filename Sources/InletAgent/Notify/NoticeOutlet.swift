@@ -53,6 +53,8 @@ package struct NoticeOutlet: Sendable {
         case .signalled(let signal):
             .refused(reason: "the program was ended by signal \(signal)\(tail)", tries: programTries)
         case .timedOut: .refused(reason: "the program took too long and was ended\(tail)", tries: programTries)
+        case .stuck:
+            .refused(reason: "the program took too long and could not be ended\(tail)", tries: programTries)
         case .cancelled: .cancelled
         }
     }
