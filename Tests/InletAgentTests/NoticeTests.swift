@@ -93,4 +93,13 @@ import Testing
     func `a program's end is an answer`(_ end: ChildProcess.End, _ expected: NoticeOutcome) {
         #expect(NoticeOutlet.outcome(ChildProcess.Outcome(end: end, errors: Array("why".utf8))) == expected)
     }
+
+    @Test func `a program reads its notice as one whole line`() async {
+        // `read` takes a line without its end for the end of the input.
+        let words = ["/bin/sh", "-c", "IFS= read -r line && ! read -r more && case $line in {*}) ;; *) exit 9 ;; esac"]
+        let outlet = NoticeOutlet(
+            NotifySettings(name: "ops", receiver: .exec(words), timeout: .seconds(60)), webhook: nil,
+            pool: BlockingPool(name: "hook", threads: 1))
+        #expect(await outlet.test(at: Self.start) == .taken)
+    }
 }

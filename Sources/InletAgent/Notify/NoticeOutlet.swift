@@ -33,8 +33,10 @@ package struct NoticeOutlet: Sendable {
             guard let webhook else { return .unanswered(after: nil, reason: "no address") }
             return await webhook.post(text.body, id: text.id, at: now)
         case .exec(let words):
+            // A line: what reads lines takes one without an end for none.
             let child = ChildProcess(
-                words, environment: details.environment(text.event), input: text.body, timeout: settings.timeout)
+                words, environment: details.environment(text.event), input: text.body + [UInt8(ascii: "\n")],
+                timeout: settings.timeout)
             do throws(SystemError) {
                 return Self.outcome(try await child.run(on: pool))
             } catch {
