@@ -159,15 +159,17 @@ extension Journal {
         }
     }
 
-    /// An ended batch with its files, those that were not delivered first; the marker of a unit is left out. nil when it goes on
-    /// again, or is forgotten.
+    /// An ended batch with its files as far as they can be read, those that were not delivered first; the marker of a unit is
+    /// left out. nil when it goes on again, or is forgotten.
     package func endedBatch(_ id: Int64, limit: Int) async throws(JournalError) -> (batch: Batch, jobs: [Job])? {
         try await read { database in
-            guard let batch = try? Self.batch(id, database), batch.endedAt != nil else { return nil }
+            let batch: Batch
+            do { batch = try Self.batch(id, database) } catch is RowNotFound { return nil }
+            guard batch.endedAt != nil else { return nil }
             let jobs = try FileRow.all(
                 database, "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",
-                [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))]
-            ).map { try Self.job($0, database) }
+                [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))], showing: true
+            ).map { try Self.job($0, database, showing: true) }
             return (batch, jobs)
         }
     }
