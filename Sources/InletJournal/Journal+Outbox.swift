@@ -64,13 +64,15 @@ extension Journal {
         }
     }
 
-    /// The next notice for `sink`: those in line in their order, and between them what was refused, when its time has come.
+    /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
     package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotice {
         try await read { database in
             let refused = try Self.notice(
                 "sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
-            if let refused, refused.nextAt <= now { return .due(refused.notice) }
             let first = try Self.notice("sink = ? AND state = 'ready' ORDER BY id LIMIT 1", sink, database)
+            // One that is refused again and again would come before all the others otherwise.
+            let refusedIsFirst = if let refused, let first { refused.nextAt < first.nextAt } else { first == nil }
+            if let refused, refusedIsFirst, refused.nextAt <= now { return .due(refused.notice) }
             if let first { return first.nextAt <= now ? .due(first.notice) : .blocked(until: first.nextAt) }
             return refused.map { .later($0.nextAt) } ?? .none
         }
