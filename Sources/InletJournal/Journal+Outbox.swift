@@ -64,13 +64,15 @@ extension Journal {
         }
     }
 
-    /// The next notice for `sink`: those in line in their order, and between them what was refused, when its time has come.
+    /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
     package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotice {
         try await read { database in
             let refused = try Self.notice(
                 "sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
-            if let refused, refused.nextAt <= now { return .due(refused.notice) }
             let first = try Self.notice("sink = ? AND state = 'ready' ORDER BY id LIMIT 1", sink, database)
+            // One that is refused again and again would come before all the others otherwise.
+            let refusedIsFirst = if let refused, let first { refused.nextAt < first.nextAt } else { first == nil }
+            if let refused, refusedIsFirst, refused.nextAt <= now { return .due(refused.notice) }
             if let first { return first.nextAt <= now ? .due(first.notice) : .blocked(until: first.nextAt) }
             return refused.map { .later($0.nextAt) } ?? .none
         }
@@ -159,15 +161,17 @@ extension Journal {
         }
     }
 
-    /// An ended batch with its files, those that were not delivered first; the marker of a unit is left out. nil when it goes on
-    /// again, or is forgotten.
+    /// An ended batch with its files as far as they can be read, those that were not delivered first; the marker of a unit is
+    /// left out. nil when it goes on again, or is forgotten.
     package func endedBatch(_ id: Int64, limit: Int) async throws(JournalError) -> (batch: Batch, jobs: [Job])? {
         try await read { database in
-            guard let batch = try? Self.batch(id, database), batch.endedAt != nil else { return nil }
+            let batch: Batch
+            do { batch = try Self.batch(id, database) } catch is RowNotFound { return nil }
+            guard batch.endedAt != nil else { return nil }
             let jobs = try FileRow.all(
                 database, "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",
-                [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))]
-            ).map { try Self.job($0, database) }
+                [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))], showing: true
+            ).map { try Self.job($0, database, showing: true) }
             return (batch, jobs)
         }
     }

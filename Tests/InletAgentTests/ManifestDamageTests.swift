@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -61,7 +62,7 @@ struct ManifestDamageTests {
         try await scene.run { stage in
             try await eventually("the second is written") { stage.events.count("manifest.written") >= 1 }
             try await eventually("the first is said") { stage.events.count("manifest.failed") == 1 }
-            let home = scene.directory.path.pushing("state/manifests/\(second)-A002")
+            let home = scene.directory.path.pushing(FilePath("state/manifests/\(second)-A002"))
             let list = try text(home.appending(try #require(try names(in: home).first { $0.hasSuffix(".mhl") })))
             #expect(list.contains("<file>a</file>") && !list.contains("<file>b</file>"))
             #expect(list.contains("not in this list: b (what the journal knows of it cannot be read)"))

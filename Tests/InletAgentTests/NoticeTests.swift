@@ -13,9 +13,11 @@ import Testing
 @Suite struct NoticeTests {
     private static let start = WallTime(milliseconds: 1_700_000_000_000)
 
-    private func notice(_ event: NoticeEvent = .failed, attempts: Int = 0, payload: String = "{\"a\":1}") -> Notice {
+    private func notice(
+        _ event: NoticeEvent = .failed, id: Int64 = 7, attempts: Int = 0, payload: String = "{\"a\":1}"
+    ) -> Notice {
         Notice(
-            id: 7, sink: "ops", event: event, subject: nil, createdAt: Self.start, payload: Array(payload.utf8),
+            id: id, sink: "ops", event: event, subject: nil, createdAt: Self.start, payload: Array(payload.utf8),
             attempts: attempts)
     }
 
@@ -48,6 +50,23 @@ import Testing
         #expect(schedule.event(refused, of: notice(attempts: 4), at: Self.start) == .giveUp)
         #expect(schedule.event(.gone(reason: "410"), of: notice(), at: Self.start) == .giveUp)
         #expect(schedule.event(.cancelled, of: notice(), at: Self.start) == .leave)
+    }
+
+    @Test func `one notice that is refused pauses nothing, several in a row do, longer and longer`() {
+        var schedule = NoticeSchedule()
+        let refused = NoticeOutcome.refused(reason: "no", tries: nil)
+        var pauses: [Int64?] = []
+        for id in [1, 1, 2, 2, 3, 4] as [Int64] {
+            _ = schedule.event(refused, of: notice(id: id), at: Self.start)
+            pauses.append(schedule.pausedUntil.map { ($0 - Self.start).components.seconds })
+        }
+        #expect(pauses == [nil, nil, 5, 5, 10, 20])
+        for id in 5...40 as ClosedRange<Int64> { _ = schedule.event(refused, of: notice(id: id), at: Self.start) }
+        #expect(schedule.pausedUntil == Self.start + NoticeSchedule.longestDelay && schedule.isFailing)
+        _ = schedule.event(.taken, of: notice(id: 41), at: Self.start)
+        #expect(!schedule.isFailing)
+        _ = schedule.event(refused, of: notice(id: 42), at: Self.start)
+        #expect(schedule.pausedUntil == nil && schedule.isFailing)
     }
 
     @Test func `three days are enough, unless it was hardly tried`() {
@@ -141,9 +160,19 @@ import Testing
         (.exited(3), .refused(reason: "the program ended with 3: why", tries: 5)),
         (.signalled(9), .refused(reason: "the program was ended by signal 9: why", tries: 5)),
         (.timedOut, .refused(reason: "the program took too long and was ended: why", tries: 5)),
+        (.stuck, .refused(reason: "the program took too long and could not be ended: why", tries: 5)),
         (.cancelled, .cancelled),
     ])
     func `a program's end is an answer`(_ end: ChildProcess.End, _ expected: NoticeOutcome) {
         #expect(NoticeOutlet.outcome(ChildProcess.Outcome(end: end, errors: Array("why".utf8))) == expected)
+    }
+
+    @Test func `a program reads its notice as one whole line`() async {
+        // `read` takes a line without its end for the end of the input.
+        let words = ["/bin/sh", "-c", "IFS= read -r line && ! read -r more && case $line in {*}) ;; *) exit 9 ;; esac"]
+        let outlet = NoticeOutlet(
+            NotifySettings(name: "ops", receiver: .exec(words), timeout: .seconds(60)), webhook: nil,
+            pool: BlockingPool(name: "hook", threads: 1))
+        #expect(await outlet.test(at: Self.start) == .taken)
     }
 }

@@ -68,6 +68,36 @@ import Testing
         #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 2, failed: 0))
     }
 
+    @Test func `while a notice that was refused waits, the next one goes`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let events = EventRecord(log)
+        let server = try ScriptedServer { connection in
+            while true {
+                let body = String(decoding: try connection.readRequest().body, as: UTF8.self)
+                try connection.answer(body.contains("destination_down") ? "400 Bad Request" : "204 No Content")
+            }
+        }
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let settings = NotifySettings(
+            name: "ops", receiver: .webhook(Secret("http://127.0.0.1:\(server.port)/")),
+            events: Set(NoticeEvent.allCases), timeout: .seconds(60))
+        let outlet = NoticeOutlet(
+            settings, webhook: try factory.webhook(settings), pool: BlockingPool(name: "hook", threads: 1))
+        let notifier = try await Notifier([outlet], journal: journal, log: log)
+        try await run(notifier) {
+            log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
+            try await eventually("the first is refused") { events.count("notification.failed") == 1 }
+            // The first is refused however often it is tried: it must not be before this one each time.
+            log.emit(.destinationUp(destination: "store"))
+            try await eventually("the second is told") { events.count("notification.sent") == 1 }
+        }
+        #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
+    }
+
     @Test func `a file is told with its real path and its receipt`() async throws {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)

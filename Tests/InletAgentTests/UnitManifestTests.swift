@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -48,7 +49,8 @@ import Testing
     }
 
     private func lacking(_ content: ManifestContent?) throws -> String {
-        let document = try XMLReader.read(try #require(ClassicMHL.document(try #require(content))))
+        let content = try #require(content)
+        let document = try XMLReader.read(try #require(ClassicMHL.document(content)))
         return document.children.first { $0.name == "creatorinfo" }?.text(of: "log") ?? ""
     }
 

@@ -179,7 +179,9 @@ import Testing
         restored.close()
     }
 
-    @Test func `a restore that died while it set the old journal aside lets none of its log into the new one`() async throws {
+    @Test func `a restore that died while it set the old journal aside lets none of its log into the new one`()
+        async throws
+    {
         let journal = try await makeJournal()
         try await journal.copy(to: copy)
         // What a killed agent leaves beside its journal; nothing of it may be in the restored one.

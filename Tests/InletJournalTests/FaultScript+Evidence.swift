@@ -114,7 +114,9 @@ extension FaultScript {
             _ = try await state.opened().admit(.content(1, "three", .skip), at: at(25))
         },
         Step(name: "the content is gone from its destination") { state in
-            try await state.opened().forgetContent(of: 4)
+            var proof = Proof.test("one")
+            proof.details = [Proof.deletedName: "2026-11-22T12:00:00Z"]
+            try await state.opened().replaceProof(of: 4, by: proof)
         },
         // File 6, delivery 7.
         Step(name: "admit a late companion") { state in

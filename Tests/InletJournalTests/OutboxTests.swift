@@ -152,6 +152,27 @@ import Testing
         #expect(try await bench.journal.outboxBacklog() == OutboxBacklog(waiting: 0, failed: 1))
     }
 
+    @Test func `what was refused is tried again where its time is in the line, and not before all the others`()
+        async throws
+    {
+        let bench = try Bench()
+        _ = try await bench.journal.setSinks([Self.all], at: Bench.start)
+        try await bench.journal.post(.destinationUp, [1], at: Bench.start)
+        let refused = try #require(try await notice(bench))
+        try await bench.journal.noticeFailed(
+            refused.id, again: Bench.start + .seconds(5), holdsLine: false, reason: "no")
+        for (number, second) in [(2, 4), (3, 5), (4, 6)] {
+            try await bench.journal.post(
+                .destinationUp, [UInt8(number)], at: Bench.start + .seconds(second))
+        }
+        var told: [[UInt8]] = []
+        while let next = try await notice(bench, at: Bench.start + .seconds(60)) {
+            told.append(next.payload)
+            try await bench.journal.removeNotice(next.id)
+        }
+        #expect(told == [[2], [3], [1], [4]])
+    }
+
     @Test func `receivers that left the configuration take their notices with them, and the identity stays`()
         async throws
     {

@@ -1,8 +1,9 @@
 import Foundation
-import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletLinux
 
 @Suite struct ChildProcessTests {
     private let pool = BlockingPool(name: "child", threads: 2)
@@ -89,6 +90,32 @@ import Testing
         let outcome = try await run(
             "trap '' TERM; while :; do :; done", timeout: .milliseconds(300), grace: .milliseconds(100))
         #expect(outcome.end == .timedOut)
+    }
+
+    @Test(arguments: [ChildProcess.End.stuck, .cancelled])
+    func `one that cannot be ended is left alone, and collected when it has gone`(_ end: ChildProcess.End) async throws
+    {
+        let folder = try TemporaryDirectory()
+        let file = folder.path.appending("id")
+        let child = ChildProcess(
+            ["/bin/sh", "-c", #"echo "$$." > "$1"; exec sleep 600"#, "sh", file.string],
+            environment: [("PATH", Array("/usr/bin:/bin".utf8))],
+            timeout: end == .cancelled ? .seconds(600) : .milliseconds(10), grace: .milliseconds(10),
+            patience: .milliseconds(10))
+        let waker = try Waker()
+        if end == .cancelled { waker.wake() }
+        // As if it had another user's rights.
+        let outcome = try await pool.run { () throws(SystemError) in try RunningChild.run(child, waker) { _, _ in -1 } }
+        #expect(outcome.end == end)
+        try await eventually("it has begun") {
+            (try? String(contentsOfFile: file.string, encoding: .utf8))?.contains(".") == true
+        }
+        let id = try #require(Int32(String(contentsOfFile: file.string, encoding: .utf8).filter(\.isNumber)))
+        #expect(kill(id, SIGKILL) == 0)
+        try await eventually("it is collected") {
+            _ = try await run("exit 0")
+            return !FileManager.default.fileExists(atPath: "/proc/\(id)")
+        }
     }
 
     @Test func `it ends when its task is cancelled`() async throws {

@@ -117,7 +117,7 @@ import Testing
         _ name: String, _ tool: String
     ) throws {
         let foreign = "<hashlist version=\"2.0\"><creatorinfo>\(tool)</creatorinfo></hashlist>"
-        try directory.write(foreign.utf8, to: "ascmhl/\(name)")
+        try directory.write(foreign.utf8, to: FilePath("ascmhl/\(name)"))
         #expect(try generation(content(["a"])) == nil)
         #expect(try generation(content(["a", "b"], later: 5), mayAppend: true) == nil)
         #expect(try names("ascmhl") == [name])

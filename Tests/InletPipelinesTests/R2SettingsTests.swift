@@ -150,7 +150,8 @@ import Testing
         for (errno, verdict, code) in [
             (Errno.permissionDenied, DeliveryError.Verdict.retry(after: nil), ErrorCode.sourceUnreadable),
             (.ioError, .outage(after: nil), .sourceUnreadable),
-            (.tooManyOpenFiles, .outage(after: nil), .outOfResources), (.noMemory, .outage(after: nil), .outOfResources),
+            (.tooManyOpenFiles, .outage(after: nil), .outOfResources),
+            (.noMemory, .outage(after: nil), .outOfResources),
         ] {
             let error = DeliveryError(reading: SystemError(call: "read", path: "/x", code: errno))
             #expect(error.verdict == verdict && error.code == code)

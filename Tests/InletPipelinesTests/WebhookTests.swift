@@ -13,12 +13,13 @@ import Testing
 
     /// Posts once to a server that does what `script` says.
     private func post(
-        _ script: @escaping ScriptedServer.Script, secret: Secret? = nil, timeout: Duration = .seconds(20)
+        _ script: @escaping ScriptedServer.Script, to path: String = "/path-canary?token=query-canary",
+        secret: Secret? = nil, timeout: Duration = .seconds(20)
     ) async throws -> NoticeOutcome {
         let server = try ScriptedServer(script)
         let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
         defer { factory.shutdown() }
-        let url = Secret("http://127.0.0.1:\(server.port)/path-canary?token=query-canary")
+        let url = Secret("http://127.0.0.1:\(server.port)\(path)")
         let settings = NotifySettings(name: "ops", receiver: .webhook(url), secret: secret, timeout: timeout)
         let webhook = try #require(try factory.webhook(settings))
         let outcome = await webhook.post(Self.body, id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: Self.now)
@@ -93,6 +94,29 @@ import Testing
             case .cancelled: "cancelled"
             }
         #expect(kind == expected)
+    }
+
+    @Test(arguments: [
+        ("/hooks/canary1", "<pre>Cannot POST /hooks/canary1</pre>"),
+        ("/hooks/canary1?key=canary2&x=1", "no /hooks/canary1?key=canary2&x=1 here; canary2 is not known"),
+        ("/hooks/canary1", #"{"path":"\/hooks\/canary1"}"#), ("/a/big%20canary/b", "no such hook: big canary"),
+        // Cut off within the path, it would not be found any more.
+        (
+            "/hooks/canary-canary-canary-canary",
+            "\(String(repeating: "x ", count: 88)) /hooks/canary-canary-canary-canary"
+        ),
+    ])
+    func `a receiver that quotes its address is not quoted with it`(_ path: String, _ said: String) async throws {
+        let outcome = try await post(
+            { connection in
+                _ = try connection.readRequest()
+                try connection.answer("404 Not Found", said)
+            }, to: path)
+        guard case .refused(let reason, _) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(reason.contains(" answered 404: ") && reason.contains("***"), "\(reason)")
     }
 
     @Test func `a server that drips its answer, hangs up or is not there has not answered`() async throws {

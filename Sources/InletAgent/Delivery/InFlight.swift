@@ -65,9 +65,6 @@ package final class InFlight: Sendable {
         entry?.cancel.ring()
     }
 
-    /// How many cancellations of deliveries are kept that were not listed.
-    var missedCount: Int { state.withLock { $0.missed.count + $0.missedBefore.count } }
-
     func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.ring() } }
 
     package func snapshots() -> [Snapshot] {

@@ -25,8 +25,8 @@ final class SmallLane: Sendable {
     private static let pause = Duration.milliseconds(2)
     /// With as many ended, the next exchange comes at once.
     private static let batch = 16
-    /// How many claims a destination may have, those that wait here among them: where many run, each has successors at hand,
-    /// enough for the time that an exchange takes. Where few run, the next ones wait in the journal.
+    /// How many claims a destination may have: where many run, each has successors at hand, enough for the time that an
+    /// exchange takes; where few run, the next ones wait in the journal.
     private static func most(_ connections: Int) -> Int { connections < crowd ? connections : 4 * connections }
     private static let journalPause = Duration.seconds(2)
 
@@ -34,9 +34,8 @@ final class SmallLane: Sendable {
         journal: Journal, work: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
         ends: DeliveryEnds, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
     ) {
-        self.journal = journal
+        (self.journal, self.health) = (journal, health)
         shared = work
-        self.health = health
         self.board = board
         self.deliverOne = deliverOne
         self.bells = bells
@@ -56,7 +55,7 @@ final class SmallLane: Sendable {
             shared.state.withLock { $0.isClosed = true }
             loopBell.ringAll()
         }
-        // A cancelled feeder does not wait for the loops: what they were in the middle of has ended since.
+        // A cancelled feeder waits for no loop: what they were in the middle of has ended since.
         let ended = shared.state.withLock { state in
             defer { (state.ended, state.refused) = ([], []) }
             return state.refused + state.ended
@@ -144,8 +143,7 @@ final class SmallLane: Sendable {
             state.ended += state.stock.takeExpired(uptimes).map(Ended.expired)
             defer { state.ended = [] }
             // What still runs for one that may not be tried now takes no place of the others.
-            let places = limits.reduce(0) { $0 + max(0, Self.most($1.value) - state.stock.count(of: $1.key)) }
-            return (state.ended, places)
+            return (state.ended, limits.reduce(0) { $0 + max(0, Self.most($1.value) - state.stock.count(of: $1.key)) })
         }
     }
 

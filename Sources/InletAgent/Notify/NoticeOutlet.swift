@@ -34,8 +34,10 @@ package struct NoticeOutlet: Sendable {
             guard let webhook else { return .unanswered(after: nil, reason: "no address") }
             return await webhook.post(text.body, id: text.id, at: now)
         case .exec(let words):
+            // A line: what reads lines takes one without an end for none.
             let child = ChildProcess(
-                words, environment: details.environment(text.event), input: text.body, timeout: settings.timeout)
+                words, environment: details.environment(text.event), input: text.body + [UInt8(ascii: "\n")],
+                timeout: settings.timeout)
             do throws(SystemError) {
                 return Self.outcome(try await child.run(on: pool))
             } catch {
@@ -54,6 +56,8 @@ package struct NoticeOutlet: Sendable {
         case .signalled(let signal):
             .refused(reason: "the program was ended by signal \(signal)\(tail)", tries: programTries)
         case .timedOut: .refused(reason: "the program took too long and was ended\(tail)", tries: programTries)
+        case .stuck:
+            .refused(reason: "the program took too long and could not be ended\(tail)", tries: programTries)
         case .cancelled: .cancelled
         }
     }

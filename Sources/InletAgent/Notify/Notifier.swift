@@ -83,7 +83,7 @@ struct Notifier: Service {
         }
         let text = NoticeText(notice, identity: identity, host: ProcessSetup.hostName)
         let outcome = await outlet.send(text, details, at: .now)
-        let wasFailing = schedule.failures > 0
+        let wasFailing = schedule.isFailing
         let action = schedule.event(outcome, of: notice, at: .now)
         let reason = outcome.reason
         switch action {

@@ -11,7 +11,9 @@ package struct ChildProcess: Sendable {
         case signalled(Int32)
         /// It took longer than it may, and was ended.
         case timedOut
-        /// We were asked to stop, and ended it.
+        /// It took longer than it may, and could not be ended: it may run on (another user's rights, a disk that hangs).
+        case stuck
+        /// We were asked to stop, and ended it, if that could be done.
         case cancelled
     }
 
@@ -36,16 +38,19 @@ package struct ChildProcess: Sendable {
     package var timeout: Duration
     /// From SIGTERM to SIGKILL.
     package var grace: Duration
+    /// From SIGKILL to when it is left alone. It is collected when a later one ends.
+    package var patience: Duration
 
     package init(
         _ arguments: [String], environment: [(name: String, value: [UInt8])] = [], input: [UInt8] = [],
-        timeout: Duration, grace: Duration = .seconds(5)
+        timeout: Duration, grace: Duration = .seconds(5), patience: Duration = .seconds(5)
     ) {
         self.arguments = arguments
         self.environment = environment
         self.input = input
         self.timeout = timeout
         self.grace = grace
+        self.patience = patience
     }
 
     /// Whether we may run the file at `path` (`access(2)`, X_OK): a folder can be "executable" too, and is not meant.

@@ -45,12 +45,6 @@ package enum ProcessSetup {
         return bits >> capability.rawValue & 1 == 1
     }
 
-    /// The largest resident size so far, in bytes (`VmHWM`); 0 where `/proc` does not say.
-    package static var peakResidentBytes: Int64 {
-        guard let kibibytes = statusField("VmHWM")?.split(separator: " ").first else { return 0 }
-        return (Int64(kibibytes) ?? 0) * 1024
-    }
-
     package static var hostName: String {
         var buffer = [CChar](repeating: 0, count: 256)
         guard gethostname(&buffer, buffer.count - 1) == 0 else { return "localhost" }

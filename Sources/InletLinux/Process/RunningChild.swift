@@ -10,11 +10,12 @@ final class RunningChild {
     private enum Phase {
         case running(until: Instant)
         case asked(ChildProcess.End, killAt: Instant)
-        case killed(ChildProcess.End)
+        case killed(ChildProcess.End, leaveAt: Instant)
     }
 
     private let child: ChildProcess
     private let process: pid_t
+    private let kill: (pid_t, CInt) -> CInt
     /// Can be read once the process has ended; -1 where the kernel has none (before 5.3): then it is asked now and then.
     private let ending: CInt
     /// Our ends of its pipes; -1 when closed.
@@ -26,8 +27,13 @@ final class RunningChild {
     private static let pace = Duration.milliseconds(20)
 
     /// Runs `child` to its end, or ends it when its time is over or `waker` is woken. Blocks.
-    static func run(_ child: ChildProcess, _ waker: Waker) throws(SystemError) -> ChildProcess.Outcome {
-        let running = try RunningChild(starting: child)
+    ///
+    /// - Parameter kill: kill(2).
+    static func run(
+        _ child: ChildProcess, _ waker: Waker, kill: @escaping (pid_t, CInt) -> CInt = Glibc.kill
+    ) throws(SystemError) -> ChildProcess.Outcome {
+        let running = try RunningChild(starting: child, kill: kill)
+        defer { LeftChildren.collect() }
         return PipeSignal.withheld {
             let end = running.wait(waker.number)
             running.readErrors()
@@ -35,11 +41,12 @@ final class RunningChild {
         }
     }
 
-    private init(starting child: ChildProcess) throws(SystemError) {
+    private init(starting child: ChildProcess, kill: @escaping (pid_t, CInt) -> CInt) throws(SystemError) {
         let input = try Pipe()
         let errors = try Pipe()
         process = try Spawn.start(child, input: input.readEnd, errors: errors.writeEnd)
         self.child = child
+        self.kill = kill
         ending = inlet_pidfd_open(process)
         rest = child.input[...]
         self.input = input.keepWriteEnd()
@@ -54,6 +61,10 @@ final class RunningChild {
     private func wait(_ waker: CInt) -> ChildProcess.End {
         var phase = Phase.running(until: ContinuousClock.now.advanced(by: child.timeout))
         while inlet_has_ended(process) == 0 {
+            if case .killed(let end, let time) = phase, ContinuousClock.now >= time {
+                LeftChildren.add(process)
+                return end == .timedOut ? .stuck : end
+            }
             let isWoken = poll(phase, waker)
             write()
             readErrors()
@@ -63,9 +74,9 @@ final class RunningChild {
         switch phase {
         case .running:
             return waitpid(process, &status, 0) == process ? Self.end(status) : .exited(255)
-        case .asked(let end, _), .killed(let end):
+        case .asked(let end, _), .killed(let end, _):
             // Its own children may have stayed. The group's number is not given away before we have waited.
-            kill(-process, SIGKILL)
+            _ = kill(-process, SIGKILL)
             _ = waitpid(process, &status, 0)
             return end
         }
@@ -75,14 +86,20 @@ final class RunningChild {
         switch phase {
         case .running(let until):
             guard isWoken || now >= until else { return phase }
-            kill(-process, SIGTERM)
+            signal(SIGTERM)
             return .asked(isWoken ? .cancelled : .timedOut, killAt: now.advanced(by: child.grace))
         case .asked(let end, let time):
             guard now >= time else { return phase }
-            kill(-process, SIGKILL)
-            return .killed(end)
+            signal(SIGKILL)
+            return .killed(end, leaveAt: now.advanced(by: child.patience))
         case .killed: return phase
         }
+    }
+
+    /// To its group; and to itself, which may be in another one by now.
+    private func signal(_ number: CInt) {
+        let isTold = kill(-process, number) == 0
+        if !isTold || number == SIGKILL { _ = kill(process, number) }
     }
 
     /// Waits until something can be done. - Returns: whether the waker rang.
@@ -92,7 +109,7 @@ final class RunningChild {
         switch phase {
         case .running(let until): deadline = until
         case .asked(_, let time): (deadline, listener) = (time, -1)
-        case .killed: listener = -1
+        case .killed(_, let time): (deadline, listener) = (time, -1)
         }
         if ending < 0 { deadline = min(deadline ?? .now.advanced(by: Self.pace), .now.advanced(by: Self.pace)) }
         // A negative number is left out.

@@ -1,4 +1,5 @@
 import InletCore
+import InletDashboard
 import InletPipelines
 
 /// Counts what was found, and says it: for programs a line each as it comes, for people what is wrong first.
