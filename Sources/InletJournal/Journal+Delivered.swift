@@ -26,30 +26,15 @@ package struct Delivered: Sendable, Equatable {
 
 extension Journal {
     /// Deliveries with their proofs, in the order of their numbers: the next `limit` after the one called `last`. One whose
-    /// proof cannot be read comes without it.
+    /// proof cannot be read comes without it. One question looks at `stretch` numbers at most, so that a long history keeps
+    /// nobody from the journal: a page may be empty, and others follow.
     ///
     /// - Returns: also the number to go on after; nil when there are no more.
     package func delivered(
         _ filter: DeliveredFilter, after last: Int64, limit: Int
     ) async throws(JournalError) -> (page: [Delivered], next: Int64?) {
         try await read { database in
-            var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
-            var values: [SQLValue] = [.integer(last)]
-            if !filter.jobs.isEmpty {
-                conditions.append("file_id IN (\(filter.jobs.map(String.init).joined(separator: ", ")))")
-            }
-            if let since = filter.since {
-                conditions.append("delivery.ended_at >= ?")
-                values.append(.integer(since.milliseconds))
-            }
-            if let destination = filter.destination {
-                conditions.append("destination = ?")
-                values.append(.text(destination))
-            }
-            if let batch = filter.batch {
-                conditions.append("batch_id = ?")
-                values.append(.integer(batch))
-            }
+            let (conditions, values) = filter.question(after: last)
             let rows = try database.rows(
                 """
                 SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
@@ -61,7 +46,31 @@ extension Journal {
                     delivery: try DeliveryRow(row, showing: true),
                     file: try FileRow(row, from: DeliveryRow.width, showing: true))
             }
-            return (rows, rows.count < limit ? nil : rows.last?.delivery.id)
+            if rows.count == limit { return (rows, rows.last?.delivery.id) }
+            let end = try database.row("SELECT ifnull(max(id), 0) FROM delivery") { $0.integer(0) } ?? 0
+            let isMore = filter.isAnywhere && last + Self.stretch < end
+            return (rows, isMore ? last + Self.stretch : nil)
         }
+    }
+}
+
+extension DeliveredFilter {
+    /// Whether nothing it says leads to few rows by an index.
+    fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
+
+    /// What must hold of a delivery and its file, as SQL.
+    fileprivate func question(after last: Int64) -> (conditions: [String], values: [SQLValue]) {
+        var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
+        var values: [SQLValue] = [.integer(last)]
+        func add(_ condition: String, _ value: SQLValue) {
+            conditions.append(condition)
+            values.append(value)
+        }
+        if isAnywhere { add("delivery.id <= ?", .integer(last + Journal.stretch)) }
+        if !jobs.isEmpty { conditions.append("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))") }
+        if let since { add("delivery.ended_at >= ?", .integer(since.milliseconds)) }
+        if let destination { add("destination = ?", .text(destination)) }
+        if let batch { add("batch_id = ?", .integer(batch)) }
+        return (conditions, values)
     }
 }

@@ -47,7 +47,7 @@ package struct Matches: Sendable {
 
 extension Journal {
     /// Ids that one question looks at: a long history must not keep others from the journal, nor be in memory at once.
-    private static let stretch: Int64 = 4096
+    static let stretch: Int64 = 4096
 
     /// Those that `filter` lets through in the next stretch of ids, in their order; `filter.limit` is the caller's.
     ///

@@ -4,33 +4,12 @@ import InletJournal
 import InletLinux
 import InletPipelines
 import InletTestSupport
-import Logging
-import ServiceLifecycle
-import Synchronization
 import SystemPackage
 import Testing
 
 @testable import InletAgent
 
-@Suite struct NotifierTests {
-    /// Runs the service beside `body`, and stops it in order.
-    private func run(_ service: any Service, _ body: () async throws -> Void) async throws {
-        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let group = ServiceGroup(configuration: .init(services: [service], logger: quiet))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            do {
-                try await body()
-            } catch {
-                tasks.cancelAll()
-                while (try? await tasks.next()) != nil {}
-                throw error
-            }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-        }
-    }
-
+@Suite struct NotifierTests: ServiceSuite {
     private func hook(
         _ name: String, _ script: String, _ argument: FilePath, on events: [NoticeEvent] = NoticeEvent.allCases
     ) -> NoticeOutlet {
@@ -194,64 +173,4 @@ import Testing
         }
         #expect(!FileManager.default.fileExists(atPath: book.string))
     }
-
-    @Test func `a service that hears of us hears when we are well, and when we are not`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
-        defer { journal.close() }
-        let lines = Words()
-        let server = try ScriptedServer { connection in
-            while true {
-                lines.add(try connection.readRequest().line)
-                try connection.answer()
-            }
-        }
-        let factory = PipelineFactory(pool: BlockingPool(name: "ping", threads: 1), userAgent: "inlet-tests/1")
-        defer { factory.shutdown() }
-        let settings = PingSettings(url: Secret("http://127.0.0.1:\(server.port)/id"), interval: .milliseconds(30))
-        let heartbeat = Heartbeat(roots: [])
-        let isFailing = Words()
-        let pinger = Pinger(
-            ping: try factory.ping(settings), interval: settings.interval, heartbeat: heartbeat, journal: journal,
-            isJournalFailing: { !isFailing.all.isEmpty }, log: try EventLog(nil), nudge: { heartbeat.beat(.workers) })
-        try await run(pinger) {
-            try await eventually("it is well") { lines.all.contains("GET /id HTTP/1.1") }
-            isFailing.add("the disk is full")
-            try await eventually("it is not") { lines.all.contains("POST /id/fail HTTP/1.1") }
-        }
-        #expect(lines.all.first == "GET /id/start HTTP/1.1")
-    }
-
-    @Test func `a loop that stands still is told, and a service that is away is said once`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
-        defer { journal.close() }
-        let lines = Words()
-        let server = try ScriptedServer { connection in
-            while true {
-                lines.add(try connection.readRequest().line)
-                try connection.answer("500 Oops")
-            }
-        }
-        let factory = PipelineFactory(pool: BlockingPool(name: "ping", threads: 1), userAgent: "inlet-tests/1")
-        defer { factory.shutdown() }
-        let settings = PingSettings(
-            url: Secret("http://127.0.0.1:\(server.port)/id-canary"), interval: .milliseconds(20))
-        let log = try EventLog(nil)
-        let events = EventRecord(log)
-        let pinger = Pinger(
-            ping: try factory.ping(settings), interval: settings.interval, heartbeat: Heartbeat(roots: []),
-            journal: journal, isJournalFailing: { false }, log: log, nudge: {}, patience: .zero)
-        try await run(pinger) {
-            try await eventually("it is told") { lines.all.count { $0.contains("/fail") } >= 3 }
-        }
-        #expect(events.count("notification.failed") == 1)
-        #expect(!"\(events.all)".contains("canary"))
-    }
-}
-
-private final class Words: Sendable {
-    private let words = Mutex<[String]>([])
-    var all: [String] { words.withLock(\.self) }
-    func add(_ word: String) { words.withLock { $0.append(word) } }
 }

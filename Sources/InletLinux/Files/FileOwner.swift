@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 package import SystemPackage
 
@@ -6,9 +7,18 @@ package import SystemPackage
 package enum FileOwner {
     /// Gives the file or folder at `path` to the owner of `folder`, where we are root and he is not. As far as the system
     /// lets us: what was made is worth more than whose it is. Blocks.
+    ///
+    /// Only what is root's and has one name: whoever owns the folder may have put something else in its place meanwhile, be it
+    /// a link to a file that is not his.
     package static func give(_ path: FilePath, toOwnerOf folder: FilePath) {
-        guard let owner = heir(of: folder) else { return }
-        _ = path.withPlatformString { lchown($0, owner.user, owner.group) }
+        guard let owner = heir(of: folder),
+            let descriptor = try? Descriptor(opening: path, inlet_o_path | O_NOFOLLOW)
+        else { return }
+        var status = stat()
+        guard fstat(descriptor.number, &status) == 0, status.st_uid == 0,
+            status.st_mode & S_IFMT == S_IFDIR || status.st_nlink == 1
+        else { return }
+        _ = fchownat(descriptor.number, "", owner.user, owner.group, inlet_at_empty_path)
     }
 
     /// The same of an open file.
