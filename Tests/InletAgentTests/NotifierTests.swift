@@ -9,7 +9,7 @@ import Testing
 
 @testable import InletAgent
 
-@Suite struct NotifierTests: ServiceSuite {
+@Suite struct NotifierTests {
     private func hook(
         _ name: String, _ script: String, _ argument: FilePath, on events: [NoticeEvent] = NoticeEvent.allCases
     ) -> NoticeOutlet {
@@ -34,7 +34,7 @@ import Testing
                 #"echo "$INLET_EVENT $INLET_DESTINATION $INLET_STATE" >> "$1"; cat >> "$1"; echo >> "$1""#, book),
         ]
         let notifier = try await Notifier(outlets, journal: journal, log: log)
-        try await run(notifier) {
+        try await whileRunning([notifier]) {
             log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
             log.emit(.destinationUp(destination: "store"))
             try await eventually("both are told") { events.count("notification.sent") == 2 }
@@ -67,7 +67,7 @@ import Testing
         let outlet = NoticeOutlet(
             settings, webhook: try factory.webhook(settings), pool: BlockingPool(name: "hook", threads: 1))
         let notifier = try await Notifier([outlet], journal: journal, log: log)
-        try await run(notifier) {
+        try await whileRunning([notifier]) {
             log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
             try await eventually("the first is refused") { events.count("notification.failed") == 1 }
             // The first is refused however often it is tried: it must not be before this one each time.
@@ -88,7 +88,7 @@ import Testing
         let notifier = try await Notifier([hook("one", script, book)], journal: journal, log: log)
         _ = try await journal.admit(admission(directory.path, "a b$(x)\n.mov", key: "k"), at: .now)
         try await settle(journal) { _ in .ended(.failed, code: .badRequest, reason: "no") }
-        try await run(notifier) {
+        try await whileRunning([notifier]) {
             try await eventually("it is told") { try await journal.outboxBacklog() == OutboxBacklog() }
         }
         let told = try text(book)
@@ -143,14 +143,14 @@ import Testing
         let hanging = hook("one", #"cat > "$1.part"; mv "$1.part" "$1"; exec sleep 600"#, first, on: [.batchDone])
         let notifier = try await Notifier([hanging], journal: journal, log: log)
         let failed = try await endPartialUnit(journal, directory.path)
-        try await run(notifier) {
+        try await whileRunning([notifier]) {
             try await eventually("it is read") { FileManager.default.fileExists(atPath: first.string) }
         }
         #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
         #expect(try await journal.retry(failed, uptimes: [:], at: .now))
         let taking = hook("one", #"cat > "$1""#, second, on: [.batchDone])
         let next = try await Notifier([taking], journal: journal, log: log)
-        try await run(next) {
+        try await whileRunning([next]) {
             try await eventually("it is told") { try await journal.outboxBacklog() == OutboxBacklog() }
         }
         let told = try text(second)
@@ -168,7 +168,7 @@ import Testing
         let failed = try await endPartialUnit(journal, directory.path)
         #expect(try await journal.outboxBacklog() == OutboxBacklog(waiting: 1, failed: 0))
         #expect(try await journal.retry(failed, uptimes: [:], at: .now))
-        try await run(notifier) {
+        try await whileRunning([notifier]) {
             try await eventually("its notice is gone") { try await journal.outboxBacklog() == OutboxBacklog() }
         }
         #expect(!FileManager.default.fileExists(atPath: book.string))

@@ -9,27 +9,38 @@ import Testing
 
 @testable import InletAgent
 
-@Suite struct PingerTests: ServiceSuite {
-    @Test func `a service that hears of us hears when we are well, and when we are not`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
-        defer { journal.close() }
-        let lines = Words()
-        let server = try ScriptedServer { connection in
+@Suite struct PingerTests {
+    private let directory: TemporaryDirectory
+    private let journal: Journal
+    private let lines = Words()
+    private let heartbeat = Heartbeat(roots: [])
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+    }
+
+    /// One that takes down what it is asked.
+    private func server(_ status: String = "200 OK") throws -> ScriptedServer {
+        try ScriptedServer { [lines] connection in
             while true {
                 lines.add(try connection.readRequest().line)
-                try connection.answer()
+                try connection.answer(status)
             }
         }
+    }
+
+    @Test func `a service that hears of us hears when we are well, and when we are not`() async throws {
+        defer { journal.close() }
+        let server = try server()
         let factory = PipelineFactory(pool: BlockingPool(name: "ping", threads: 1), userAgent: "inlet-tests/1")
         defer { factory.shutdown() }
         let settings = PingSettings(url: Secret("http://127.0.0.1:\(server.port)/id"), interval: .milliseconds(30))
-        let heartbeat = Heartbeat(roots: [])
         let isFailing = Words()
         let pinger = Pinger(
             ping: try factory.ping(settings), interval: settings.interval, heartbeat: heartbeat, journal: journal,
             isJournalFailing: { !isFailing.all.isEmpty }, log: try EventLog(nil), nudge: { heartbeat.beat(.workers) })
-        try await run(pinger) {
+        try await whileRunning([pinger]) {
             try await eventually("it is well") { lines.all.contains("GET /id HTTP/1.1") }
             isFailing.add("the disk is full")
             try await eventually("it is not") { lines.all.contains("POST /id/fail HTTP/1.1") }
@@ -38,16 +49,8 @@ import Testing
     }
 
     @Test func `a loop that stands still is told, and a service that is away is said once`() async throws {
-        let directory = try TemporaryDirectory()
-        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let lines = Words()
-        let server = try ScriptedServer { connection in
-            while true {
-                lines.add(try connection.readRequest().line)
-                try connection.answer("500 Oops")
-            }
-        }
+        let server = try server("500 Oops")
         let factory = PipelineFactory(pool: BlockingPool(name: "ping", threads: 1), userAgent: "inlet-tests/1")
         defer { factory.shutdown() }
         let settings = PingSettings(
@@ -55,9 +58,9 @@ import Testing
         let log = try EventLog(nil)
         let events = EventRecord(log)
         let pinger = Pinger(
-            ping: try factory.ping(settings), interval: settings.interval, heartbeat: Heartbeat(roots: []),
+            ping: try factory.ping(settings), interval: settings.interval, heartbeat: heartbeat,
             journal: journal, isJournalFailing: { false }, log: log, nudge: {}, patience: .zero)
-        try await run(pinger) {
+        try await whileRunning([pinger]) {
             try await eventually("it is told") { lines.all.count { $0.contains("/fail") } >= 3 }
         }
         #expect(events.count("notification.failed") == 1)

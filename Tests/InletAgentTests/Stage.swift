@@ -4,8 +4,6 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
-import Logging
-import ServiceLifecycle
 import Synchronization
 import SystemPackage
 import Testing
@@ -54,20 +52,9 @@ struct Scene: Sendable {
     func run(_ body: (Stage) async throws -> Void) async throws {
         let stage = try await Stage(self)
         defer { stage.journal.close() }
-        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let group = ServiceGroup(configuration: .init(services: stage.agent.services, logger: quiet))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            do {
-                try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
-                try await body(stage)
-            } catch {
-                tasks.cancelAll()
-                while (try? await tasks.next()) != nil {}
-                throw error
-            }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
+        try await whileRunning(stage.agent.services) {
+            try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
+            try await body(stage)
         }
     }
 }

@@ -1,0 +1,20 @@
+import Logging
+import ServiceLifecycle
+
+/// Runs services beside `body`, and stops them in order when it returns.
+func whileRunning(_ services: [any Service], _ body: () async throws -> Void) async throws {
+    let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let group = ServiceGroup(configuration: .init(services: services, logger: quiet))
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+        tasks.addTask { try await group.run() }
+        do {
+            try await body()
+        } catch {
+            tasks.cancelAll()
+            while (try? await tasks.next()) != nil {}
+            throw error
+        }
+        await group.triggerGracefulShutdown()
+        try await tasks.waitForAll()
+    }
+}
