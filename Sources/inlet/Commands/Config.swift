@@ -16,7 +16,7 @@ struct Config: AsyncParsableCommand {
         @OptionGroup var options: ConfigOption
 
         func run() async throws {
-            Console.print(ConfigPrinter.show(try options.load(), types: PipelineFactory.types))
+            Console.print(ConfigPrinter.show(try options.load(warns: true), types: PipelineFactory.types))
         }
     }
 

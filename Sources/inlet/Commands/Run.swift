@@ -21,7 +21,7 @@ struct Run: AsyncParsableCommand {
     @OptionGroup var options: ConfigOption
 
     func run() async throws {
-        let config = try options.load()
+        let config = try options.load(warns: true)
         try Self.requireWork(config)
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()

@@ -121,8 +121,8 @@ struct StatusText {
         guard !report.roots.isEmpty else { return nil }
         var lines: [String] = []
         for root in report.roots {
-            lines.append(
-                "  \(root.path)  \(root.state), \(root.directories) directories, \(root.settling) settling")
+            let folders = root.directories == 1 ? "1 folder" : "\(root.directories) folders"
+            lines.append("  \(root.path)  \(root.state), \(folders), \(root.settling) settling")
             for file in root.unsettled {
                 let why = file.waits_for ?? "not quiet yet"
                 lines.append("    \(file.path): \(file.writer ? "open for writing" : why)")

@@ -19,7 +19,9 @@ struct ConfigOption: ParsableArguments {
     var config: String?
 
     /// The configuration, complete and checked. Prints what is wrong and exits with 78 otherwise.
-    func load() throws -> LoadedConfig {
+    ///
+    /// - Parameter warns: whether what is right but unwise is printed; `check` lists it, others would say it at every call.
+    func load(warns: Bool = false) throws -> LoadedConfig {
         let environment = ProcessInfo.processInfo.environment
         guard let path = path(environment) else {
             Console.printError(
@@ -33,7 +35,7 @@ struct ConfigOption: ParsableArguments {
         do {
             let loaded = try ConfigFile.load(
                 path, types: PipelineFactory.types, environment: environment, defaults: Self.defaults(environment))
-            for warning in loaded.warnings { Console.printError("warning: \(warning)") }
+            for warning in loaded.warnings where warns { Console.printError("warning: \(warning)") }
             return loaded
         } catch {
             Console.printError("\(error)")
