@@ -27,6 +27,7 @@ static const int inlet_o_direct = 0200000;
 static const int inlet_o_direct = 040000;
 #endif
 static const int inlet_o_path = 010000000;
+static const int inlet_o_tmpfile = 020000000 | O_DIRECTORY;
 static const int inlet_at_empty_path = 0x1000;
 static const int inlet_f_setlease = 1024;
 /* The time that futimens(3) leaves alone. */

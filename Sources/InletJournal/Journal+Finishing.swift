@@ -166,6 +166,14 @@ extension Journal {
     }
 }
 
+extension Job {
+    /// Which delivery's proof cannot be read; nil when all can.
+    fileprivate var unproved: String? {
+        let unread = deliveries.first { $0.state == .delivered && $0.proof == nil }
+        return unread.map { "the proof of its delivery to '\($0.destination)' cannot be read" }
+    }
+}
+
 /// A file has been finished.
 package struct Finish: Sendable, Equatable {
     /// What became of the source.

@@ -140,11 +140,6 @@ package struct Job: Sendable, Equatable {
     package var deliveries: [DeliveryRow]
     /// Why nothing may be decided by it: a part of it in the journal cannot be read.
     package var damage: String?
-    /// The delivery whose proof cannot be read.
-    var unproved: String? {
-        let unread = deliveries.first { $0.state == .delivered && $0.proof == nil }
-        return unread.map { "the proof of its delivery to '\($0.destination)' cannot be read" }
-    }
 }
 
 /// Big transfers have a worker each; files of at most one part share a destination's connections.

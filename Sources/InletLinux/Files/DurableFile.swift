@@ -15,9 +15,7 @@ package enum DurableFile {
         guard let name = path.lastComponent else {
             throw SystemError(call: "create", path: path, code: .isDirectory)
         }
-        let temporary = try TemporaryFile(in: parent(of: path), for: name)
-        if asFolderOwner { FileOwner.give(temporary.descriptor.number, toOwnerOf: parent(of: path)) }
-        try write(bytes, mode, to: temporary.descriptor, temporary.path)
+        let temporary = try draft(bytes, of: name, in: parent(of: path), mode: mode, asFolderOwner: asFolderOwner)
         _ = try SystemCall.result("rename", temporary.path, target: path) {
             temporary.path.withPlatformString { from in path.withPlatformString { Glibc.rename(from, $0) } }
         }
@@ -90,6 +88,22 @@ package enum DurableFile {
     static func parent(of path: FilePath) -> FilePath {
         let parent = path.removingLastComponent()
         return parent.isEmpty ? "." : parent
+    }
+
+    /// A temporary file with all of `bytes` on the disk. Where that is possible it has its name only then, so that a process
+    /// that dies while it waits for the disk leaves nothing.
+    private static func draft(
+        _ bytes: [UInt8], of name: FilePath.Component, in folder: FilePath, mode: UInt32, asFolderOwner: Bool
+    ) throws(SystemError) -> TemporaryFile {
+        if let unnamed = try UnnamedFile.make(in: folder) {
+            if asFolderOwner { FileOwner.give(unnamed.descriptor.number, toOwnerOf: folder) }
+            try write(bytes, mode, to: unnamed.descriptor, folder.appending(name))
+            return try TemporaryFile(naming: unnamed, in: folder, for: name)
+        }
+        let temporary = try TemporaryFile(in: folder, for: name)
+        if asFolderOwner { FileOwner.give(temporary.descriptor.number, toOwnerOf: folder) }
+        try write(bytes, mode, to: temporary.descriptor, temporary.path)
+        return temporary
     }
 
     private static func write(

@@ -27,6 +27,29 @@ struct TemporaryFile: ~Copyable {
         }
     }
 
+    /// Gives a file that has none such a name; the file stays without one when that fails.
+    init(naming file: borrowing UnnamedFile, in directory: FilePath, for name: FilePath.Component) throws(SystemError) {
+        let duplicate = try file.descriptor.duplicate()
+        path = try Self.link(file, in: directory, for: name)
+        descriptor = duplicate
+    }
+
+    private static func link(
+        _ file: borrowing UnnamedFile, in directory: FilePath, for name: FilePath.Component
+    ) throws(SystemError) -> FilePath {
+        var tries = 0
+        while true {
+            let path = directory.pushing(Self.name(for: name))
+            do throws(SystemError) {
+                try file.link(as: path)
+                return path
+            } catch {
+                tries += 1
+                if !error.isTaken || tries == 100 { throw error }
+            }
+        }
+    }
+
     deinit { if !isKept { _ = path.withPlatformString { unlink($0) } } }
 
     /// Ends the ownership of the file: it stays, and the descriptor is closed.
