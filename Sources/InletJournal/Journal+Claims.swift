@@ -168,7 +168,11 @@ extension Journal {
     private static func checkpoint(_ delivery: Int64, _ entries: [String: [UInt8]], _ database: Database) throws {
         let statement = try database.cachedStatement(sql: "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)")
         for (name, value) in entries { try statement.execute(arguments: [delivery, name, Data(value)]) }
-        try database.run(sql: "UPDATE delivery SET interrupted = 0 WHERE id = ?", arguments: [delivery])
+        // Bytes that are there do not have to be sent again: who ends the process at the same place each time adds none.
+        let advances = entries.keys.contains { $0.hasPrefix("part:") || $0 == "offset" }
+        try database.run(
+            sql: "UPDATE delivery SET interrupted = 0, crashes = iif(?, 0, crashes) WHERE id = ?",
+            arguments: [advances, delivery])
         // Cancelled meanwhile: what the attempt has just made is left over too.
         try database.run(
             sql: """

@@ -92,7 +92,7 @@ enum Schema {
         CREATE UNIQUE INDEX delivery_closing ON delivery(closes, destination) WHERE closes IS NOT NULL;
         """
 
-    /// `crashes` counts the processes that died while they delivered it: no progress takes that back. `generation` counts
+    /// `crashes` counts the processes that died while they delivered it, since bytes of it last arrived. `generation` counts
     /// the ends of a batch, which `queue retry` can take back; `manifest` holds the checksum lists that ended units are owed,
     /// until they are written. `content` says which delivery brings, or brought, a content (its SHA-256) to a destination
     /// first; `twin` which deliveries wait for that one. `outbox` keeps a notification until its receiver has taken it

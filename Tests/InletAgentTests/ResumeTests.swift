@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func `a delivery that ended the process ten times is left alone, and the others go on`() async throws {
+    @Test func `a delivery that ended the process time and again is left alone, and the others go on`() async throws {
         let scene = try await waiting(["a"])
         let journal = try Journal(
             path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)

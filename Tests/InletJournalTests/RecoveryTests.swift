@@ -17,8 +17,8 @@ struct RecoveryTests {
         for crash in 1..<CrashRule.most {
             let now = Bench.start + .seconds(100 * crash)
             try await bench.hold(at: now) { claim in
-                // Progress takes nothing back: it may be made each time.
-                try await bench.journal.checkpoint(claim.delivery.id, ["part:\(crash)": []])
+                // An upload that is made anew each time is no progress.
+                try await bench.journal.checkpoint(claim.delivery.id, ["upload": [UInt8(crash)]])
                 let recovery = try await bench.journal.recover(destinations: ["r2"], at: now)
                 #expect(recovery.freedClaims == 1 && recovery.crashed.isEmpty)
                 let delivery = try await bench.job(id).deliveries[0]
@@ -30,7 +30,9 @@ struct RecoveryTests {
         #expect(try await bench.journal.recover(destinations: ["r2"], at: Bench.start).isEmpty)
     }
 
-    @Test func `one that has ended the process ten times fails, with its checkpoint left to be let go`() async throws {
+    @Test func `one that has ended the process time and again fails, with its checkpoint left to be let go`()
+        async throws
+    {
         let bench = try Bench()
         let id = try await bench.admit("a")
         var last: Recovery?
@@ -45,7 +47,7 @@ struct RecoveryTests {
         let job = try await bench.job(id)
         #expect(last?.crashed.map(\.job) == [id] && last?.crashed.first?.destination == "r2")
         #expect(job.file.state == .failed && job.deliveries[0].code == .agentCrashed)
-        #expect(job.deliveries[0].reason?.contains("10 times") == true)
+        #expect(job.deliveries[0].reason?.contains("\(CrashRule.most) times") == true)
         #expect(try await bench.journal.nextLeftover() != nil)
         try await bench.finishAll()
         #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
@@ -70,6 +72,21 @@ struct RecoveryTests {
         let left = try await claims(bench, at: Bench.start + .seconds(100_000))
         #expect(left.map(\.delivery.crashes) == [1, 1])
         #expect(left.allSatisfy { $0.file.path != "a" })
+    }
+
+    @Test(arguments: ["part:7", "offset"])
+    func `bytes that have arrived take its crashes back`(_ note: String) async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        for crash in 1...3 * CrashRule.most {
+            let now = Bench.start + .seconds(100 * crash)
+            try await bench.hold(at: now) { claim in
+                if crash % 3 == 0 { try await bench.journal.checkpoint(claim.delivery.id, [note: [UInt8(crash)]]) }
+                #expect(try await bench.journal.recover(destinations: ["r2"], at: now).crashed.isEmpty)
+                return .again()
+            }
+            #expect(try await bench.job(id).deliveries[0].crashes == crash % 3 + (crash < 3 ? 0 : 1))
+        }
     }
 
     @Test func `where the whole machine went down, no crash is counted`() async throws {

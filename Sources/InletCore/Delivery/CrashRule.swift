@@ -1,7 +1,8 @@
 /// What becomes of a delivery during which the process ended without a word: it may be what ends it.
 package enum CrashRule {
-    /// With so many it is left alone.
-    package static let most = 10
+    /// With so many, and no bytes that have arrived in between, it is left alone. Many, because an innocent one may be under way
+    /// each time: `kill -9` once a second meets a short delivery ten times in a row in a few thousand.
+    package static let most = 20
     private static let longest: Int64 = 60_000
 
     /// How long the delivery `id` waits after its crash number `crashes`: not at all at first; from the third on up to 1, 2,
