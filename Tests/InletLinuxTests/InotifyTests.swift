@@ -184,7 +184,7 @@ struct InotifyTests {
             }
         }
         try await eventually("the watch is set") { try hasWatch() }
-        for name in ["a", "b", "c"] as [FilePath] { try DurableFile.write([1], to: path.pushing(name), mode: 0o600) }
+        for name in ["a", "b", "c"] as [FilePath] { try folder.write([1], to: name) }
         #expect(try await names.count == 3)
         pool.shutdown()
     }

@@ -23,12 +23,29 @@ struct UnnamedFileTests {
         #expect(written == 5)
         #expect(try names.isEmpty)
         let name = try #require(FilePath("receipt.json").lastComponent)
-        do {
-            let temporary = try TemporaryFile(naming: file, in: folder.path, for: name)
-            #expect(try names == [temporary.path.lastComponent?.string])
-            #expect(try DurableFile.read(temporary.path, limit: 100) == Array("whole".utf8))
+        // What a process left that died before its last rename.
+        let left = folder.path.pushing(TemporaryFile.fixedName(for: name))
+        try DurableFile.rename(try folder.write(Array("old".utf8), to: "x"), over: left)
+        #expect(try file.place(at: folder.path.appending(name), in: folder.path, for: name))
+        #expect(try names == ["receipt.json"])
+        #expect(try DurableFile.read(folder.path.appending(name), limit: 100) == Array("whole".utf8))
+    }
+
+    @Test func `many who write one file leave one whole file, and nothing else`() async throws {
+        let path = folder.path.appending("book")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<8 as Range<UInt8> {
+                group.addTask {
+                    for _ in 0..<20 {
+                        try DurableFile.write([UInt8](repeating: number, count: 1000), to: path, mode: 0o600)
+                    }
+                }
+            }
+            try await group.waitForAll()
         }
-        #expect(try names.isEmpty, "it goes with its owner")
+        #expect(try names == ["book"])
+        let content = try DurableFile.read(path, limit: 2000)
+        #expect(content.count == 1000 && Set(content).count == 1)
     }
 
     @Test func `a name that is taken is not taken over`() throws {

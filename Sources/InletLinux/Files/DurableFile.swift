@@ -15,11 +15,14 @@ package enum DurableFile {
         guard let name = path.lastComponent else {
             throw SystemError(call: "create", path: path, code: .isDirectory)
         }
-        let temporary = try draft(bytes, of: name, in: parent(of: path), mode: mode, asFolderOwner: asFolderOwner)
-        _ = try SystemCall.result("rename", temporary.path, target: path) {
-            temporary.path.withPlatformString { from in path.withPlatformString { Glibc.rename(from, $0) } }
+        let folder = parent(of: path)
+        if try !writeUnnamed(bytes, to: path, name, mode, asFolderOwner) {
+            let temporary = try TemporaryFile(in: folder, for: name)
+            if asFolderOwner { FileOwner.give(temporary.descriptor.number, toOwnerOf: folder) }
+            try write(bytes, mode, to: temporary.descriptor, temporary.path)
+            try rename(temporary.path, over: path)
+            temporary.keep()
         }
-        temporary.keep()
         try syncDirectory(parent(of: path))
     }
 
@@ -28,9 +31,7 @@ package enum DurableFile {
     package static func place(_ file: FilePath, at target: FilePath) throws(SystemError) {
         let descriptor = try Descriptor(opening: file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         try descriptor.synchronize(file)
-        _ = try SystemCall.result("rename", file, target: target) {
-            file.withPlatformString { from in target.withPlatformString { Glibc.rename(from, $0) } }
-        }
+        try rename(file, over: target)
         try syncDirectory(parent(of: target))
     }
 
@@ -90,20 +91,23 @@ package enum DurableFile {
         return parent.isEmpty ? "." : parent
     }
 
-    /// A temporary file with all of `bytes` on the disk. Where that is possible it has its name only then, so that a process
-    /// that dies while it waits for the disk leaves nothing.
-    private static func draft(
-        _ bytes: [UInt8], of name: FilePath.Component, in folder: FilePath, mode: UInt32, asFolderOwner: Bool
-    ) throws(SystemError) -> TemporaryFile {
-        if let unnamed = try UnnamedFile.make(in: folder) {
-            if asFolderOwner { FileOwner.give(unnamed.descriptor.number, toOwnerOf: folder) }
-            try write(bytes, mode, to: unnamed.descriptor, folder.appending(name))
-            return try TemporaryFile(naming: unnamed, in: folder, for: name)
+    /// The file has a name only when it is on the disk: a process that dies while it waits for that leaves nothing.
+    ///
+    /// - Returns: false where that is not possible.
+    private static func writeUnnamed(
+        _ bytes: [UInt8], to path: FilePath, _ name: FilePath.Component, _ mode: UInt32, _ asFolderOwner: Bool
+    ) throws(SystemError) -> Bool {
+        let folder = parent(of: path)
+        guard let file = try UnnamedFile.make(in: folder) else { return false }
+        if asFolderOwner { FileOwner.give(file.descriptor.number, toOwnerOf: folder) }
+        try write(bytes, mode, to: file.descriptor, path)
+        return try file.place(at: path, in: folder, for: name)
+    }
+
+    static func rename(_ file: FilePath, over target: FilePath) throws(SystemError) {
+        _ = try SystemCall.result("rename", file, target: target) {
+            file.withPlatformString { from in target.withPlatformString { Glibc.rename(from, $0) } }
         }
-        let temporary = try TemporaryFile(in: folder, for: name)
-        if asFolderOwner { FileOwner.give(temporary.descriptor.number, toOwnerOf: folder) }
-        try write(bytes, mode, to: temporary.descriptor, temporary.path)
-        return temporary
     }
 
     private static func write(

@@ -27,29 +27,6 @@ struct TemporaryFile: ~Copyable {
         }
     }
 
-    /// Gives a file that has none such a name; the file stays without one when that fails.
-    init(naming file: borrowing UnnamedFile, in directory: FilePath, for name: FilePath.Component) throws(SystemError) {
-        let duplicate = try file.descriptor.duplicate()
-        path = try Self.link(file, in: directory, for: name)
-        descriptor = duplicate
-    }
-
-    private static func link(
-        _ file: borrowing UnnamedFile, in directory: FilePath, for name: FilePath.Component
-    ) throws(SystemError) -> FilePath {
-        var tries = 0
-        while true {
-            let path = directory.pushing(Self.name(for: name))
-            do throws(SystemError) {
-                try file.link(as: path)
-                return path
-            } catch {
-                tries += 1
-                if !error.isTaken || tries == 100 { throw error }
-            }
-        }
-    }
-
     deinit { if !isKept { _ = path.withPlatformString { unlink($0) } } }
 
     /// Ends the ownership of the file: it stays, and the descriptor is closed.
@@ -65,6 +42,12 @@ struct TemporaryFile: ~Copyable {
         while length > 0, length < bytes.count, bytes[length] & 0xC0 == 0x80 { length -= 1 }
         let prefix = [UInt8(ascii: ".")] + bytes[..<length] + marker.utf8
         return (prefix, prefix.count + rest)
+    }
+
+    /// Always the same one: what a process left that died between giving it and the last rename is replaced the next time.
+    static func fixedName(for name: FilePath.Component) -> FilePath {
+        FilePath(
+            bytes: pattern(for: name).prefix + [UInt8](repeating: UInt8(ascii: "0"), count: randomDigits) + ".tmp".utf8)
     }
 
     private static let randomDigits = 8

@@ -32,5 +32,36 @@ struct UnnamedFile: ~Copyable {
         }
     }
 
+    /// Gives it the name `path`, over a file that is there.
+    ///
+    /// - Returns: false when another process that writes the same file took the name away on the way: this one can have none
+    ///   any more.
+    func place(at path: FilePath, in folder: FilePath, for name: FilePath.Component) throws(SystemError) -> Bool {
+        let draft = folder.pushing(TemporaryFile.fixedName(for: name))
+        do throws(SystemError) {
+            try link(replacing: draft)
+            try DurableFile.rename(draft, over: path)
+            return true
+        } catch {
+            try? DurableFile.remove(draft)
+            if error.isMissing { return false }
+            throw error
+        }
+    }
+
+    /// What is there was left by a process that died, or is another's, which will notice.
+    private func link(replacing draft: FilePath) throws(SystemError) {
+        var tries = 0
+        while true {
+            do throws(SystemError) {
+                return try link(as: draft)
+            } catch {
+                tries += 1
+                if !error.isTaken || tries == 100 { throw error }
+                try? DurableFile.remove(draft)
+            }
+        }
+    }
+
     private static func place(of number: CInt) -> String { "/proc/self/fd/\(number)" }
 }

@@ -31,11 +31,6 @@ package struct Descriptor: ~Copyable, Sendable {
         }
     }
 
-    /// Another descriptor of the same open file.
-    borrowing func duplicate() throws(SystemError) -> Descriptor {
-        Descriptor(owning: try SystemCall.result("dup") { fcntl(number, F_DUPFD_CLOEXEC, 0) })
-    }
-
     /// `fsync(2)`: returns when the device has the data. Blocks.
     func synchronize(_ path: FilePath?) throws(SystemError) {
         _ = try SystemCall.result("fsync", path) { fsync(number) }
