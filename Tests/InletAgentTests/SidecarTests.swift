@@ -59,6 +59,26 @@ import Testing
         }
     }
 
+    @Test func `a companion's time to live begins with its first try, not while it waits for its file`() async throws {
+        var scene = try scene(wait: .zero)
+        scene.route.retry.expire = .seconds(3600)
+        let gate = Gate()
+        scene.here.script("v/clip.mp4", .hold(gate, .deliver))
+        let later = DeliveryError(.retry(after: .seconds(60)), .timedOut, "busy")
+        scene.here.script("v/clip.xmp", .fail(later))
+        for name in ["clip.xmp", "clip.mp4"] as [FilePath] { try scene.drop(name) }
+        let waiting = scene
+        try await waiting.run { stage in
+            try await eventually("its file is on its way") { waiting.here.record.running == 1 }
+            #expect(try await stage.job("clip.xmp").deliveries[0].expiresAt == nil)
+            gate.open()
+            try await eventually("it was tried, and waits") {
+                try await stage.job("clip.xmp").deliveries[0].code == .timedOut
+            }
+            #expect(try await stage.job("clip.xmp").deliveries[0].expiresAt != nil)
+        }
+    }
+
     @Test func `a companion that is there first waits for its file`() async throws {
         let scene = try scene()
         try await scene.run { stage in

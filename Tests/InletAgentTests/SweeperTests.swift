@@ -60,6 +60,30 @@ import Testing
         }
     }
 
+    @Test func `what was left where nobody is configured any more is looked at once a day`() async throws {
+        let scene = try Scene()
+        let journal = try Journal(
+            path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
+        let plan = Plan(route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["gone"])
+        let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: 1, device: 1)
+        let admission = Admission(
+            Arrival(root: scene.root, path: "a", identity: identity), plan: plan, lanes: ["gone": .big], uptimes: [:])
+        _ = try await journal.admit(admission, at: .now)
+        let room = ClaimRoom(destination: "gone", limits: [.big: 1])
+        _ = try await journal.withClaim(.big, rooms: [room], owner: "test", clock: { .now }) { claim in
+            try await journal.checkpoint(claim.delivery.id, ["upload": [1]])
+            return (.ended(.failed, code: .badRequest, reason: "no"), ())
+        }
+        journal.close()
+        let before = WallTime.now
+        try await scene.run { stage in
+            try await eventually("it is put off") {
+                let next = try await stage.journal.nextLeftover()
+                return next.map { $0 >= before + .seconds(86_400) } ?? false
+            }
+        }
+    }
+
     @Test(arguments: [(DeliveryError.serverFault, true), (DeliveryError.outage, true), (DeliveryError.passing, false)])
     func `a server in trouble drops no leftover, however often it is asked`(
         _ error: DeliveryError, _ isKept: Bool

@@ -62,6 +62,25 @@ final class Bench: Sendable {
     }
 }
 
+extension Bench {
+    /// Ends a unit of one file that has failed. - Returns: the file's id.
+    func failUnit() async throws -> Int64 {
+        var admission = Admission.test("gigs/X/a")
+        admission.unit = "gigs/X"
+        guard case .admitted(let id) = try await journal.admit(admission, at: Self.start) else {
+            throw Unexpected(what: "not admitted")
+        }
+        let marker = Arrival.test("gigs/X/DONE", .test(size: 0))
+        _ = try await journal.closeUnit(
+            "gigs/X", root: "/in", routes: ["all"], marker: marker, uptimes: [:], at: Self.start)
+        try await settle(.test(.failed))
+        // The file, and then its marker.
+        try await finishAll()
+        try await finishAll()
+        return id
+    }
+}
+
 struct Unexpected: Error {
     let what: String
 }

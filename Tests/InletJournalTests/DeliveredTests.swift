@@ -65,6 +65,22 @@ import Testing
         #expect(some.allSatisfy { $0.delivery.proof != nil })
     }
 
+    @Test(.enabled(if: SQLiteShell.isInstalled))
+    func `what lies far apart in a long history is found, over pages with nothing`() async throws {
+        let bench = try Bench()
+        for name in ["first", "last"] {
+            _ = try await bench.admit(name)
+            try await bench.settle(.test(.delivered))
+        }
+        try SQLiteShell.run(bench.journal.path, "UPDATE delivery SET id = 20000 WHERE file_id = 2")
+        var page = try await bench.journal.delivered(DeliveredFilter(destination: "r2"), after: 0, limit: 9)
+        #expect(page.page.map(\.delivery.id) == [1])
+        page = try await bench.journal.delivered(
+            DeliveredFilter(destination: "r2"), after: try #require(page.next), limit: 9)
+        #expect(page.page.isEmpty && page.next != nil)
+        #expect(try await pages(bench, DeliveredFilter(destination: "r2"), 9).map(\.delivery.id) == [1, 20000])
+    }
+
     /// All pages; no number comes twice.
     private func pages(_ bench: Bench, _ filter: DeliveredFilter, _ size: Int) async throws -> [Delivered] {
         var all: [Delivered] = []

@@ -131,6 +131,18 @@ import Testing
         #expect(try await bench.journal.nextLeftover() == nil)
     }
 
+    @Test func `a start has what was left looked at again, where its destination is configured`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await leave(bench, .test(.failed))
+        let tomorrow = Bench.start + .seconds(86_400)
+        try await bench.journal.leftoverRemains(try await bench.job(id).deliveries[0].id, until: tomorrow)
+        _ = try await bench.journal.recover(destinations: ["disk"], at: Bench.start)
+        #expect(try await bench.journal.nextLeftover() == tomorrow)
+        _ = try await bench.journal.recover(destinations: ["disk", "r2"], at: Bench.start)
+        #expect(try await bench.journal.nextLeftover() == Bench.start)
+    }
+
     @Test func `sent again, an upload is no leftover, and a late sweep does not take its checkpoint`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")

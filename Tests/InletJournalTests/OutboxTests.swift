@@ -95,17 +95,7 @@ import Testing
     @Test func `a batch is told at its end, with its files, unless it goes on`() async throws {
         let bench = try Bench()
         _ = try await bench.journal.setSinks([NoticeSink(name: "ops", events: [.batchDone])], at: Bench.start)
-        var admission = Admission.test("gigs/X/a")
-        admission.unit = "gigs/X"
-        guard case .admitted(let id) = try await bench.journal.admit(admission, at: Bench.start) else {
-            throw Unexpected(what: "not admitted")
-        }
-        let marker = Arrival.test("gigs/X/DONE", .test(size: 0))
-        _ = try await bench.journal.closeUnit(
-            "gigs/X", root: "/in", routes: ["all"], marker: marker, uptimes: [:], at: Bench.start)
-        try await bench.settle(.test(.failed))
-        try await bench.finishAll()
-        try await bench.finishAll()
+        let id = try await bench.failUnit()
         let told = try #require(try await notice(bench))
         #expect(told.event == .batchDone && told.payload.isEmpty)
         let batch = try #require(told.subject)

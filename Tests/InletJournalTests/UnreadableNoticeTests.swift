@@ -9,15 +9,7 @@ import Testing
     /// A batch of one file that has failed. - Returns: its id.
     private func ended(_ bench: Bench) async throws -> Int64 {
         _ = try await bench.journal.setSinks([NoticeSink(name: "ops", events: [.batchDone])], at: Bench.start)
-        var admission = Admission.test("gigs/X/a")
-        admission.unit = "gigs/X"
-        _ = try await bench.journal.admit(admission, at: Bench.start)
-        let marker = Arrival.test("gigs/X/DONE", .test(size: 0))
-        _ = try await bench.journal.closeUnit(
-            "gigs/X", root: "/in", routes: ["all"], marker: marker, uptimes: [:], at: Bench.start)
-        try await bench.settle(.test(.failed))
-        try await bench.finishAll()
-        try await bench.finishAll()
+        _ = try await bench.failUnit()
         guard case .due(let notice) = try await bench.journal.nextNotice("ops", at: Bench.start) else {
             throw Unexpected(what: "no notice")
         }

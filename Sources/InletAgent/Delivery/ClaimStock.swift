@@ -11,7 +11,9 @@ struct ClaimStock: Sendable {
     var count: Int { claims.count + running.values.reduce(0, +) }
 
     /// Of one destination, waiting and running.
-    func count(of destination: String) -> Int { waiting[destination, default: 0] + running[destination, default: 0] }
+    func count(of destination: String) -> Int {
+        claims.count { $0.delivery.destination == destination } + running[destination, default: 0]
+    }
 
     /// What waits, by destination.
     var waiting: [String: Int] { claims.reduce(into: [:]) { $0[$1.delivery.destination, default: 0] += 1 } }

@@ -11,6 +11,7 @@ package final class Doorbell: Sendable {
         var rings = 0
     }
 
+    private static let clocklessPause = Duration.milliseconds(100)
     private let state = Mutex(State())
     /// More rings than there are loops would only make them spin.
     private let mostKept: Int
@@ -41,6 +42,7 @@ package final class Doorbell: Sendable {
             return state.next
         }
         var alarm: UInt64?
+        var isClockless = false
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isRung = state.withLock { state -> Bool in
@@ -55,13 +57,17 @@ package final class Doorbell: Sendable {
                 if isRung { return continuation.resume() }
                 guard let deadline else { return }
                 alarm = AlarmClock.shared.set(deadline) { self.wake(id) }
-                // Without a clock nobody may wait for a time: the loop looks again, and finds the machine short of everything.
-                if alarm == nil { wake(id) }
+                if alarm == nil {
+                    isClockless = true
+                    wake(id)
+                }
             }
         } onCancel: {
             wake(id)
         }
         if let alarm { AlarmClock.shared.remove(alarm) }
+        // The machine is short of everything: the loop looks again soon, and does not spin.
+        if isClockless { try? await Task.sleep(for: Self.clocklessPause) }
     }
 
     private func wake(_ id: UInt64) {

@@ -48,15 +48,7 @@ final class ResumeWatch: Sendable {
     }
 
     /// While it goes on.
-    var summary: ResumeSummary? {
-        state.withLock { state in
-            state.map { state in
-                var summary = state.summary
-                summary.waiting = state.waiting.count
-                return summary
-            }
-        }
-    }
+    var summary: ResumeSummary? { state.withLock { $0?.summary } }
 
     private func take(_ event: AgentEvent) {
         let isOver: ResumeSummary? =
