@@ -121,8 +121,9 @@ struct StatusText {
         guard !report.roots.isEmpty else { return nil }
         var lines: [String] = []
         for root in report.roots {
+            let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
             lines.append(
-                "  \(root.path)  \(root.state), \(root.directories) directories, \(root.settling) settling")
+                "  \(root.path)  \(root.state), \(root.directories) directories\(polled), \(root.settling) settling")
             for file in root.unsettled {
                 let why = file.waits_for ?? "not quiet yet"
                 lines.append("    \(file.path): \(file.writer ? "open for writing" : why)")

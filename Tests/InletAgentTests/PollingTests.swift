@@ -1,0 +1,255 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+@Suite struct PollingTests {
+    private static func polled() throws -> Scene {
+        var scene = try Scene()
+        scene.watch[0].mode = .poll
+        scene.watch[0].poll = .milliseconds(20)
+        return scene
+    }
+
+    @Test func `what is polled is found at the start and later, in old folders and new ones`() async throws {
+        let scene = try Self.polled()
+        try scene.drop("early/a")
+        try await scene.run { stage in
+            try await stage.finished("early/a")
+            try scene.drop("b")
+            try scene.drop("early/c")
+            try scene.drop("new/deep/d")
+            for name in ["b", "early/c", "new/deep/d"] as [FilePath] { try await stage.finished(name) }
+            try await eventually("four folders are polled") {
+                stage.agent.view.live?.roots().first?.polled == 4
+            }
+            try remove(stage.root.appending("new"))
+            try await eventually("two are left") { stage.agent.view.live?.roots().first?.polled == 2 }
+            try scene.drop("new/deep/e")
+            try await stage.finished("new/deep/e")
+            #expect(scene.here.record.orders.count == 5)
+            #expect(stage.modes == ["poll"])
+        }
+    }
+
+    @Test func `a file that goes on growing after it was sent is sent again, though its folder is unchanged`()
+        async throws
+    {
+        let scene = try Self.polled()
+        try await scene.run { stage in
+            let file = try scene.drop("a", "half")
+            try await stage.finished("a")
+            let descriptor = try FileDescriptor.open(file, .writeOnly, options: .append)
+            try descriptor.writeAll(Array(" and half".utf8))
+            try descriptor.close()
+            try await stage.job("a", "whole") { $0.file.identity.size == 13 && $0.file.state == .delivered }
+        }
+    }
+
+    @Test func `a polled folder that is lost is waited for`() async throws {
+        let scene = try Self.polled()
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            try remove(stage.root)
+            try await eventually("its loss is said") { stage.events.count("watch.lost") >= 1 }
+            try scene.drop("b")
+            try await stage.finished("b")
+        }
+    }
+
+    @Test func `a unit in a polled folder is closed with all of its files, after a pass that found no more`()
+        async throws
+    {
+        var scene = try Self.polled()
+        scene.route.unit = .folder
+        for name in ["card/a", "card/x/b", "card/y/c"] as [FilePath] { try scene.drop(name) }
+        try await scene.run { stage in
+            for name in ["card/a", "card/x/b", "card/y/c"] as [FilePath] { try await stage.finished(name) }
+            let closed = stage.events.all.compactMap { event -> Int? in
+                if case .batchClosed(_, _, _, let files) = event { files } else { nil }
+            }
+            #expect(closed == [3])
+        }
+    }
+
+    @Test(.enabled(if: ReadOnlyOverlay.isAvailable, "needs the right to mount an overlay"))
+    func `files behind a mount that hides them are found, beside a local folder's events`() async throws {
+        var scene = try Scene()
+        scene.watch[0].poll = .milliseconds(20)
+        try scene.directory.makeDirectory("drop/share")
+        let overlay = try ReadOnlyOverlay(at: scene.root.appending("share"), layers: scene.directory)
+        defer { overlay.unmount() }
+        try await scene.run { stage in
+            try await eventually("the root is watched") { stage.events.names.contains("watch.added") }
+            try scene.directory.write([1], to: "lower/a")
+            try scene.directory.write([1], to: "lower/sub/b")
+            try scene.drop("local/c")
+            for name in ["share/a", "share/sub/b", "local/c"] as [FilePath] { try await stage.finished(name) }
+            #expect(stage.modes == ["inotify", "poll"])
+            try await eventually("the mount's two folders are polled") {
+                stage.agent.view.live?.roots().first.map { $0.polled == 2 && $0.directories == 4 } ?? false
+            }
+            overlay.unmount()
+            try await eventually("it is said that the mount has gone") {
+                stage.agent.view.live?.roots().first?.polled == 0
+            }
+            try scene.drop("share/d")
+            try await stage.finished("share/d")
+        }
+    }
+}
+
+/// Passes over a real folder, with a clock of the test's own.
+@Suite struct PollingPassTests {
+    private let folder: TemporaryDirectory
+    private let root: FilePath
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        root = try folder.makeDirectory("root")
+    }
+
+    /// All that a pass finds.
+    private func pass(_ polling: inout Polling, _ ignore: IgnoreList = IgnoreList()) -> [String] {
+        polling.begin()
+        var found: [String] = []
+        let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .always)])
+        while polling.isLooking {
+            switch polling.step(ignore, modes) {
+            case .file(let path): found.append("file \(path)")
+            case .irregular(let path): found.append("irregular \(path)")
+            case .directory(let path): found.append("directory \(path)")
+            case .gone(let path): found.append("gone \(path)")
+            case .trouble(let path, _): found.append("trouble \(path)")
+            case .nothing, .finished: break
+            }
+        }
+        polling.turnEnded(took: .zero, hasMore: false)
+        return found.sorted()
+    }
+
+    private func age(_ path: FilePath, to time: Double) throws {
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: time)], ofItemAtPath: path.string)
+    }
+
+    @Test func `a folder whose time is unchanged is not listed again, one whose time changed is`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        try folder.write([1], to: "root/a")
+        try age(root, to: 1e9)
+        polling.add("", modified: 1_000_000_000_000_000_000)
+        let first = polling.next
+        #expect(first == clock.now.advanced(by: .seconds(10)))
+        clock.advance(.seconds(10))
+        let second = pass(&polling)
+        #expect(second == ["file a"])
+        clock.advance(.seconds(10))
+        let third = pass(&polling)
+        #expect(third.isEmpty)
+        try folder.write([1], to: "root/b")
+        try folder.makeDirectory("root/sub")
+        try age(root, to: 1.1e9)
+        let fourth = pass(&polling)
+        #expect(fourth == ["directory sub", "file a", "file b"])
+    }
+
+    @Test func `folders that went are told once, and nothing is due without a folder`() throws {
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10))
+        for name in ["", "gone", "file"] as [FilePath] { polling.add(name, modified: 0) }
+        try folder.write([1], to: "root/file")
+        let first = pass(&polling)
+        #expect(first == ["file file", "gone file", "gone gone"])
+        let count = polling.count
+        #expect(count == 1)
+        polling.remove("")
+        let last = pass(&polling)
+        let next = polling.next
+        #expect(last.isEmpty && next == nil, "nothing is polled any more")
+    }
+
+    @Test func `the pause follows what the pass cost, with the looks at what it found`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        polling.add("", modified: 0)
+        polling.begin()
+        let began = clock.now
+        polling.turnEnded(took: .seconds(1), hasMore: true)
+        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:])) }
+        polling.turnEnded(took: .milliseconds(500), hasMore: true)
+        var next = polling.next
+        #expect(next == nil, "files of the pass wait to be looked at")
+        polling.turnEnded(took: .milliseconds(500), hasMore: false)
+        next = polling.next
+        let last = polling.lastPass
+        #expect(next == clock.now.advanced(by: .seconds(98)) && last == began)
+        polling.turnEnded(took: .seconds(100), hasMore: false)
+        let unchanged = polling.next
+        #expect(unchanged == next, "turns between passes cost nothing")
+    }
+
+    @Test func `files that settle for ever do not hold up the next pass`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        polling.add("", modified: 0)
+        polling.begin()
+        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:])) }
+        clock.advance(.seconds(31))
+        polling.turnEnded(took: .zero, hasMore: true)
+        let next = polling.next
+        #expect(next != nil)
+    }
+}
+
+/// A clock that stands still until it is moved.
+private final class ManualClock: Sendable {
+    private let time = Mutex(ContinuousClock.now)
+    var now: ContinuousClock.Instant { time.withLock(\.self) }
+    func advance(_ duration: Duration) { time.withLock { $0 = $0.advanced(by: duration) } }
+}
+
+/// A mount whose changes are all made behind it: an overlay of two folders, `lower` and `upper`, without a layer to write to.
+private final class ReadOnlyOverlay: Sendable {
+    private let point: FilePath
+
+    static let isAvailable: Bool = {
+        guard getuid() == 0, let folder = try? TemporaryDirectory(),
+            let point = try? folder.makeDirectory("point"),
+            let overlay = try? ReadOnlyOverlay(at: point, layers: folder)
+        else { return false }
+        overlay.unmount()
+        return true
+    }()
+
+    init(at point: FilePath, layers: TemporaryDirectory) throws {
+        self.point = point
+        let (upper, lower) = (try layers.makeDirectory("upper"), try layers.makeDirectory("lower"))
+        try Self.run("/bin/mount", ["-t", "overlay", "overlay", "-o", "lowerdir=\(upper):\(lower)", point.string])
+    }
+
+    /// Doing it again does no harm.
+    func unmount() { try? Self.run("/bin/umount", ["-l", point.string]) }
+
+    private static func run(_ program: String, _ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw CocoaError(.executableLoad) }
+    }
+}
+
+extension Stage {
+    /// What `watch.mode` said, in its order.
+    fileprivate var modes: [String] {
+        events.all.compactMap { event in if case .watchMode(_, _, let mode, _) = event { mode } else { nil } }
+    }
+}
