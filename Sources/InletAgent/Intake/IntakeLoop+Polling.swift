@@ -26,9 +26,12 @@ extension IntakeLoop {
         return true
     }
 
+    /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
+    var nextPass: ContinuousClock.Instant? { isAnnounced && held == nil ? polling.next : nil }
+
     mutating func advancePoll() {
         guard held == nil, !isLost else { return }
-        if let due = polling.next, due <= .now { beginPass() }
+        if let due = nextPass, due <= .now { beginPass() }
         guard polling.isLooking else { return }
         for _ in 0..<Self.pollBudget {
             switch polling.step(ignore, modes) {

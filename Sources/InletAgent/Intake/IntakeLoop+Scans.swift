@@ -63,7 +63,10 @@ extension IntakeLoop {
         } catch {
             if error.isWatchLimit {
                 isLimited = true
-                guard (try? poll(directory)) != nil else { return }
+                guard (try? poll(directory)) != nil else {
+                    if directory.isEmpty { loseRoot() }
+                    return
+                }
             } else if error.isMissing {
                 if directory.isEmpty { loseRoot() }
                 return

@@ -86,7 +86,7 @@ struct IntakeLoop: ~Copyable {
     var deadline: ContinuousClock.Instant? {
         if held == nil, mustRescan || !scan.isIdle || polling.isLooking { return .now }
         return [
-            pressure.deadline(settler.nextDeadline), nextRescan, polling.next, canCloseUnits ? units.nextDeadline : nil,
+            pressure.deadline(settler.nextDeadline), nextRescan, nextPass, canCloseUnits ? units.nextDeadline : nil,
         ].compactMap(\.self).min()
     }
 

@@ -172,7 +172,6 @@ package enum KeyTables {
     static let planned: [String: Set<String>] = [
         "": ["dashboard"],
         "limits": ["bandwidth", "schedule"],
-        "watch": ["mode"],
         "match": ["media_type"],
     ]
 
