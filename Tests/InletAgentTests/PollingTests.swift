@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletJournal
 import InletLinux
 import InletTestSupport
 import Synchronization
@@ -75,6 +76,22 @@ import Testing
                 if case .batchClosed(_, _, _, let files) = event { files } else { nil }
             }
             #expect(closed == [3])
+        }
+    }
+
+    @Test func `a unit in a polled folder stays open until a pass has followed, however quiet it is`() async throws {
+        var scene = try Self.polled()
+        scene.route.unit = .folder
+        scene.watch[0].poll = .seconds(3600)
+        try scene.drop("card/a")
+        try scene.drop("loose")
+        try await scene.run { stage in
+            try await stage.job("card/a")
+            try await stage.finished("loose")
+            try await eventually("the status shows it") {
+                stage.agent.view.live?.roots().first?.unsettled.first?.path.lastComponent == "card"
+            }
+            #expect(stage.events.count("batch.closed") == 0)
         }
     }
 

@@ -110,7 +110,7 @@ import Testing
     }
 
     /// Names are added to a folder at random moments, on file systems with clocks of all kinds; passes come at random too.
-    @Test(arguments: 0..<300)
+    @Test(arguments: 0..<100)
     func `no name stays unseen, whatever the clock of the file system`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let tick = [1, 1_000_000, 1_000_000_000, 2_000_000_000].randomElement(using: &random) ?? 1
