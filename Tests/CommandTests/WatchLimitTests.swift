@@ -3,9 +3,9 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-/// The kernel's real limits, lowered for one process by a user namespace of its own.
-@Suite(.enabled(if: WatchLimitTests.isAvailable, "needs user namespaces (unshare -Ur)")) struct WatchLimitTests {
-    private static func launcher(_ limit: String, _ value: Int) -> [String] {
+/// A user namespace of its own, in which the kernel's limits are lower for one process.
+private enum LowLimit {
+    static func launcher(_ limit: String, _ value: Int) -> [String] {
         ["/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo \(value) > /proc/sys/user/\(limit) && exec \"$@\"", "--"]
     }
 
@@ -19,7 +19,9 @@ import Testing
         process.waitUntilExit()
         return process.terminationStatus == 0
     }()
+}
 
+@Suite(.enabled(if: LowLimit.isAvailable, "needs user namespaces (unshare -Ur)")) struct WatchLimitTests {
     private func place() throws -> Place {
         var config = ConfigText()
         config.watch += ["poll: 1s", "rescan: off"]
@@ -40,7 +42,7 @@ import Testing
 
     @Test func `folders without a watch are polled, and the limit is said once with what is needed`() async throws {
         let place = try place()
-        let agent = try await place.run(launcher: Self.launcher("max_inotify_watches", 3))
+        let agent = try await place.run(launcher: LowLimit.launcher("max_inotify_watches", 3))
         try await agent.line("watch.added")
         let limit = try await agent.line("watch.limit")
         let reason = try #require(limit["reason"])
@@ -52,7 +54,7 @@ import Testing
 
     @Test func `without an inotify instance everything is polled`() async throws {
         let place = try place()
-        let agent = try await place.run(launcher: Self.launcher("max_inotify_instances", 0))
+        let agent = try await place.run(launcher: LowLimit.launcher("max_inotify_instances", 0))
         try await agent.line("watch.added")
         let limit = try await agent.line("watch.limit")
         let reason = try #require(limit["reason"])
