@@ -16,6 +16,8 @@ struct IntakeLoop: ~Copyable {
     let ignore: IgnoreList
     var watches = WatchTable()
     var scan: TreeScan
+    var modes = WatchModes([:])
+    var polling: Polling
     var settler: Settler
     var units = UnitClock()
     /// Units whose marker was there at the last look.
@@ -24,6 +26,8 @@ struct IntakeLoop: ~Copyable {
     var isLost = false
     var isLimited = false
     var isLimitSaid = false
+    /// Of watches, when it was last said to be too low.
+    var limitSaid: Int?
     var isAnnounced = false
     var mustRescan = false
     var held: FilePath?
@@ -34,8 +38,6 @@ struct IntakeLoop: ~Copyable {
 
     /// Entries listed between two looks at the events.
     static let scanBudget = 2000
-    /// How often the tree is listed when there are not enough watches for it.
-    static let limitedRescan = Duration.seconds(60)
     /// Before a file that could not be admitted is looked at again.
     static let retryPause = Duration.seconds(1)
 
@@ -47,9 +49,10 @@ struct IntakeLoop: ~Copyable {
         self.log = log
         self.heartbeat = heartbeat
         self.inbox = inbox
-        inotify = try Inotify()
+        inotify = settings.mode == .poll ? try Inotify(silentFor: nil) : try Inotify.orSilent()
         ignore = IgnoreList(user: settings.ignore)
         scan = TreeScan(root: settings.path, isRecursive: settings.recursive)
+        polling = Polling(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
         settler = Settler(settle: settings.settle)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
@@ -64,8 +67,11 @@ struct IntakeLoop: ~Copyable {
             for path in inbox.takeLooks() { notice(path) }
             if inbox.takeRescan() { requestScan() }
             for record in try inotify.read() { handle(record) }
+            let turn = ContinuousClock.now
             advanceScan()
+            advancePoll()
             await admitDue()
+            polling.turnEnded(took: turn.duration(to: .now), hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
@@ -78,9 +84,10 @@ struct IntakeLoop: ~Copyable {
     }
 
     var deadline: ContinuousClock.Instant? {
-        if held == nil, mustRescan || !scan.isIdle { return .now }
-        return [pressure.deadline(settler.nextDeadline), nextRescan, canCloseUnits ? units.nextDeadline : nil]
-            .compactMap(\.self).min()
+        if held == nil, mustRescan || !scan.isIdle || polling.isLooking { return .now }
+        return [
+            pressure.deadline(settler.nextDeadline), nextRescan, nextPass, canCloseUnits ? units.nextDeadline : nil,
+        ].compactMap(\.self).min()
     }
 
     // MARK: - Events
@@ -93,7 +100,7 @@ struct IntakeLoop: ~Copyable {
         guard let directory = watches.path(of: record.watch) else { return }
         if record.mask.contains(.watchRemoved) { return watches.remove(record.watch) }
         if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
-            if directory.isEmpty { loseRoot() }
+            if directory.isEmpty { loseRoot() } else if record.mask.contains(.unmounted) { requestScan() }
             return
         }
         guard let name = FilePath(bytes: record.name).lastComponent else { return }
@@ -111,11 +118,13 @@ struct IntakeLoop: ~Copyable {
     mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
         if mask.contains(.movedFrom) {
             for watch in watches.remove(below: path) { inotify.remove(watch) }
+            polling.remove(below: path)
             settler.forget(below: path)
         } else if mask.contains(.deleted) {
             // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
             // for, so that removing a tree costs no search for each of its directories.
             watches.remove(path)
+            polling.remove(path)
         }
         if !mask.isDisjoint(with: [.created, .movedTo]), settings.recursive,
             !ignore.ignores(path, isDirectory: true)
@@ -181,7 +190,8 @@ struct IntakeLoop: ~Copyable {
         if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
         lastPublished = now
         var status = IntakeStatus(root: settings.path, state: .watching)
-        status.directories = watches.count
+        status.directories = watches.count + polling.count
+        status.polled = polling.count
         status.settling = settler.count
         status.ignored = admission.ignored
         status.unsettled = settler.oldest(5).map {

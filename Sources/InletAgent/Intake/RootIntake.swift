@@ -104,6 +104,8 @@ package struct IntakeStatus: Sendable {
     package var root: FilePath
     package var state: State
     package var directories = 0
+    /// Those of them that are looked at again and again, because nothing tells of their changes.
+    package var polled = 0
     package var settling = 0
     package var ignored = 0
     /// The files that have waited longest to be complete, and some of the units that are open.

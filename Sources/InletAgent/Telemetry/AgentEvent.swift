@@ -10,6 +10,8 @@ package enum AgentEvent: Sendable {
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
     case watchAdded(root: FilePath, directories: Int, writerCheck: String)
+    /// How changes on the mount at `path` are noticed; said once, and when it changes.
+    case watchMode(root: FilePath, path: FilePath, mode: String, reason: String)
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)

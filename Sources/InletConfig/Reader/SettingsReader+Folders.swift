@@ -18,6 +18,11 @@ extension SettingsReader {
             watch.quarantineDirectory = FilePath(path).lexicallyNormalized()
         }
         if let hold = section.duration("hold") { watch.hold = hold }
+        if let mode = section.string("mode").flatMap(WatchSettings.Mode.init) { watch.mode = mode }
+        if let poll = section.duration("poll") {
+            watch.poll = poll
+            if poll < .seconds(1) { report(position("poll", section), "'poll' is at least 1s") }
+        }
         return watch
     }
 

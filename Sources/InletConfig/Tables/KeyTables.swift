@@ -75,6 +75,12 @@ package enum KeyTables {
         KeySpec(
             "hold", .duration(offAllowed: false), default: "24h",
             "How long a file whose writers cannot be known is held before it is deleted or archived."),
+        KeySpec(
+            "mode", .choice(names(WatchSettings.Mode.self)), default: "auto",
+            "How changes are noticed: auto decides for each mount, inotify and poll hold for all."),
+        KeySpec(
+            "poll", .duration(offAllowed: false), default: "10s",
+            "The least pause between two looks at what is polled, from 1s; it grows with what a look costs."),
     ]
 
     package static let route: [KeySpec] = [
@@ -166,7 +172,6 @@ package enum KeyTables {
     static let planned: [String: Set<String>] = [
         "": ["dashboard"],
         "limits": ["bandwidth", "schedule"],
-        "watch": ["mode"],
         "match": ["media_type"],
     ]
 

@@ -195,6 +195,14 @@ package struct WatchSettings: Sendable {
         case skip
     }
 
+    /// How changes below a root are noticed.
+    package enum Mode: String, Sendable, CaseIterable {
+        /// By events on local file systems, by polling on those that hide changes made elsewhere; decided per mount.
+        case auto
+        case inotify
+        case poll
+    }
+
     /// Absolute; may not exist yet.
     package var path: FilePath
     package var recursive: Bool
@@ -209,6 +217,9 @@ package struct WatchSettings: Sendable {
     package var quarantineDirectory: FilePath
     /// How long a file whose writers cannot be known is held before it is deleted or archived.
     package var hold: Duration
+    package var mode = Mode.auto
+    /// The least pause between two looks at what is polled; it grows with what a look costs.
+    package var poll = Duration.seconds(10)
 
     package init(
         path: FilePath, recursive: Bool = true, settle: Duration = .seconds(5), rescan: Duration? = .seconds(3600),

@@ -21,6 +21,8 @@ package struct StatusReport: Codable, Sendable {
         package var path: String
         package var state: String
         package var directories: Int
+        /// Those of them whose changes raise no events.
+        package var polled: Int
         package var settling: Int
         package var ignored: Int
         package var unsettled: [Unsettled]
@@ -165,8 +167,8 @@ package struct StatusReport: Codable, Sendable {
             case .watching: "watching"
             }
         return Root(
-            path: status.root.display, state: state, directories: status.directories, settling: status.settling,
-            ignored: status.ignored,
+            path: status.root.display, state: state, directories: status.directories, polled: status.polled,
+            settling: status.settling, ignored: status.ignored,
             unsettled: status.unsettled.map { Unsettled(path: $0.path.display, writer: $0.busy, waits_for: $0.why) })
     }
 

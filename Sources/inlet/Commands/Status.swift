@@ -122,7 +122,8 @@ struct StatusText {
         var lines: [String] = []
         for root in report.roots {
             let folders = root.directories == 1 ? "1 folder" : "\(root.directories) folders"
-            lines.append("  \(root.path)  \(root.state), \(folders), \(root.settling) settling")
+            let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
+            lines.append("  \(root.path)  \(root.state), \(folders)\(polled), \(root.settling) settling")
             for file in root.unsettled {
                 let why = file.waits_for ?? "not quiet yet"
                 lines.append("    \(file.path): \(file.writer ? "open for writing" : why)")

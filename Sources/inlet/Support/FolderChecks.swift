@@ -38,6 +38,7 @@ struct RootCheck {
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
             findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
+            ModeCheck.run(watch, &findings)
         } catch {
             return findings.add(.wrong, name, "\(error)")
         }
@@ -83,39 +84,5 @@ enum ResultsCheck {
         } else {
             findings.add(.fine, what, "results go to \(path.display)")
         }
-    }
-}
-
-/// Whether inotify has room for every directory.
-enum WatchLimitCheck {
-    static func run(_ roots: [WatchSettings], _ findings: inout Findings) {
-        guard let bytes = try? DurableFile.read("/proc/sys/fs/inotify/max_user_watches", limit: 64),
-            let limit = Int(String(decoding: bytes, as: UTF8.self).filter(\.isNumber))
-        else { return }
-        let needed = roots.reduce(0) { $0 + count($1.path, recursive: $1.recursive) }
-        if needed > limit {
-            findings.add(
-                .warning, "watches",
-                "\(needed) directories, but fs.inotify.max_user_watches is \(limit); raise it with "
-                    + "'sysctl fs.inotify.max_user_watches=\(needed * 2)', or the rest is found by rescans only")
-        } else {
-            findings.add(.fine, "watches", "\(needed) of \(limit) needed (fs.inotify.max_user_watches)")
-        }
-    }
-
-    private static func count(_ root: FilePath, recursive: Bool) -> Int {
-        guard case .directory? = try? FileLook.look(at: root) else { return 0 }
-        var count = 1
-        var waiting = recursive ? [root] : []
-        while let path = waiting.popLast() {
-            guard var listing = try? DirectoryStream(path) else { continue }
-            while let entry = try? listing.next() {
-                let child = path.appending(entry.name)
-                guard entry.kind == .directory, !IgnoreList().ignoresName(child, isDirectory: true) else { continue }
-                count += 1
-                waiting.append(child)
-            }
-        }
-        return count
     }
 }
