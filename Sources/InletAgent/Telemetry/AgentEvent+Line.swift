@@ -20,6 +20,8 @@ extension AgentEvent {
         case .watchLimit(let root, let reason): Self.trouble("watch.limit", .warning, root, reason)
         case .fileSettling(let path, let busy):
             Self.line("file.settling", .debug, ("path", .path(path)), ("busy", .text(busy ? "yes" : "no")))
+        case .fileUnsettled(let path, let reason, let waiting):
+            Self.trouble("file.unsettled", .info, path, reason).waiting(waiting)
         case .fileIgnored(let path, let reason): Self.trouble("file.ignored", .info, path, reason)
         case .fileAwaited(let path, let reason): Self.trouble("file.awaited", .info, path, reason)
         case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
@@ -51,6 +53,8 @@ extension AgentEvent {
                 ("note", .safe(note)))
         case .jobKnown(let job, let path):
             Self.line("job.known", .debug, ("job", .number(job)), ("path", .path(path)))
+        case .jobRenamed(let job, let path, let old):
+            Self.line("job.renamed", .info, ("job", .number(job)), ("path", .path(path)), ("from", .path(old)))
         case .jobDuplicate(let job, let path, let route, let destinations, let first):
             Self.line(
                 "job.duplicate", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
@@ -143,6 +147,14 @@ extension AgentEvent {
         _ name: String, _ level: LogSettings.Level, _ path: FilePath, _ reason: String
     ) -> EventLine {
         line(name, level, ("path", .path(path)), ("reason", .safe(reason)))
+    }
+}
+
+extension EventLine {
+    fileprivate func waiting(_ time: Duration) -> EventLine {
+        var line = self
+        line.fields.append(("waiting_ms", .number(time.milliseconds)))
+        return line
     }
 }
 

@@ -209,6 +209,8 @@ package struct WatchSettings: Sendable {
     package var quarantineDirectory: FilePath
     /// How long a file whose writers cannot be known is held before it is deleted or archived.
     package var hold: Duration
+    /// How long a file may take to be complete before the log says what keeps it; no key of the configuration.
+    package var unsettledAfter = Duration.seconds(900)
 
     package init(
         path: FilePath, recursive: Bool = true, settle: Duration = .seconds(5), rescan: Duration? = .seconds(3600),
