@@ -54,7 +54,8 @@ extension Journal {
             let id = renamed.file.id
             guard try Self.renamed(from: renamed.file.path, to: arrival, database) == renamed else { return false }
             let running = try Int.fetchOne(
-                database, sql: "SELECT 1 FROM delivery WHERE file_id = ? AND state = 'claimed' LIMIT 1", arguments: [id])
+                database, sql: "SELECT 1 FROM delivery WHERE file_id = ? AND state = 'claimed' LIMIT 1", arguments: [id]
+            )
             guard running == nil else { return false }
             try database.run(
                 sql: "UPDATE file SET path = ?, changed = ? WHERE id = ?",

@@ -30,8 +30,9 @@ extension SettledFiles {
         // Only its new name can be refused now, and only before anything of it was sent.
         var plan: Plan?
         if renamed.isUntold {
-            guard case .plan(let found) = try await admitter.decide(
-                arrival, by: admitter.routes, at: path, hashing: hashing)
+            guard
+                case .plan(let found) = try await admitter.decide(
+                    arrival, by: admitter.routes, at: path, hashing: hashing)
             else { return forget(arrival) }
             plan = found
         }
