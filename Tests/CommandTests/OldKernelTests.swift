@@ -55,13 +55,13 @@ enum OldKernel {
         return ["/usr/bin/python3", script.string]
     }
 
-    /// statx, openat2, copy_file_range, renameat2, pidfd_open, close_range and faccessat2 give ENOSYS (38), all others are let
-    /// through: a BPF program for seccomp(2) that looks at the call's number.
+    /// statx, openat2, copy_file_range, renameat2, pidfd_open, close_range, faccessat2, getrandom and clone3 give ENOSYS (38), all
+    /// others are let through: a BPF program for seccomp(2) that looks at the call's number.
     private static let script = """
         import ctypes, os, platform, struct, sys
         missing = {
-            "x86_64": [332, 437, 326, 316, 434, 436, 439],
-            "aarch64": [291, 437, 285, 276, 434, 436, 439],
+            "x86_64": [332, 437, 326, 316, 434, 436, 439, 318, 435],
+            "aarch64": [291, 437, 285, 276, 434, 436, 439, 278, 435],
         }
         load, equal, answer = 0x20, 0x15, 0x06
         steps = [(load, 0, 0, 0)]

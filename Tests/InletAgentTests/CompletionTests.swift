@@ -30,7 +30,8 @@ import Testing
                 #expect(fields["path"] == .text(file.display))
                 guard case .text(let reason)? = fields["reason"], case .number(let waiting)? = fields["waiting_ms"]
                 else {
-                    throw NotInTime(description: "the event says no reason and no time")
+                    Issue.record("the event says no reason and no time")
+                    return
                 }
                 #expect(reason.hasPrefix("open for writing by ") && waiting >= 3000)
                 #expect(try await stage.jobs().isEmpty)

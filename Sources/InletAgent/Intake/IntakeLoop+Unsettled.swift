@@ -28,5 +28,5 @@ extension IntakeLoop {
 
 extension OpenWriters.Holder {
     /// Behind `open for writing`.
-    package var words: String { (isMapping ? ": mapped by " : " by ") + text }
+    var words: String { (isMapping ? ": mapped by " : " by ") + text }
 }

@@ -53,8 +53,6 @@ extension AgentEvent {
                 ("note", .safe(note)))
         case .jobKnown(let job, let path):
             Self.line("job.known", .debug, ("job", .number(job)), ("path", .path(path)))
-        case .jobRenamed(let job, let path, let old):
-            Self.line("job.renamed", .info, ("job", .number(job)), ("path", .path(path)), ("from", .path(old)))
         case .jobDuplicate(let job, let path, let route, let destinations, let first):
             Self.line(
                 "job.duplicate", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
