@@ -61,7 +61,7 @@ import Testing
         try await scene.run { stage in
             try await stage.finished("wedding.jpg")
             #expect(scene.here.record.stored["wedding.jpg"] == Array("picture".utf8))
-            #expect(scene.here.record.attempts(at: "IMG_1.jpg") == 0)
+            #expect(scene.here.attempts(at: "IMG_1.jpg") == 0)
         }
     }
 
