@@ -40,7 +40,7 @@ struct SourceDisposal: Sendable {
             return .done(Disposition.untouched("it is no longer there"), state: nil, place: nil)
         }
         guard try await isSame(identity, at: file.fullPath) else { return superseded("changed") }
-        switch Lease.probe(path: file.fullPath) {
+        switch WriterProbe.probe(path: file.fullPath) {
         case .busy: return busy
         case .free: break
         case .unknown where action == .quarantine: break
@@ -138,7 +138,7 @@ struct SourceDisposal: Sendable {
         guard try await isSame(identity, at: intent.privateFile) else {
             return try await putBack(intent)
         }
-        if Lease.probe(path: intent.privateFile) == .busy { return try await lend(intent) }
+        if WriterProbe.probe(path: intent.privateFile) == .busy { return try await lend(intent) }
         switch intent.action {
         case .keep: return try await putBack(intent)
         case .delete:

@@ -159,7 +159,8 @@ struct Admitter: Sendable {
                 let admitted = AgentEvent.jobAdmitted(
                     job: id, path: path, route: plan.route, size: admission.arrival.identity.size,
                     deliveries: admission.steps.destinations, labels: plan.labels)
-                return [admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
+                let notes = plan.notes + [TwinName.note(admission.arrival)].compactMap(\.self)
+                return [admitted] + notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
             })
         for (_, admission, _) in jobs {
             let size = admission.arrival.identity.size

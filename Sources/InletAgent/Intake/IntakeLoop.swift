@@ -33,6 +33,8 @@ struct IntakeLoop: ~Copyable {
     var held: FilePath?
     var lastPublished: ContinuousClock.Instant?
     var pressure = IntakePressure()
+    var holders = FileHolders()
+    var unsettledWatch: UnsettledWatch
     /// Before any file was ready.
     let started = ContinuousClock.now
 
@@ -54,6 +56,7 @@ struct IntakeLoop: ~Copyable {
         scan = TreeScan(root: settings.path, isRecursive: settings.recursive)
         polling = Polling(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
         settler = Settler(settle: settings.settle)
+        unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
             tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle)
@@ -106,6 +109,7 @@ struct IntakeLoop: ~Copyable {
         guard let name = FilePath(bytes: record.name).lastComponent else { return }
         let path = directory.appending(name)
         units.touch(path, at: .now)
+        follow(record, path)
         if record.mask.contains(.isDirectory) {
             handleDirectory(path, record.mask)
         } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
@@ -194,10 +198,7 @@ struct IntakeLoop: ~Copyable {
         status.polled = polling.count
         status.settling = settler.count
         status.ignored = admission.ignored
-        status.unsettled = settler.oldest(5).map {
-            IntakeStatus.Unsettled(path: settings.path.pushing($0.path), busy: $0.isBusy, why: $0.why)
-        }
-        status.unsettled += openUnits
+        status.unsettled = unsettledFiles(at: now) + openUnits
         inbox.publish(status)
     }
 }

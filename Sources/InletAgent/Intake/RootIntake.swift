@@ -1,6 +1,6 @@
 internal import InletCore
 internal import InletJournal
-internal import InletLinux
+package import InletLinux
 internal import ServiceLifecycle
 internal import Synchronization
 package import SystemPackage
@@ -117,6 +117,10 @@ package struct IntakeStatus: Sendable {
         package var busy: Bool
         /// What it waits for besides that and its quiet time.
         package var why: String?
+        /// The writer, where `/proc` shows it.
+        package var holder: OpenWriters.Holder?
+        /// How long it has waited; nil for what stands for many files.
+        package var waiting: Duration?
     }
 }
 

@@ -176,6 +176,6 @@ struct SetFinder: Sendable {
         let identity = companion.identity
         let age = now - WallTime(nanoseconds: max(identity.modified, identity.changed))
         guard route.wantsMarker || age < .zero || age >= route.settle ?? settle else { return false }
-        return Lease.probe(path: root.pushing(companion.path)) != .busy
+        return WriterProbe.probe(path: root.pushing(companion.path)) != .busy
     }
 }

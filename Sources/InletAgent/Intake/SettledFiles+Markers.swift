@@ -48,7 +48,7 @@ extension SettledFiles {
             admitter.health.fails(error)
             return .later
         }
-        if Lease.probe(path: root.pushing(path)) == .busy { return .later }
+        if WriterProbe.probe(path: root.pushing(path)) == .busy { return .later }
         let labels = await labels(of: unit, marker: path)
         return await admitter.close(unit, routes, root: root, marker: marker, labels: labels) ? .closed : .later
     }

@@ -29,6 +29,7 @@ struct SettledFiles: Sendable {
     var queued: [Candidate] = []
     /// What the files under consideration belong to; those that stand for themselves are left out.
     var roles: [FilePath: Candidate.Role] = [:]
+    var renames = Renames()
     private var wakes: [(companion: FilePath, main: FilePath)] = []
     let finder: SetFinder
 
@@ -122,7 +123,15 @@ struct SettledFiles: Sendable {
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
-            case .new: results.append((arrival.path, await place(arrival)))
+            case .new where !renames.isEmpty && hashed > Self.hashBudget:
+                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
+            case .new:
+                if let renamed = await considerRenamed(arrival) {
+                    hashed += arrival.identity.size
+                    results.append((arrival.path, renamed))
+                } else {
+                    results.append((arrival.path, await place(arrival)))
+                }
             case .touched where hashed > Self.hashBudget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
                 results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
@@ -186,7 +195,7 @@ struct SettledFiles: Sendable {
 
     /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
     private func probe(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
-        let isBusy = Lease.probe(path: root.pushing(arrival.path)) == .busy
+        let isBusy = WriterProbe.probe(path: root.pushing(arrival.path)) == .busy
         if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
         let identity = look(arrival.path)?.identity ?? arrival.identity

@@ -24,6 +24,8 @@ extension AgentEvent {
         case .watchLimit(let root, let reason): Self.trouble("watch.limit", .warning, root, reason)
         case .fileSettling(let path, let busy):
             Self.line("file.settling", .debug, ("path", .path(path)), ("busy", .text(busy ? "yes" : "no")))
+        case .fileUnsettled(let path, let reason, let waiting):
+            Self.trouble("file.unsettled", .info, path, reason).waiting(waiting)
         case .fileIgnored(let path, let reason): Self.trouble("file.ignored", .info, path, reason)
         case .fileAwaited(let path, let reason): Self.trouble("file.awaited", .info, path, reason)
         case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
@@ -147,6 +149,14 @@ extension AgentEvent {
         _ name: String, _ level: LogSettings.Level, _ path: FilePath, _ reason: String
     ) -> EventLine {
         line(name, level, ("path", .path(path)), ("reason", .safe(reason)))
+    }
+}
+
+extension EventLine {
+    fileprivate func waiting(_ time: Duration) -> EventLine {
+        var line = self
+        line.fields.append(("waiting_ms", .number(time.milliseconds)))
+        return line
     }
 }
 

@@ -16,6 +16,8 @@ package enum AgentEvent: Sendable {
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)
     case fileSettling(path: FilePath, busy: Bool)
+    /// A file has been waited for for long, and still is; said once.
+    case fileUnsettled(path: FilePath, reason: String, waiting: Duration)
     case fileIgnored(path: FilePath, reason: String)
     /// A file waits for its marker; said once for each folder and extension.
     case fileAwaited(path: FilePath, reason: String)
@@ -34,6 +36,8 @@ package enum AgentEvent: Sendable {
     /// Something of an admitted file's plan that a person should know.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)
     case jobKnown(job: Int64, path: FilePath)
+    /// A file that was renamed goes on under its new path; nothing of it is sent again.
+    case jobRenamed(job: Int64, path: FilePath, from: FilePath)
     /// Nothing is sent to `destinations`: they have the content, which another job brought there.
     case jobDuplicate(job: Int64, path: FilePath, route: String, destinations: [String], sameAs: Int64)
     /// `isPoll`: it only asks how far the destination is, which it said it works on. `isResumed`: it goes on from the notes of

@@ -220,6 +220,8 @@ package struct WatchSettings: Sendable {
     package var mode = Mode.auto
     /// The least pause between two looks at what is polled; it grows with what a look costs.
     package var poll = Duration.seconds(10)
+    /// How long a file may take to be complete before the log says what keeps it; no key of the configuration.
+    package var unsettledAfter = Duration.seconds(900)
 
     package init(
         path: FilePath, recursive: Bool = true, settle: Duration = .seconds(5), rescan: Duration? = .seconds(3600),

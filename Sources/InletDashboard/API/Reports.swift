@@ -33,6 +33,9 @@ package struct StatusReport: Codable, Sendable {
         package var writer: Bool
         /// What it waits for besides writers and its quiet time.
         package var waits_for: String?
+        /// The process that has it open for writing, where it can be seen.
+        package var held_by: String?
+        package var waiting_ms: Int64?
     }
 
     package struct Transfer: Codable, Sendable {
@@ -169,7 +172,11 @@ package struct StatusReport: Codable, Sendable {
         return Root(
             path: status.root.display, state: state, directories: status.directories, polled: status.polled,
             settling: status.settling, ignored: status.ignored,
-            unsettled: status.unsettled.map { Unsettled(path: $0.path.display, writer: $0.busy, waits_for: $0.why) })
+            unsettled: status.unsettled.map {
+                Unsettled(
+                    path: $0.path.display, writer: $0.busy, waits_for: $0.why, held_by: $0.holder?.text,
+                    waiting_ms: $0.waiting?.milliseconds)
+            })
     }
 
     private static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {
