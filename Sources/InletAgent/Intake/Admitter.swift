@@ -64,8 +64,8 @@ struct Admitter: Sendable {
     private func admit(
         _ arrival: Arrival, _ companions: [SetFinder.Found], at path: FilePath, _ hashing: Hashing
     ) async throws -> Result {
-        var facts = Facts()
-        if let route = routes.route(for: arrival.path, size: arrival.identity.size) {
+        var facts = try await firstFacts(of: arrival, at: path, hashing)
+        if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) {
             do {
                 facts.add(try await sidecar(among: companions, hashing.pool))
             } catch let error as ConfigErrors {
@@ -96,6 +96,7 @@ struct Admitter: Sendable {
     ) async throws {
         let missing = facts.missing(of: wanted)
         if missing.contains(.sequence) { facts.sequence = try await journal.nextSequence() }
+        if missing.contains(.mediaType) { facts.mediaType = try await Self.mediaType(path, hashing.pool) }
         if missing.contains(.captured) { facts.captured = try await captured(path, hashing.pool) }
         let algorithms = Set(missing.compactMap(\.algorithm))
         if algorithms.isEmpty { return }

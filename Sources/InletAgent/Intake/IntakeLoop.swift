@@ -41,7 +41,8 @@ struct IntakeLoop: ~Copyable {
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, openUnits: [Batch]
+        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
+        openUnits: [Batch]
     ) throws(SystemError) {
         self.settings = settings
         self.log = log
@@ -53,7 +54,14 @@ struct IntakeLoop: ~Copyable {
         settler = Settler(settle: settings.settle)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle)
+            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle,
+            adopter: adoptBefore.map { before in
+                { hashing in
+                    Adopter(
+                        root: settings.path, before: before, isChecked: settings.adoptCheck, admitter: admitter,
+                        hashing: hashing)
+                }
+            })
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
 
@@ -180,6 +188,9 @@ struct IntakeLoop: ~Copyable {
         let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
         if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
         lastPublished = now
+        if !isBusy, let (files, bytes) = admission.takeAdopted() {
+            log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
+        }
         var status = IntakeStatus(root: settings.path, state: .watching)
         status.directories = watches.count
         status.settling = settler.count

@@ -79,7 +79,8 @@ final class RootIntake: Service {
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
-                skipBefore: settings.existing == .skip ? firstSeen : nil, openUnits: openUnits)
+                skipBefore: settings.existing == .skip ? firstSeen : nil,
+                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits)
             try await loop.run()
             return nil
         } catch {

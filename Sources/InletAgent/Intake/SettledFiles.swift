@@ -23,6 +23,11 @@ struct SettledFiles: Sendable {
     /// Bytes of touched files that are hashed in one turn of the loop; the last one may exceed it.
     private static let hashBudget: Int64 = 16 << 20
 
+    /// With `existing: adopt`.
+    let adopter: Adopter?
+    /// Files taken over since it was last said how many.
+    var adopted: (files: Int, bytes: Int64) = (0, 0)
+
     var tally = IgnoreTally()
     /// Files whose marker is not there yet: only to say so once.
     private var unmarked = IgnoreTally()
@@ -34,7 +39,8 @@ struct SettledFiles: Sendable {
 
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration,
+        adopter: (@Sendable (Hashing) -> Adopter)? = nil
     ) {
         self.root = root
         self.admitter = admitter
@@ -44,6 +50,7 @@ struct SettledFiles: Sendable {
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
+        self.adopter = adopter?(self.hashing)
         finder = SetFinder(
             root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
             journal: journal)
@@ -119,9 +126,13 @@ struct SettledFiles: Sendable {
         }
         var results: [(FilePath, Considered)] = []
         var hashed: Int64 = 0
+        let endings = await adopt(zip(arrivals, known).filter { $1 == .new }.map(\.0))
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
+            case .new where endings[arrival.path] == .later:
+                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
+            case .new where endings[arrival.path] ?? .send != .send: results.append((arrival.path, .known))
             case .new: results.append((arrival.path, await place(arrival)))
             case .touched where hashed > Self.hashBudget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.

@@ -18,6 +18,10 @@ extension AgentEvent {
         case .watchLost(let root, let reason): Self.trouble("watch.lost", .warning, root, reason)
         case .watchOverflow(let root): Self.line("watch.overflow", .warning, ("path", .path(root)))
         case .watchLimit(let root, let reason): Self.trouble("watch.limit", .warning, root, reason)
+        case .watchAdopted(let root, let files, let bytes):
+            Self.line(
+                "watch.adopted", .info, ("path", .path(root)), ("files", .count(files)), ("bytes", .number(bytes)))
+        case .fileNotAdopted(let path, let reason): Self.trouble("file.not_adopted", .info, path, reason)
         case .fileSettling(let path, let busy):
             Self.line("file.settling", .debug, ("path", .path(path)), ("busy", .text(busy ? "yes" : "no")))
         case .fileIgnored(let path, let reason): Self.trouble("file.ignored", .info, path, reason)

@@ -13,6 +13,10 @@ package enum AgentEvent: Sendable {
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)
+    /// So many files that were there before the root was watched are known as delivered now.
+    case watchAdopted(root: FilePath, files: Int, bytes: Int64)
+    /// One that was to be adopted is not where it should be, and is sent.
+    case fileNotAdopted(path: FilePath, reason: String)
     case fileSettling(path: FilePath, busy: Bool)
     case fileIgnored(path: FilePath, reason: String)
     /// A file waits for its marker; said once for each folder and extension.

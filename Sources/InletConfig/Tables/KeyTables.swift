@@ -62,6 +62,9 @@ package enum KeyTables {
             "existing", .choice(names(WatchSettings.Existing.self)), default: "ingest",
             "What happens to files that were there before the folder was first watched."),
         KeySpec(
+            "adopt_check", .boolean, default: "false",
+            "With existing: adopt, whether destinations are asked for each file; what they do not have is sent."),
+        KeySpec(
             "ignore", .list(.string),
             "Patterns of files to leave alone, by gitignore's rules, besides the built-in ones."
         ),
@@ -140,12 +143,18 @@ package enum KeyTables {
         KeySpec("extensions", .list(.string), "Any of them; upper and lower case are the same."),
         KeySpec("min_size", .bytes, "The smallest size that matches."),
         KeySpec("max_size", .bytes, "The largest size that matches."),
+        KeySpec(
+            "media_type", .list(.string),
+            "What the file is by its content, as in video/*; any of them. Read with libmagic."),
     ]
 
     package static let validate: [KeySpec] = [
         KeySpec("min_size", .bytes, "A smaller file is rejected."),
         KeySpec("max_size", .bytes, "A larger file is rejected."),
         KeySpec("extensions", .list(.string), "A file with another extension is rejected."),
+        KeySpec(
+            "media_type", .list(.string),
+            "A file whose content is of another type is rejected, whatever its name says; as in video/*."),
     ]
 
     package static let retry: [KeySpec] = [
@@ -167,13 +176,10 @@ package enum KeyTables {
         "": ["dashboard"],
         "limits": ["bandwidth", "schedule"],
         "watch": ["mode"],
-        "match": ["media_type"],
     ]
 
     /// Values of the house plan that this version does not have yet, by key.
-    static let plannedChoices: [String: Set<String>] = [
-        "existing": ["adopt"]
-    ]
+    static let plannedChoices: [String: Set<String>] = [:]
 
     /// Top-level keys that begin so are not read: a place for anchors to be used further down.
     static let extensionPrefix = "x-"
