@@ -9,7 +9,10 @@ extension Admitter {
     func firstFacts(of arrival: Arrival, at path: FilePath, _ hashing: Hashing) async throws -> Facts {
         var facts = Facts()
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
-        if candidates.contains(where: { !$0.match.mediaTypes.isEmpty }) {
+        // Nothing is made of a file that will be refused.
+        if candidates.contains(where: {
+            !$0.match.mediaTypes.isEmpty || !$0.derive.isEmpty && !$0.validate.mediaTypes.isEmpty
+        }) {
             facts.mediaType = try await Self.mediaType(path, hashing.pool)
         }
         return facts

@@ -36,6 +36,8 @@ struct Admitter: Sendable {
     let health: JournalHealth
     let room: QueueRoom
     var notices = AdmissionNotices()
+    /// Of the root whose files these are; nil where nothing is made of any.
+    var deriver: Deriver?
 
     /// What became of a file, and which of its companions are in the journal now.
     struct Result: Sendable {
@@ -72,8 +74,9 @@ struct Admitter: Sendable {
                 return await reject(arrival, route, SidecarFile.reason(error), .badSidecar, companions)
             }
         }
+        guard let derived = derived(of: arrival, facts) else { return Result(outcome: .later) }
         switch try await decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
-        case .plan(let plan): return await admit(arrival, plan, companions)
+        case .plan(let plan): return await admit(arrival, plan, companions + derived)
         case .rejected(let route, let reason): return await reject(arrival, route, reason, .rejected, companions)
         case .unmatched, .needs: return Result(outcome: .unmatched)
         }
@@ -121,6 +124,7 @@ struct Admitter: Sendable {
             guard let (main, others) = await commitSet(admission, within: room.limit, at: now) else {
                 return Result(outcome: .later)
             }
+            closeDerived(of: arrival, main, zip(companions, others))
             if case .duplicate(let id, let first) = main { tellDuplicate(id, admission, plan, sameAs: first) }
             guard case .admitted(let id) = main else { return Result(outcome: main.refusal) }
             tellAdmitted([(id, admission, plan)])

@@ -70,6 +70,7 @@ struct IntakeLoop: ~Copyable {
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
             for path in inbox.takeLooks() { notice(path) }
+            for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }
             for record in try inotify.read() { handle(record) }
             advanceScan()
@@ -144,6 +145,14 @@ struct IntakeLoop: ~Copyable {
             units.markerSeen(in: unit, at: .now)
         } else {
             observe(admission.fileMarked(by: path) ?? path)
+        }
+    }
+
+    /// What a file waited for is there: it is due at once, as if it had been found by a scan.
+    mutating func lookNow(_ path: FilePath) {
+        settler.forget(path)
+        if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
+            scan.add(path.removingLastComponent())
         }
     }
 

@@ -75,7 +75,9 @@ struct SettledFiles: Sendable {
                 } else {
                     arrivals.append(Arrival(root: root, path: path, identity: identity))
                 }
-            case .missing: results.append((path, .look(.gone)))
+            case .missing:
+                admitter.deriver?.close(path, kept: [])
+                results.append((path, .look(.gone)))
             case .directory, .symlink, .other, nil:
                 noteIrregular(path)
                 results.append((path, .look(.notRegular)))
@@ -130,6 +132,8 @@ struct SettledFiles: Sendable {
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
+            case .new where admitter.deriver?.isUnderWay(arrival) == true:
+                results.append((arrival.path, .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))))
             case .new where endings[arrival.path] == .later:
                 results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
             case .new where endings[arrival.path] ?? .send != .send: results.append((arrival.path, .known))

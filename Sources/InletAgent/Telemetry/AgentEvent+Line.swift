@@ -18,10 +18,6 @@ extension AgentEvent {
         case .watchLost(let root, let reason): Self.trouble("watch.lost", .warning, root, reason)
         case .watchOverflow(let root): Self.line("watch.overflow", .warning, ("path", .path(root)))
         case .watchLimit(let root, let reason): Self.trouble("watch.limit", .warning, root, reason)
-        case .watchAdopted(let root, let files, let bytes):
-            Self.line(
-                "watch.adopted", .info, ("path", .path(root)), ("files", .count(files)), ("bytes", .number(bytes)))
-        case .fileNotAdopted(let path, let reason): Self.trouble("file.not_adopted", .info, path, reason)
         case .fileSettling(let path, let busy):
             Self.line("file.settling", .debug, ("path", .path(path)), ("busy", .text(busy ? "yes" : "no")))
         case .fileIgnored(let path, let reason): Self.trouble("file.ignored", .info, path, reason)
@@ -34,7 +30,7 @@ extension AgentEvent {
         case .journalBackupFailed(let reason):
             Self.line("journal.backup_failed", .warning, ("reason", .safe(reason)))
         case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
-        default: queueLine ?? jobLine ?? destinationLine
+        default: intakeLine ?? queueLine ?? jobLine ?? destinationLine
         }
     }
 

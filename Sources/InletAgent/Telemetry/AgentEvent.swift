@@ -17,6 +17,10 @@ package enum AgentEvent: Sendable {
     case watchAdopted(root: FilePath, files: Int, bytes: Int64)
     /// One that was to be adopted is not where it should be, and is sent.
     case fileNotAdopted(path: FilePath, reason: String)
+    /// A program has made a file of the original at `path`.
+    case fileDerived(path: FilePath, name: String, size: Int64, duration: Duration)
+    /// It has not: the original goes without.
+    case fileNotDerived(path: FilePath, name: String, reason: String)
     case fileSettling(path: FilePath, busy: Bool)
     case fileIgnored(path: FilePath, reason: String)
     /// A file waits for its marker; said once for each folder and extension.

@@ -37,6 +37,7 @@ extension SettingsReader {
         route.sidecarFields = knownFields(of: route.to, destinations).map { Set($0.map(\.name)) }
         readSets(section, node, into: &route)
         readEvidence(section, node, into: &route)
+        readDerive(section, node, into: &route)
         return route
     }
 

@@ -114,6 +114,9 @@ package enum KeyTables {
             "dedupe", .choice(names(DuplicateRule.self)), default: "off",
             "What happens to a content that the destination has: off sends it again, skip ends it as a duplicate, link as delivered where the first one is."
         ),
+        KeySpec(
+            "derive", .list(.section(derive)), "Small files that programs make of the originals, delivered beside them."
+        ),
         KeySpec("manifest", .section(manifest), "The checksum list of each unit, for other tools to verify."),
     ]
 

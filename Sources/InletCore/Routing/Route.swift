@@ -36,6 +36,8 @@ package struct Route: Sendable {
     package var labels: [String: KeyTemplate] = [:]
     package var receipts = ReceiptPlace.none
     package var dedupe = DuplicateRule.off
+    /// What is made of its files and delivered beside them.
+    package var derive: [DeriveRule] = []
     /// For `unit: folder` only.
     package var manifest: ManifestRule?
 

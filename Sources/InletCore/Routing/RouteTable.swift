@@ -7,11 +7,14 @@ package struct RouteTable: Sendable {
     package let hasCompanions: Bool
     /// Whether any route delivers folders as one.
     package let hasUnits: Bool
+    /// Whether anything is made of files.
+    package let hasDerivations: Bool
 
     package init(_ routes: [Route]) {
         self.routes = routes
         hasCompanions = routes.contains(where: \.hasCompanions)
         hasUnits = routes.contains { $0.unit == .folder }
+        hasDerivations = routes.contains { !$0.derive.isEmpty }
     }
 
     /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
@@ -58,7 +61,7 @@ package struct RouteTable: Sendable {
         RouteTable(
             routes.map { route in
                 var route = route
-                (route.dedupe, route.manifest) = (.off, nil)
+                (route.dedupe, route.manifest, route.derive) = (.off, nil, [])
                 return route
             })
     }
@@ -90,7 +93,8 @@ extension RouteMatch {
         guard let mediaType, !mediaTypes.isEmpty, !mediaTypes.contains(where: { $0.matches(mediaType) }) else {
             return nil
         }
-        return "its content is \(DisplayText.escape(mediaType)), not " + mediaTypes.map(\.text).joined(separator: " or ")
+        return "its content is \(DisplayText.escape(mediaType)), not "
+            + mediaTypes.map(\.text).joined(separator: " or ")
     }
 }
 
