@@ -26,6 +26,21 @@ import Testing
         #expect(try await run("exit $1", String(code)).end == .exited(code))
     }
 
+    @Test func `it gives way, and writes no larger file than it may`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path.appending("out")
+        // It begins when its input has ended: it is held back by then.
+        var child = ChildProcess(
+            ["/bin/sh", "-c", "cat > /dev/null; nice >&2; exec head -c 100000 /dev/zero > \"$1\"", "sh", file.string],
+            environment: [("PATH", Array("/usr/bin:/bin".utf8))], input: [UInt8](repeating: 0, count: 300_000),
+            timeout: .seconds(60))
+        child.niceness = 10
+        child.largestFile = 4096
+        let outcome = try await child.run(on: pool)
+        #expect(outcome.end == .signalled(SIGXFSZ) && text(outcome).hasPrefix("10"))
+        #expect(try FileLook.look(at: file).identity?.size == 4096)
+    }
+
     @Test func `a program that a signal ends says which`() async throws {
         #expect(try await run("kill -KILL $$").end == .signalled(SIGKILL))
     }
