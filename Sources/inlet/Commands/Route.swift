@@ -81,20 +81,18 @@ struct RouteExplanation {
         let table = RouteTable(settings.routes)
         let (facts, trouble) = await Self.firstFacts(table, arrival, path)
         if let trouble { lines.append(Console.tint("  \(trouble)", .warning)) }
-        for trace in table.trace(arrival, mediaType: facts.mediaType) {
-            lines.append(
-                trace.isMatch
-                    ? Console.tint("  route \(trace.route) takes it", .good)
-                    : "  route \(trace.route): \(trace.mismatch ?? "")")
+        lines += table.trace(arrival, mediaType: facts.mediaType).map { trace in
+            trace.isMatch
+                ? Console.tint("  route \(trace.route) takes it", .good)
+                : "  route \(trace.route): \(trace.mismatch ?? "")"
         }
         let mains = Self.mains(table, arrival)
         lines += mains + Self.sets(table, arrival, facts)
+        let size = arrival.identity.size
         let (more, isTaken, plan) = try await Self.decision(table, arrival, path, facts, destinations)
-        self.plan = plan.map { ($0, arrival.identity.size) }
+        self.plan = plan.map { ($0, size) }
         // A companion needs no route of its own.
-        let goesAlong =
-            !mains.isEmpty
-            && table.route(for: relative, size: arrival.identity.size, mediaType: facts.mediaType) == nil
+        let goesAlong = !mains.isEmpty && table.route(for: relative, size: size, mediaType: facts.mediaType) == nil
         self.isTaken = isTaken || goesAlong
         text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
     }
