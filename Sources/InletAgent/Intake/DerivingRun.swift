@@ -1,6 +1,6 @@
 internal import Foundation
 internal import InletCore
-package import InletLinux
+internal import InletLinux
 package import SystemPackage
 
 /// One run of a program that makes a file of an original.

@@ -55,13 +55,7 @@ struct IntakeLoop: ~Copyable {
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
             tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle,
-            adopter: adoptBefore.map { before in
-                { hashing in
-                    Adopter(
-                        root: settings.path, before: before, isChecked: settings.adoptCheck, admitter: admitter,
-                        hashing: hashing)
-                }
-            })
+            adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
 

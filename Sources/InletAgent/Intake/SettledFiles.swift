@@ -40,7 +40,7 @@ struct SettledFiles: Sendable {
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration,
-        adopter: (@Sendable (Hashing) -> Adopter)? = nil
+        adoptBefore: WallTime? = nil, adoptCheck: Bool = false
     ) {
         self.root = root
         self.admitter = admitter
@@ -50,7 +50,12 @@ struct SettledFiles: Sendable {
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
-        self.adopter = adopter?(self.hashing)
+        if let adoptBefore {
+            adopter = Adopter(
+                root: root, before: adoptBefore, isChecked: adoptCheck, admitter: admitter, hashing: self.hashing)
+        } else {
+            adopter = nil
+        }
         finder = SetFinder(
             root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
             journal: journal)
