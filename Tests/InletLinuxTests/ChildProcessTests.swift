@@ -1,4 +1,5 @@
 import Foundation
+import InletCore
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -37,7 +38,7 @@ import Testing
         child.niceness = 10
         child.largestFile = 4096
         let outcome = try await child.run(on: pool)
-        let own = getpriority(PRIO_PROCESS, 0)
+        let own = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
         #expect(outcome.end == .signalled(SIGXFSZ) && text(outcome) == "\(min(own + 10, 19))\n")
         #expect(try FileLook.look(at: file).identity?.size == 4096)
     }
