@@ -2,11 +2,12 @@ import InletAgent
 import InletCore
 import InletJournal
 import InletLinux
-import InletPipelines
 import InletTestSupport
 import Synchronization
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 @Suite struct AdoptTests {
     private func scene() throws -> Scene {
