@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -86,6 +87,14 @@ static inline int inlet_spawn_close_from(posix_spawn_file_actions_t *_Nonnull ac
     (void)first;
     return 0;
 #endif
+}
+
+/* prlimit(2) is declared for _GNU_SOURCE only: what a child may write, and how much it gives way. A negative size is no limit. */
+static inline int inlet_restrain(pid_t process, int niceness, int64_t largest) {
+    int result = niceness > 0 ? setpriority(PRIO_PROCESS, (id_t)process, getpriority(PRIO_PROCESS, 0) + niceness) : 0;
+    struct { uint64_t now, most; } limit = {(uint64_t)largest, (uint64_t)largest};
+    if (largest >= 0) result |= (int)syscall(SYS_prlimit64, process, RLIMIT_FSIZE, &limit, NULL);
+    return result;
 }
 
 /* pipe2(2) is declared for _GNU_SOURCE only. */

@@ -63,7 +63,8 @@ struct AgentParts: Sendable {
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
         intakes = try settings.watch.map { root in
             try RootIntake(
-                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat)
+                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+                stateDirectory: settings.stateDirectory)
         }
         self.bells = bells
         self.finisherBell = finisherBell

@@ -45,7 +45,8 @@ struct IntakeLoop: ~Copyable {
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, openUnits: [Batch]
+        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
+        openUnits: [Batch]
     ) throws(SystemError) {
         self.settings = settings
         self.log = log
@@ -59,7 +60,8 @@ struct IntakeLoop: ~Copyable {
         unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle)
+            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle,
+            adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
 
@@ -68,6 +70,7 @@ struct IntakeLoop: ~Copyable {
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
             for path in inbox.takeLooks() { notice(path) }
+            for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }
             for record in try inotify.read() { handle(record) }
             let turn = ContinuousClock.now
@@ -152,6 +155,14 @@ struct IntakeLoop: ~Copyable {
         }
     }
 
+    /// What a file waited for is there: it is due at once, as if it had been found by a scan.
+    mutating func lookNow(_ path: FilePath) {
+        settler.forget(path)
+        if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
+            scan.add(path.removingLastComponent())
+        }
+    }
+
     mutating func observe(_ path: FilePath) {
         let settle = admission.settle(for: path)
         if !settler.observe(path, settle: settle, at: .now) { scan.add(path.removingLastComponent()) }
@@ -193,6 +204,9 @@ struct IntakeLoop: ~Copyable {
         let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
         if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
         lastPublished = now
+        if !isBusy, let (files, bytes) = admission.takeAdopted() {
+            log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
+        }
         var status = IntakeStatus(root: settings.path, state: .watching)
         status.directories = watches.count + polling.count
         status.polled = polling.count

@@ -20,15 +20,23 @@ final class RootIntake: Service {
     private static let missingPause = Duration.seconds(2)
 
     init(
-        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat
+        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        stateDirectory: FilePath
     ) throws(SystemError) {
         self.settings = settings
-        self.admitter = admitter
         self.journal = journal
         self.log = log
         self.heartbeat = heartbeat
         thread = BlockingPool(name: "intake", threads: 1)
-        inbox = try IntakeInbox()
+        let inbox = try IntakeInbox()
+        self.inbox = inbox
+        var own = admitter
+        if admitter.routes.hasDerivations {
+            own.deriver = Deriver(
+                root: settings.path, stateDirectory: stateDirectory, journal: journal, log: log,
+                done: { inbox.putDerived($0) })
+        }
+        self.admitter = own
     }
 
     /// Has a file of this root looked at again.
@@ -43,7 +51,11 @@ final class RootIntake: Service {
         // Cancelled rather than asked: a hash of a large file must not hold up the end.
         await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
-                await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
+                await withDiscardingTaskGroup { tasks in
+                    if let deriver = self.admitter.deriver { tasks.addTask { await deriver.run() } }
+                    await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
+                    tasks.cancelAll()
+                }
             } onCancel: {
                 self.inbox.stop()
             }
@@ -79,7 +91,8 @@ final class RootIntake: Service {
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
-                skipBefore: settings.existing == .skip ? firstSeen : nil, openUnits: openUnits)
+                skipBefore: settings.existing == .skip ? firstSeen : nil,
+                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits)
             try await loop.run()
             return nil
         } catch {
@@ -128,6 +141,7 @@ package struct IntakeStatus: Sendable {
 final class IntakeInbox: Sendable {
     private struct State {
         var looks: [FilePath] = []
+        var derived: [FilePath] = []
         var wantsRescan = false
         var isStopped = false
         var status: IntakeStatus?
@@ -155,6 +169,19 @@ final class IntakeInbox: Sendable {
         state.withLock { state in
             defer { state.wantsRescan = false }
             return state.wantsRescan
+        }
+    }
+
+    /// What is made of the file at `path` is there, or cannot be made.
+    func putDerived(_ path: FilePath) {
+        state.withLock { $0.derived.append(path) }
+        waker.wake()
+    }
+
+    func takeDerived() -> [FilePath] {
+        state.withLock { state in
+            defer { state.derived = [] }
+            return state.derived
         }
     }
 

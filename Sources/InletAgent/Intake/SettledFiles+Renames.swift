@@ -12,19 +12,25 @@ extension SettledFiles {
     mutating func considerRenamed(_ arrival: Arrival) async -> Considered? {
         guard let old = renames.origin(of: arrival.path) else { return nil }
         do {
-            guard let renamed = try await journal.renamed(from: old, to: arrival), try hasLeft(old, for: arrival),
-                let route = admitter.routes.route(for: arrival.path, size: arrival.identity.size),
-                route.name == renamed.file.route, !route.hasCompanions,
+            guard let renamed = try await journal.renamed(from: old, to: arrival), try hasLeft(old, for: arrival)
+            else { return forget(arrival) }
+            let facts = try await admitter.firstFacts(of: arrival, at: root.pushing(arrival.path), hashing)
+            guard
+                let route = admitter.routes.route(
+                    for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),
+                route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
                 admitter.routes.belongings(of: arrival.path).isEmpty
             else { return forget(arrival) }
-            return try await goOn(renamed, arrival)
+            return try await goOn(renamed, arrival, facts)
         } catch {
             log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)"))
             return .look(.file(arrival.identity, busy: true))
         }
     }
 
-    private mutating func goOn(_ renamed: RenamedFile, _ arrival: Arrival) async throws -> Considered? {
+    private mutating func goOn(
+        _ renamed: RenamedFile, _ arrival: Arrival, _ facts: Facts
+    ) async throws -> Considered? {
         let path = root.pushing(arrival.path)
         guard try await hasContent(of: renamed.file, at: path) else { return forget(arrival) }
         // Only its new name can be refused now, and only before anything of it was sent.
@@ -32,7 +38,7 @@ extension SettledFiles {
         if renamed.isUntold {
             guard
                 case .plan(let found) = try await admitter.decide(
-                    arrival, by: admitter.routes, at: path, hashing: hashing)
+                    arrival, by: admitter.routes, at: path, facts: facts, hashing: hashing)
             else { return forget(arrival) }
             plan = found
         }

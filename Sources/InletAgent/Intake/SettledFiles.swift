@@ -23,6 +23,11 @@ struct SettledFiles: Sendable {
     /// Bytes of touched files that are hashed in one turn of the loop; the last one may exceed it.
     private static let hashBudget: Int64 = 16 << 20
 
+    /// With `existing: adopt`.
+    let adopter: Adopter?
+    /// Files taken over since it was last said how many.
+    var adopted: (files: Int, bytes: Int64) = (0, 0)
+
     var tally = IgnoreTally()
     /// Files whose marker is not there yet: only to say so once.
     private var unmarked = IgnoreTally()
@@ -35,7 +40,8 @@ struct SettledFiles: Sendable {
 
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration,
+        adoptBefore: WallTime? = nil, adoptCheck: Bool = false
     ) {
         self.root = root
         self.admitter = admitter
@@ -45,6 +51,12 @@ struct SettledFiles: Sendable {
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
+        if let adoptBefore {
+            adopter = Adopter(
+                root: root, before: adoptBefore, isChecked: adoptCheck, admitter: admitter, hashing: self.hashing)
+        } else {
+            adopter = nil
+        }
         finder = SetFinder(
             root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
             journal: journal)
@@ -69,7 +81,9 @@ struct SettledFiles: Sendable {
                 } else {
                     arrivals.append(Arrival(root: root, path: path, identity: identity))
                 }
-            case .missing: results.append((path, .look(.gone)))
+            case .missing:
+                admitter.deriver?.close(path, kept: [])
+                results.append((path, .look(.gone)))
             case .directory, .symlink, .other, nil:
                 noteIrregular(path)
                 results.append((path, .look(.notRegular)))
@@ -120,18 +134,14 @@ struct SettledFiles: Sendable {
         }
         var results: [(FilePath, Considered)] = []
         var hashed: Int64 = 0
+        let endings = await adopt(
+            zip(arrivals, known).filter { $1 == .new && renames.origin(of: $0.path) == nil }.map(\.0))
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
             case .new where !renames.isEmpty && hashed > Self.hashBudget:
                 results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
-            case .new:
-                if let renamed = await considerRenamed(arrival) {
-                    hashed += arrival.identity.size
-                    results.append((arrival.path, renamed))
-                } else {
-                    results.append((arrival.path, await place(arrival)))
-                }
+            case .new: results.append((arrival.path, await considerUnknown(arrival, endings[arrival.path], &hashed)))
             case .touched where hashed > Self.hashBudget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
                 results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
@@ -145,7 +155,7 @@ struct SettledFiles: Sendable {
     }
 
     /// A file that is new, among those that it belongs together with.
-    private mutating func place(_ arrival: Arrival) async -> Considered {
+    mutating func place(_ arrival: Arrival) async -> Considered {
         let path = arrival.path
         do {
             switch try await finder.standing(of: arrival, at: .now) {

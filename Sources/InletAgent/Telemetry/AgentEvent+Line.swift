@@ -36,7 +36,7 @@ extension AgentEvent {
         case .journalBackupFailed(let reason):
             Self.line("journal.backup_failed", .warning, ("reason", .safe(reason)))
         case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
-        default: queueLine ?? jobLine ?? destinationLine
+        default: intakeLine ?? queueLine ?? jobLine ?? destinationLine
         }
     }
 

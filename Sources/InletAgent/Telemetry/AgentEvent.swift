@@ -15,6 +15,14 @@ package enum AgentEvent: Sendable {
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)
+    /// So many files that were there before the root was watched are known as delivered now.
+    case watchAdopted(root: FilePath, files: Int, bytes: Int64)
+    /// One that was to be adopted is not where it should be, and is sent.
+    case fileNotAdopted(path: FilePath, reason: String)
+    /// A program has made a file of the original at `path`.
+    case fileDerived(path: FilePath, name: String, size: Int64, duration: Duration)
+    /// It has not: the original goes without.
+    case fileNotDerived(path: FilePath, name: String, reason: String)
     case fileSettling(path: FilePath, busy: Bool)
     /// A file has been waited for for long, and still is; said once.
     case fileUnsettled(path: FilePath, reason: String, waiting: Duration)

@@ -12,6 +12,10 @@ extension SettingsReader {
         if let settle = section.duration("settle") { watch.settle = settle }
         if section.values["rescan"] != nil { watch.rescan = section.duration("rescan") }
         if let choice = section.string("existing").flatMap(WatchSettings.Existing.init) { watch.existing = choice }
+        if let check = section.boolean("adopt_check") { watch.adoptCheck = check }
+        if watch.adoptCheck, watch.existing != .adopt {
+            report(position("adopt_check", section), "'adopt_check' needs 'existing: adopt'")
+        }
         watch.ignore = patterns("ignore", section, node)
         if let path = section.string("archive_dir") { watch.archiveDirectory = FilePath(path).lexicallyNormalized() }
         if let path = section.string("quarantine_dir") {

@@ -62,6 +62,9 @@ package enum KeyTables {
             "existing", .choice(names(WatchSettings.Existing.self)), default: "ingest",
             "What happens to files that were there before the folder was first watched."),
         KeySpec(
+            "adopt_check", .boolean, default: "false",
+            "With existing: adopt, whether destinations are asked for each file; what they do not have is sent."),
+        KeySpec(
             "ignore", .list(.string),
             "Patterns of files to leave alone, by gitignore's rules, besides the built-in ones."
         ),
@@ -117,6 +120,9 @@ package enum KeyTables {
             "dedupe", .choice(names(DuplicateRule.self)), default: "off",
             "What happens to a content that the destination has: off sends it again, skip ends it as a duplicate, link as delivered where the first one is."
         ),
+        KeySpec(
+            "derive", .list(.section(derive)), "Small files that programs make of the originals, delivered beside them."
+        ),
         KeySpec("manifest", .section(manifest), "The checksum list of each unit, for other tools to verify."),
     ]
 
@@ -146,12 +152,18 @@ package enum KeyTables {
         KeySpec("extensions", .list(.string), "Any of them; upper and lower case are the same."),
         KeySpec("min_size", .bytes, "The smallest size that matches."),
         KeySpec("max_size", .bytes, "The largest size that matches."),
+        KeySpec(
+            "media_type", .list(.string),
+            "What the file is by its content, as in video/*; any of them. Read with libmagic."),
     ]
 
     package static let validate: [KeySpec] = [
         KeySpec("min_size", .bytes, "A smaller file is rejected."),
         KeySpec("max_size", .bytes, "A larger file is rejected."),
         KeySpec("extensions", .list(.string), "A file with another extension is rejected."),
+        KeySpec(
+            "media_type", .list(.string),
+            "A file whose content is of another type is rejected, whatever its name says; as in video/*."),
     ]
 
     package static let retry: [KeySpec] = [
@@ -172,13 +184,10 @@ package enum KeyTables {
     static let planned: [String: Set<String>] = [
         "": ["dashboard"],
         "limits": ["bandwidth", "schedule"],
-        "match": ["media_type"],
     ]
 
     /// Values of the house plan that this version does not have yet, by key.
-    static let plannedChoices: [String: Set<String>] = [
-        "existing": ["adopt"]
-    ]
+    static let plannedChoices: [String: Set<String>] = [:]
 
     /// Top-level keys that begin so are not read: a place for anchors to be used further down.
     static let extensionPrefix = "x-"

@@ -10,13 +10,15 @@ package enum Fact: Hashable, Sendable {
     case captured
     /// One read of the file, for the unit's manifest.
     case digest(Digest.Algorithm)
+    /// What the file is by its content: one read of its head.
+    case mediaType
 
     /// The checksum that it is; nil for what is no checksum.
     package var algorithm: Digest.Algorithm? {
         switch self {
         case .sha256: .sha256
         case .digest(let algorithm): algorithm
-        case .sequence, .captured: nil
+        case .sequence, .captured, .mediaType: nil
         }
     }
 }

@@ -20,6 +20,8 @@ package struct Facts: Sendable, Hashable {
     package var sha256: Digest?
     package var sequence: Int64?
     package var captured: Captured?
+    /// By the file's content, in lower case; `application/octet-stream` when that is of no known kind.
+    package var mediaType: String?
     /// Checksums for the unit's manifest, by their algorithm.
     package var digests: [Digest.Algorithm: Digest] = [:]
     /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `Fact`.
@@ -54,6 +56,7 @@ package struct Facts: Sendable, Hashable {
             case .sequence: sequence == nil
             case .captured: captured == nil
             case .digest(let algorithm): digests[algorithm] == nil
+            case .mediaType: mediaType == nil
             }
         }
     }

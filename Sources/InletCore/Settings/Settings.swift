@@ -193,6 +193,8 @@ package struct WatchSettings: Sendable {
     package enum Existing: String, Sendable, CaseIterable {
         case ingest
         case skip
+        /// They are known as delivered without being sent.
+        case adopt
     }
 
     /// How changes below a root are noticed.
@@ -210,6 +212,8 @@ package struct WatchSettings: Sendable {
     /// nil = off.
     package var rescan: Duration?
     package var existing: Existing
+    /// With `existing: adopt`: only what its destinations have, where they can be asked; the others are sent.
+    package var adoptCheck = false
     /// The user's own patterns, on top of `IgnoreList.builtIn`.
     package var ignore: [GlobPattern]
     /// Below the root, unless absolute.

@@ -79,18 +79,20 @@ struct RouteExplanation {
             identity: identity
                 ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0))
         let table = RouteTable(settings.routes)
-        for trace in table.trace(arrival) {
-            lines.append(
-                trace.isMatch
-                    ? Console.tint("  route \(trace.route) takes it", .good)
-                    : "  route \(trace.route): \(trace.mismatch ?? "")")
+        let (facts, trouble) = await Self.firstFacts(table, arrival, path)
+        if let trouble { lines.append(Console.tint("  \(trouble)", .warning)) }
+        lines += table.trace(arrival, mediaType: facts.mediaType).map { trace in
+            trace.isMatch
+                ? Console.tint("  route \(trace.route) takes it", .good)
+                : "  route \(trace.route): \(trace.mismatch ?? "")"
         }
         let mains = Self.mains(table, arrival)
-        lines += mains + Self.sets(table, arrival)
-        let (more, isTaken, plan) = try await Self.decision(table, arrival, path, destinations)
-        self.plan = plan.map { ($0, arrival.identity.size) }
+        lines += mains + Self.sets(table, arrival, facts)
+        let size = arrival.identity.size
+        let (more, isTaken, plan) = try await Self.decision(table, arrival, path, facts, destinations)
+        self.plan = plan.map { ($0, size) }
         // A companion needs no route of its own.
-        let goesAlong = !mains.isEmpty && table.route(for: relative, size: arrival.identity.size) == nil
+        let goesAlong = !mains.isEmpty && table.route(for: relative, size: size, mediaType: facts.mediaType) == nil
         self.isTaken = isTaken || goesAlong
         text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
     }
@@ -103,9 +105,10 @@ struct RouteExplanation {
     }
 
     /// What else belongs together with it.
-    private static func sets(_ table: RouteTable, _ arrival: Arrival) -> [String] {
+    private static func sets(_ table: RouteTable, _ arrival: Arrival, _ facts: Facts) -> [String] {
         var lines: [String] = []
-        guard let route = table.route(for: arrival.path, size: arrival.identity.size) else { return lines }
+        let size = arrival.identity.size
+        guard let route = table.route(for: arrival.path, size: size, mediaType: facts.mediaType) else { return lines }
         if let unit = route.unit(of: arrival.path) {
             let marker = unit.appending(Completion.folderMarker).display
             let when = route.completion == .marker ? "there is a \(marker)" : "the folder is quiet"
@@ -118,12 +121,15 @@ struct RouteExplanation {
     }
 
     private static func decision(
-        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ destinations: [String: Destination]
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ first: Facts,
+        _ destinations: [String: Destination]
     ) async throws -> ([String], Bool, Plan?) {
+        var facts = first
         // A number for {seq} is only given out when a file is admitted.
-        var facts = Facts(sequence: 0)
+        facts.sequence = 0
         do {
-            facts.add(try await SidecarFile.metadata(beside: arrival, table, on: pool))
+            facts.add(
+                try await SidecarFile.metadata(beside: arrival, table, mediaType: facts.mediaType, on: pool))
         } catch let error as ConfigErrors {
             return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false, nil)
         } catch {
@@ -147,14 +153,36 @@ struct RouteExplanation {
 
     private static let pool = BlockingPool(name: "route", threads: 1)
 
+    /// What the file is by its content, where a route asks for that first; or why that cannot be told.
+    private static func firstFacts(
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath
+    ) async -> (Facts, String?) {
+        var facts = Facts()
+        let candidates = table.candidates(for: arrival.path, size: arrival.identity.size)
+        guard candidates.contains(where: { !$0.match.mediaTypes.isEmpty }) else { return (facts, nil) }
+        guard let source = try? SourceFile(opening: path) else {
+            return (facts, "routes ask what it holds, and it cannot be read: the first that might take it counts")
+        }
+        do {
+            facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
+            return (facts, nil)
+        } catch {
+            return (facts, "\(error)")
+        }
+    }
+
     private static func unreadable(_ wanted: Set<Fact>) -> String {
-        wanted.contains { $0.algorithm != nil }
+        if wanted.contains(.mediaType) { return "its route asks what it holds" }
+        return wanted.contains { $0.algorithm != nil }
             ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
     }
 
     private static func learn(_ wanted: Set<Fact>, from source: SourceFile, _ facts: inout Facts) async throws {
         let algorithms = Set(wanted.compactMap(\.algorithm))
         if !algorithms.isEmpty { facts.add(try await Fingerprint.digests(algorithms, of: source, on: pool)) }
+        if wanted.contains(.mediaType) {
+            facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
+        }
         if wanted.contains(.captured) {
             facts.captured = try await pool.run { () throws(SystemError) in
                 Captured(try CaptureDate.read(from: source))
