@@ -14,6 +14,9 @@ struct IntakeLoop: ~Copyable {
 
     let inotify: Inotify
     let ignore: IgnoreList
+    let place: FolderPlace
+    /// What was said of the removable volume last.
+    var saidOfVolume: VolumeStanding?
     var watches = WatchTable()
     var scan: TreeScan
     var settler: Settler
@@ -41,7 +44,8 @@ struct IntakeLoop: ~Copyable {
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, openUnits: [Batch]
+        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, openUnits: [Batch],
+        volume: Volume? = nil
     ) throws(SystemError) {
         self.settings = settings
         self.log = log
@@ -53,7 +57,8 @@ struct IntakeLoop: ~Copyable {
         settler = Settler(settle: settings.settle)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle)
+            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle, volume: volume)
+        place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
 
@@ -63,12 +68,14 @@ struct IntakeLoop: ~Copyable {
             heartbeat.beat(.intake(settings.path))
             for path in inbox.takeLooks() { notice(path) }
             if inbox.takeRescan() { requestScan() }
+            if inbox.takeMountChange(), FolderPlace(settings.path) != place { return loseRoot() }
             for record in try inotify.read() { handle(record) }
             advanceScan()
             await admitDue()
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
+            await tellVolume()
             if let due = nextRescan, due <= .now { requestScan() }
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline

@@ -13,6 +13,14 @@ package enum AgentEvent: Sendable {
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)
+    /// A watched folder is not what it was: nothing is taken from it, or given up of it, until it is.
+    case watchGuard(root: FilePath, reason: String)
+    case watchResumed(root: FilePath, by: String)
+    /// A removable volume is there; `waiting` files of it go on.
+    case volumeAdded(root: FilePath, volume: String, waiting: Int)
+    case volumeRemoved(root: FilePath, volume: String)
+    /// Everything on a removable volume has ended: it can be taken out, unless files of it are not proved.
+    case volumeDone(VolumeEnd)
     case fileSettling(path: FilePath, busy: Bool)
     case fileIgnored(path: FilePath, reason: String)
     /// A file waits for its marker; said once for each folder and extension.

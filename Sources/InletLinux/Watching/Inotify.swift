@@ -5,6 +5,8 @@ package import SystemPackage
 package struct Inotify: ~Copyable, Sendable {
     private let descriptor: Descriptor
 
+    var number: CInt { descriptor.number }
+
     /// Throws `EMFILE` with the sysctl to raise when this user has too many instances.
     package init() throws(SystemError) {
         descriptor = Descriptor(

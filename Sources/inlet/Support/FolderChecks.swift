@@ -31,6 +31,11 @@ struct RootCheck {
 
     func run(_ findings: inout Findings) {
         let name = "watch \(watch.path.display)"
+        if let pattern = watch.pattern {
+            let word = watch.volumeWrites ? "written to" : "never written to"
+            return findings.add(
+                .fine, name, "a pattern: its folders are watched as they come, and \(word); now: \(Self.now(pattern))")
+        }
         do {
             guard case .directory = try FileLook.look(at: watch.path) else {
                 return findings.add(.warning, name, "not there yet; watched as soon as it appears")
@@ -42,6 +47,11 @@ struct RootCheck {
             return findings.add(.wrong, name, "\(error)")
         }
         if mustMove { checkMoves(name, &findings) }
+    }
+
+    private static func now(_ pattern: RootPattern) -> String {
+        let there = WatchedFolders.now(pattern).map(\.display)
+        return there.isEmpty ? "none" : there.joined(separator: ", ")
     }
 
     /// Makes, renames and removes a file, as the finisher would.
@@ -75,7 +85,7 @@ enum ResultsCheck {
             try? DurableFile.remove(test)
             return findings.add(.wrong, what, "\(error). What it gives back is written there (results)")
         }
-        if let watch = watched.first(where: { path.starts(with: $0.path) }) {
+        if let watch = watched.first(where: { $0.root(of: path) != nil }) {
             findings.add(
                 .warning, what,
                 "its results are below the watched folder \(watch.path.display): they are taken as new files where a route "
@@ -92,7 +102,10 @@ enum WatchLimitCheck {
         guard let bytes = try? DurableFile.read("/proc/sys/fs/inotify/max_user_watches", limit: 64),
             let limit = Int(String(decoding: bytes, as: UTF8.self).filter(\.isNumber))
         else { return }
-        let needed = roots.reduce(0) { $0 + count($1.path, recursive: $1.recursive) }
+        let needed = roots.reduce(0) { total, watch in
+            let folders = watch.pattern.map { WatchedFolders.now($0) } ?? [watch.path]
+            return folders.reduce(total) { $0 + count($1, recursive: watch.recursive) }
+        }
         if needed > limit {
             findings.add(
                 .warning, "watches",
