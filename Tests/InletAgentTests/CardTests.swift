@@ -1,4 +1,3 @@
-import InletAgent
 import InletCore
 import InletJournal
 import InletLinux
@@ -6,6 +5,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
+@testable import InletAgent
 @testable import InletPipelines
 
 @Suite(.enabled(if: CardReader.isAvailable, "needs the right to mount")) struct CardTests {
@@ -161,5 +161,23 @@ import Testing
             try await stage.finished("new")
             #expect(stage.events.count("watch.resumed") == 1)
         }
+    }
+}
+
+@Suite struct VolumeNoticeTests {
+    @Test func `a notice of a card says which, where and how much, to webhooks and programs`() throws {
+        var standing = VolumeStanding()
+        (standing.files, standing.bytes) = ([.delivered: 3, .duplicate: 1], 400)
+        let end = VolumeEnd(root: "/media/EOS/DCIM", volume: "EOS", standing, ignored: 2)
+        #expect(end.isSafe)
+        let payload = String(decoding: NoticeText.volume(end), as: UTF8.self)
+        for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, "safe to remove"] {
+            #expect(payload.contains(part), "\(payload)")
+        }
+        let environment = NoticeDetails(volume: Array(payload.utf8)).environment("volume_done")
+        #expect(environment.contains { $0.name == "INLET_VOLUME" && $0.value == Array("EOS".utf8) })
+        #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
+        standing.unproved = ["b.jpg"]
+        #expect(!VolumeEnd(root: "/media/EOS/DCIM", volume: "EOS", standing, ignored: 0).isSafe)
     }
 }

@@ -36,8 +36,10 @@ extension DeliverOne {
         default: return error
         }
         guard roots.isAway(file) else { return error }
+        let pause: Duration =
+            roots.isUnknown(file.root) ? .seconds(1) : file.volume == nil ? .seconds(30) : Self.awayPause
         return DeliveryError(
-            .outage(after: file.volume == nil ? .seconds(30) : Self.awayPause), .sourceGone,
+            .outage(after: pause), .sourceGone,
             "\(file.root.display) is not there or not mounted; its files are sent when it is back")
     }
 }

@@ -21,6 +21,7 @@ struct SourceDisposal: Sendable {
     var roots = RootStates([])
 
     private static let awayPause = Duration.seconds(60)
+    private static let soon = Duration.seconds(1)
     private static let busyPause = Duration.seconds(30)
 
     private var file: FileRow { job.file }
@@ -78,7 +79,9 @@ struct SourceDisposal: Sendable {
     }
 
     private var away: Ending {
-        .wait(until: .now + Self.awayPause, note: "waiting for \(file.root.display) to come back")
+        .wait(
+            until: .now + (roots.isUnknown(file.root) ? Self.soon : Self.awayPause),
+            note: "waiting for \(file.root.display) to come back")
     }
 
     /// Opened for writing is not written to: whether the content changes shows when the writer has let go.

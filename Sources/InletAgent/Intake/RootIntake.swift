@@ -72,7 +72,7 @@ final class RootIntake: Service {
             heartbeat.beat(.intake(settings.path))
             guard case .directory? = try? FileLook.look(at: settings.path) else {
                 if isPassing { return }
-                states.set(.unknown, settings.path)
+                states.set(nil, settings.path)
                 if !isAnnounced {
                     isAnnounced = true
                     inbox.publish(IntakeStatus(root: settings.path, state: .missing))

@@ -25,6 +25,9 @@ final class RootStates: Sendable {
     /// nil for a root that is not there.
     func set(_ state: State?, _ root: FilePath) { states.withLock { $0[root] = state } }
 
+    /// Whether nobody has looked yet: somebody will in a moment.
+    func isUnknown(_ root: FilePath) -> Bool { states.withLock { $0[root] == .unknown } }
+
     /// Whether a file is missing, or another one, because its whole root or volume is. Files that were sent singly have no
     /// root.
     func isAway(_ file: FileRow) -> Bool {
