@@ -23,6 +23,8 @@ struct MountKeeper: Service {
                 self.waker.wake()
             }
         }
+        // A service that ends by itself would end the agent.
+        try? await gracefulShutdown()
     }
 
     private func follow() {
