@@ -10,8 +10,11 @@ struct FolderPlace: Equatable {
 
     /// Zeros for what is not there.
     init(_ path: FilePath) {
-        guard case .directory(let identity)? = try? FileLook.look(at: path) else { return (device, inode) = (0, 0) }
-        (device, inode) = (identity.device, identity.inode)
+        if case .directory(let identity)? = try? FileLook.look(at: path) {
+            (device, inode) = (identity.device, identity.inode)
+        } else {
+            (device, inode) = (0, 0)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
-package import SystemPackage
+internal import SystemPackage
 
 /// Looks whether a watched folder is the one that it was, before anything of it is believed.
 struct RootCaution: Sendable {
