@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
+import InletConfig
 import InletCore
+import InletDashboard
 import SystemPackage
 
 struct Resume: AsyncParsableCommand {
