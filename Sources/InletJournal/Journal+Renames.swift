@@ -22,8 +22,9 @@ extension Journal {
     private static func renamed(
         from old: FilePath, to arrival: Arrival, _ database: Database
     ) throws -> RenamedFile? {
-        guard try latest(arrival.root, arrival.path, database) == nil,
-            let file = try latest(arrival.root, old, database), file.batchID == nil, file.role == nil,
+        let volume = arrival.volume?.key
+        guard try latest(arrival.root, arrival.path, volume, database) == nil,
+            let file = try latest(arrival.root, old, volume, database), file.batchID == nil, file.role == nil,
             arrival.identity.isUntouched(since: file.identity, ignoringChangeTime: true)
         else { return nil }
         switch file.state {

@@ -20,6 +20,8 @@ struct Adopter: Sendable {
     }
 
     let root: FilePath
+    /// The file system of the root.
+    let volume: Volume?
     /// Files not touched since then.
     let before: WallTime
     /// Whether a destination that can be asked must have it (`adopt_check`).
@@ -33,8 +35,11 @@ struct Adopter: Sendable {
     /// Bytes hashed in one turn of the loop, for keys with a checksum; the last file may exceed it.
     private static let hashBudget: Int64 = 16 << 20
 
-    init(root: FilePath, before: WallTime, isChecked: Bool, admitter: Admitter, hashing: Hashing) {
+    init(
+        root: FilePath, volume: Volume? = nil, before: WallTime, isChecked: Bool, admitter: Admitter, hashing: Hashing
+    ) {
         self.root = root
+        self.volume = volume
         self.before = before
         self.isChecked = isChecked
         self.admitter = admitter
@@ -184,10 +189,10 @@ struct Adopter: Sendable {
     private func adopt(_ arrival: Arrival, _ belonging: Belonging, _ main: Ending?) async throws -> Ending {
         var fate = main
         if fate == nil || fate == .known {
-            if let row = try await admitter.journal.newest(root, [belonging.main]).first ?? nil {
+            if let row = try await admitter.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
                 fate = try await admitter.journal.isAdopted(row.id) ? .adopted : .send
             } else if let identity = try FileLook.look(at: root.pushing(belonging.main)).identity, isOld(identity) {
-                let file = Arrival(root: root, path: belonging.main, identity: identity)
+                let file = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
                 fate = try await adoptMains([file])[belonging.main]
             } else {
                 fate = .send

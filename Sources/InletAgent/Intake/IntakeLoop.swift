@@ -14,6 +14,9 @@ struct IntakeLoop: ~Copyable {
 
     let inotify: Inotify
     let ignore: IgnoreList
+    let place: FolderPlace
+    /// What was said of the removable volume last.
+    var saidOfVolume: VolumeStanding?
     var watches = WatchTable()
     var scan: TreeScan
     var modes = WatchModes([:])
@@ -46,7 +49,7 @@ struct IntakeLoop: ~Copyable {
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
-        openUnits: [Batch]
+        openUnits: [Batch], volume: Volume? = nil
     ) throws(SystemError) {
         self.settings = settings
         self.log = log
@@ -60,8 +63,9 @@ struct IntakeLoop: ~Copyable {
         unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle,
+            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle, volume: volume,
             adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck)
+        place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
 
@@ -72,6 +76,7 @@ struct IntakeLoop: ~Copyable {
             for path in inbox.takeLooks() { notice(path) }
             for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }
+            if inbox.takeMountChange(), FolderPlace(settings.path) != place { return loseRoot() }
             for record in try inotify.read() { handle(record) }
             let turn = ContinuousClock.now
             advanceScan()
@@ -81,6 +86,7 @@ struct IntakeLoop: ~Copyable {
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
+            await tellVolume()
             if let due = nextRescan, due <= .now { requestScan() }
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline

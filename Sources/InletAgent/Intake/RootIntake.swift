@@ -16,13 +16,20 @@ final class RootIntake: Service {
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
     private let inbox: IntakeInbox
+    private let states: RootStates
+    /// For a folder that comes and goes with its volume: it is watched once, until it goes.
+    private let volume: Volume?
+    private let isPassing: Bool
 
     private static let missingPause = Duration.seconds(2)
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        stateDirectory: FilePath
+        stateDirectory: FilePath, states: RootStates, passing volume: Volume?? = .none
     ) throws(SystemError) {
+        self.states = states
+        self.volume = volume ?? nil
+        isPassing = volume != nil
         self.settings = settings
         self.journal = journal
         self.log = log
@@ -45,6 +52,12 @@ final class RootIntake: Service {
     /// Makes the loop pass once.
     func nudge() { inbox.waker.wake() }
 
+    /// Ends it, wherever it is.
+    func stop() { inbox.stop() }
+
+    /// Something was mounted or unmounted, perhaps here.
+    func mountsChanged() { inbox.putMountChange() }
+
     var status: IntakeStatus { inbox.status }
 
     func run() async throws {
@@ -65,9 +78,12 @@ final class RootIntake: Service {
     private func runOnThread() async {
         var isAnnounced = false
         var lastTrouble: String?
+        var lastObjection: String?
         while !inbox.isStopped {
             heartbeat.beat(.intake(settings.path))
             guard case .directory? = try? FileLook.look(at: settings.path) else {
+                if isPassing { return }
+                states.set(nil, settings.path)
                 if !isAnnounced {
                     isAnnounced = true
                     inbox.publish(IntakeStatus(root: settings.path, state: .missing))
@@ -77,7 +93,29 @@ final class RootIntake: Service {
                 continue
             }
             isAnnounced = false
+            if !isPassing, let objection = await objection() {
+                if objection != lastObjection { log.emit(.watchGuard(root: settings.path, reason: objection)) }
+                lastObjection = objection
+                inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
+                _ = try? inbox.waker.wait(until: .now.advanced(by: Self.guardPause))
+                continue
+            }
+            lastObjection = nil
             lastTrouble = await watchUntilLost(lastTrouble)
+            // What is there now may be another volume.
+            if isPassing, lastTrouble == nil { return }
+        }
+    }
+
+    /// Before a folder that is not what it was is looked at again, where no mount tells.
+    private static let guardPause = Duration.seconds(30)
+
+    private func objection() async -> String? {
+        do {
+            return try await RootCaution(root: settings.path, journal: journal, states: states).objection()
+        } catch {
+            // What cannot be known now is no reason to believe it.
+            return "\(error)"
         }
     }
 
@@ -88,11 +126,12 @@ final class RootIntake: Service {
             let kind = try FileSystemKind.of(settings.path)
             let firstSeen = try await journal.firstSeen(root: settings.path, now: .now)
             let openUnits = try await journal.openUnits(settings.path)
+            let place = volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil,
-                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits)
+                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits, volume: place)
             try await loop.run()
             return nil
         } catch {
@@ -112,6 +151,8 @@ package struct IntakeStatus: Sendable {
         case missing
         case failing(String)
         case watching
+        /// Not what was watched before: paused until it is, or a person says that it is right so.
+        case guarded(String)
     }
 
     package var root: FilePath
@@ -144,6 +185,7 @@ final class IntakeInbox: Sendable {
         var derived: [FilePath] = []
         var wantsRescan = false
         var isStopped = false
+        var hasMountChange = false
         var status: IntakeStatus?
     }
 
@@ -182,6 +224,18 @@ final class IntakeInbox: Sendable {
         state.withLock { state in
             defer { state.derived = [] }
             return state.derived
+        }
+    }
+
+    func putMountChange() {
+        state.withLock { $0.hasMountChange = true }
+        waker.wake()
+    }
+
+    func takeMountChange() -> Bool {
+        state.withLock { state in
+            defer { state.hasMountChange = false }
+            return state.hasMountChange
         }
     }
 

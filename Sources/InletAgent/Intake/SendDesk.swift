@@ -23,8 +23,10 @@ struct SendDesk: Sendable {
             guard let identity = try FileLook.look(at: path).identity else {
                 return .refused("\(path.display): not a regular file, or not there")
             }
-            let place = SourcePlace(path, roots: roots.map(\.path))
-            let arrival = Arrival(root: place.root, path: place.path, identity: identity)
+            let place = SourcePlace(path, roots: roots.compactMap { $0.root(of: path) })
+            let arrival = Arrival(
+                root: place.root, path: place.path, identity: identity,
+                volume: (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) })
             let hashing = Hashing(pool: hashing)
             var facts = try await admitter.firstFacts(of: arrival, at: path, hashing)
             let routes = routes(for: place.path, identity.size, facts.mediaType, destination)

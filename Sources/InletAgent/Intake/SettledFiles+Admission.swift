@@ -4,7 +4,7 @@ internal import SystemPackage
 /// Complete files on their way to the journal, a round at a time.
 extension SettledFiles {
     mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
-        let arrival = Arrival(root: root, path: path, identity: identity)
+        let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
         queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([])))
     }
 

@@ -41,7 +41,7 @@ extension SettledFiles {
         }
         let path = unit.appending(Completion.folderMarker)
         guard let identity = look(path)?.identity else { return .unmarked }
-        let marker = Arrival(root: root, path: path, identity: identity)
+        let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
         do {
             guard try await journal.recall([marker], tolerance: tolerance) == [.new] else { return .unmarked }
         } catch {

@@ -18,6 +18,8 @@ struct SettledFiles: Sendable {
     let log: EventLog
     let hashing: Hashing
     let tolerance: Int64
+    /// The file system of the root.
+    let volume: Volume?
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
     /// Bytes of touched files that are hashed in one turn of the loop; the last one may exceed it.
@@ -41,7 +43,7 @@ struct SettledFiles: Sendable {
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration,
-        adoptBefore: WallTime? = nil, adoptCheck: Bool = false
+        volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false
     ) {
         self.root = root
         self.admitter = admitter
@@ -51,15 +53,17 @@ struct SettledFiles: Sendable {
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
+        self.volume = volume
         if let adoptBefore {
             adopter = Adopter(
-                root: root, before: adoptBefore, isChecked: adoptCheck, admitter: admitter, hashing: self.hashing)
+                root: root, volume: volume, before: adoptBefore, isChecked: adoptCheck, admitter: admitter,
+                hashing: self.hashing)
         } else {
             adopter = nil
         }
         finder = SetFinder(
             root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
-            journal: journal)
+            journal: journal, volume: volume)
     }
 
     var ignored: Int { tally.total }
@@ -79,7 +83,7 @@ struct SettledFiles: Sendable {
                     noteSkipped(path)
                     results.append((path, .known))
                 } else {
-                    arrivals.append(Arrival(root: root, path: path, identity: identity))
+                    arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
             case .missing:
                 admitter.deriver?.close(path, kept: [])

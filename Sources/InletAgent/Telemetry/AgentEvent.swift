@@ -23,6 +23,14 @@ package enum AgentEvent: Sendable {
     case fileDerived(path: FilePath, name: String, size: Int64, duration: Duration)
     /// It has not: the original goes without.
     case fileNotDerived(path: FilePath, name: String, reason: String)
+    /// A watched folder is not what it was: nothing is taken from it, or given up of it, until it is.
+    case watchGuard(root: FilePath, reason: String)
+    case watchResumed(root: FilePath, by: String)
+    /// A removable volume is there; `waiting` files of it go on.
+    case volumeAdded(root: FilePath, volume: String, waiting: Int)
+    case volumeRemoved(root: FilePath, volume: String)
+    /// Everything on a removable volume has ended: it can be taken out, unless files of it are not proved.
+    case volumeDone(VolumeEnd)
     case fileSettling(path: FilePath, busy: Bool)
     /// A file has been waited for for long, and still is; said once.
     case fileUnsettled(path: FilePath, reason: String, waiting: Duration)

@@ -50,7 +50,13 @@ package enum KeyTables {
     ]
 
     package static let watch: [KeySpec] = [
-        KeySpec("path", .path, required: true, "The folder; it may not exist yet."),
+        KeySpec(
+            "path", .path, required: true,
+            "The folder; it may not exist yet. With *, ? or [] in it: all such folders, as they come and go with their volumes."
+        ),
+        KeySpec(
+            "volume_writes", .boolean, default: "false",
+            "Whether anything may be moved, deleted or written on the volumes of a path with a pattern."),
         KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
         KeySpec(
             "settle", .duration(offAllowed: false), default: "5s",

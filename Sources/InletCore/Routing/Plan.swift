@@ -7,11 +7,14 @@ package struct Arrival: Sendable, Hashable {
     /// Relative to `root`.
     package var path: FilePath
     package var identity: FileIdentity
+    /// The file system that it is on; nil where nobody asked.
+    package var volume: Volume?
 
-    package init(root: FilePath, path: FilePath, identity: FileIdentity) {
+    package init(root: FilePath, path: FilePath, identity: FileIdentity, volume: Volume? = nil) {
         self.root = root
         self.path = path
         self.identity = identity
+        self.volume = volume
     }
 }
 

@@ -139,7 +139,8 @@ extension Route {
         let category = category ?? Category.byExtension(ext)
         let fields = KeyFields(
             path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
-            sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone)
+            sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone,
+            volume: arrival.volume?.name)
         let sidecar = SidecarMerge(facts.metadata, known: sidecarFields)
         var plan = Plan(
             route: name, category: category, key: key.key(fields), mediaType: mediaType(ext, facts),

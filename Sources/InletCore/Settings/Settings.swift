@@ -226,6 +226,10 @@ package struct WatchSettings: Sendable {
     package var poll = Duration.seconds(10)
     /// How long a file may take to be complete before the log says what keeps it; no key of the configuration.
     package var unsettledAfter = Duration.seconds(900)
+    /// Set where `path` is a pattern for folders that come and go with their volumes.
+    package var pattern: RootPattern?
+    /// Whether anything may be moved, deleted or written in folders of a pattern.
+    package var volumeWrites = false
 
     package init(
         path: FilePath, recursive: Bool = true, settle: Duration = .seconds(5), rescan: Duration? = .seconds(3600),
@@ -241,5 +245,21 @@ package struct WatchSettings: Sendable {
         self.archiveDirectory = archiveDirectory
         self.quarantineDirectory = quarantineDirectory
         self.hold = hold
+    }
+
+    /// The watched folder that `path` is, or lies in; nil for a path elsewhere.
+    package func root(of path: FilePath) -> FilePath? {
+        if let pattern { return pattern.root(of: path) }
+        return path.starts(with: self.path) ? self.path : nil
+    }
+
+    /// Whether this is about `root`, itself a watched folder.
+    package func covers(_ root: FilePath) -> Bool { self.root(of: root) == root }
+
+    /// The same for one folder of the pattern.
+    package func at(_ root: FilePath) -> WatchSettings {
+        var settings = self
+        settings.path = root
+        return settings
     }
 }

@@ -168,6 +168,7 @@ package struct StatusReport: Codable, Sendable {
             case .missing: "missing"
             case .failing(let why): "failing: \(why)"
             case .watching: "watching"
+            case .guarded(let why): "paused: \(why)"
             }
         return Root(
             path: status.root.display, state: state, directories: status.directories, polled: status.polled,

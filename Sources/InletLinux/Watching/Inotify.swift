@@ -10,6 +10,8 @@ package struct Inotify: ~Copyable, Sendable {
     /// Why the kernel gave no instance.
     package let refusal: SystemError?
 
+    var number: CInt { descriptor.number }
+
     /// Throws `EMFILE` with the sysctl to raise when this user has too many instances.
     package init() throws(SystemError) {
         descriptor = Descriptor(

@@ -60,7 +60,7 @@ struct RouteExplanation {
         var lines = [Console.tint(path.display, .strong)]
         let identity = (try? FileLook.look(at: path))?.identity
         if identity == nil { lines.append("  (not there: taken as an empty file)") }
-        let root = settings.watch.map(\.path).first { path.starts(with: $0) }
+        let root = settings.watch.compactMap { $0.root(of: path) }.first
         var relative = path
         if let root {
             _ = relative.removePrefix(root)
@@ -68,7 +68,7 @@ struct RouteExplanation {
             lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
             relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
         }
-        if let watch = settings.watch.first(where: { $0.path == root }),
+        if let watch = settings.watch.first(where: { $0.root(of: path) == root }),
             IgnoreList(user: watch.ignore).ignores(relative, isDirectory: false)
         {
             lines.append("  ignored: its name, or a folder's, is on the list of names that are never a user's file")
@@ -77,7 +77,8 @@ struct RouteExplanation {
         let arrival = Arrival(
             root: root ?? "", path: relative,
             identity: identity
-                ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0))
+                ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0),
+            volume: (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) })
         let table = RouteTable(settings.routes)
         let (facts, trouble) = await Self.firstFacts(table, arrival, path)
         if let trouble { lines.append(Console.tint("  \(trouble)", .warning)) }

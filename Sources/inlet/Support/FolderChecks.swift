@@ -31,6 +31,13 @@ struct RootCheck {
 
     func run(_ findings: inout Findings) {
         let name = "watch \(watch.path.display)"
+        if let pattern = watch.pattern {
+            let word = watch.volumeWrites ? "written to" : "never written to"
+            findings.add(
+                .fine, name, "a pattern: its folders are watched as they come, and \(word); now: \(Self.now(pattern))")
+            for folder in WatchedFolders.now(pattern) { ModeCheck.run(watch.at(folder), &findings) }
+            return
+        }
         do {
             guard case .directory = try FileLook.look(at: watch.path) else {
                 return findings.add(.warning, name, "not there yet; watched as soon as it appears")
@@ -43,6 +50,11 @@ struct RootCheck {
             return findings.add(.wrong, name, "\(error)")
         }
         if mustMove { checkMoves(name, &findings) }
+    }
+
+    private static func now(_ pattern: RootPattern) -> String {
+        let there = WatchedFolders.now(pattern).map(\.display)
+        return there.isEmpty ? "none" : there.joined(separator: ", ")
     }
 
     /// Makes, renames and removes a file, as the finisher would.
@@ -76,7 +88,7 @@ enum ResultsCheck {
             try? DurableFile.remove(test)
             return findings.add(.wrong, what, "\(error). What it gives back is written there (results)")
         }
-        if let watch = watched.first(where: { path.starts(with: $0.path) }) {
+        if let watch = watched.first(where: { $0.root(of: path) != nil }) {
             findings.add(
                 .warning, what,
                 "its results are below the watched folder \(watch.path.display): they are taken as new files where a route "

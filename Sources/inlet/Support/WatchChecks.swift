@@ -14,7 +14,10 @@ enum ModeCheck {
 
 /// Whether inotify has room for every folder that is not polled, and for every entry of `watch`.
 enum WatchLimitCheck {
-    static func run(_ roots: [WatchSettings], _ findings: inout Findings) {
+    static func run(_ entries: [WatchSettings], _ findings: inout Findings) {
+        let roots = entries.flatMap { watch in
+            watch.pattern.map { WatchedFolders.now($0).map { watch.at($0) } } ?? [watch]
+        }
         let need = WatchNeed(directories: roots.reduce(0) { $0 + count($1) })
         if let limit = need.limit {
             let counts = "\(need.directories) of \(limit) needed (fs.inotify.max_user_watches)"
@@ -24,11 +27,12 @@ enum WatchLimitCheck {
                 findings.add(.warning, "watches", "\(counts); the rest is polled. Raise it with '\(need.remedy)'")
             }
         }
-        checkInstances(roots, &findings)
+        checkInstances(roots, patterns: entries.count { $0.pattern != nil }, &findings)
     }
 
-    private static func checkInstances(_ roots: [WatchSettings], _ findings: inout Findings) {
-        let needed = roots.count { $0.mode != .poll }
+    /// A pattern has one of its own, for the folders that it may find.
+    private static func checkInstances(_ roots: [WatchSettings], patterns: Int, _ findings: inout Findings) {
+        let needed = roots.count { $0.mode != .poll } + patterns
         guard let limit = WatchNeed.instanceLimit, needed > limit else { return }
         findings.add(
             .warning, "watches",
