@@ -1,0 +1,264 @@
+"""inlet and its peers as watch.py sees them: a program that watches a folder and says which files it noticed."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from measure import binary, instant
+
+# The names of watch_load.py's files.
+NAME = rb"f(\d+)\.bin"
+
+
+class Watcher:
+    """Runs below `folder` and watches `root`. What it says goes to a file, or to a pipe (`piped`) that the caller empties."""
+
+    name = ""
+    # One match for each file that it reports.
+    report = re.compile(NAME)
+    is_ready = re.compile(rb"")
+
+    def __init__(self, folder, root, piped=False):
+        self.folder, self.root, self.piped = Path(folder), Path(root), piped
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.said = self.folder / "said"
+        self.numbers, self._offset = set(), 0
+
+    def command(self):
+        raise NotImplementedError
+
+    def prepare(self):
+        """What must be there before it starts."""
+
+    def __enter__(self):
+        self.prepare()
+        # The new process says something only after this.
+        self._offset = self.said.stat().st_size if self.said.exists() else 0
+        self._first = self._offset
+        self.began = time.monotonic()
+        with open(self.said, "ab") as file:
+            self.process = subprocess.Popen(
+                self.command(), stdout=subprocess.PIPE if self.piped else file,
+                stderr=subprocess.STDOUT if self.is_said_on_stderr and self.piped else file)
+        self.pid = self.process.pid
+        return self
+
+    # Where its reports go.
+    is_said_on_stderr = False
+
+    def __exit__(self, *failure):
+        if self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def text(self):
+        """All that it has said since it was started."""
+        with open(self.said, "rb") as file:
+            file.seek(self._first)
+            return file.read()
+
+    def wait_ready(self, seconds=900):
+        """Seconds from its start until it watches the whole tree."""
+        self.wait(seconds, lambda: self.is_ready.search(self.text()))
+        return time.monotonic() - self.began
+
+    def wait(self, seconds, condition, every=0.01):
+        deadline = time.monotonic() + seconds
+        while not (result := condition()):
+            if self.process.poll() is not None:
+                sys.exit(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
+            if time.monotonic() > deadline:
+                sys.exit(f"{self.name}: nothing for {seconds} s:\n{self.tail()}")
+            time.sleep(every)
+        return result
+
+    def noticed(self):
+        """How many different files it has reported so far."""
+        with open(self.said, "rb") as file:
+            file.seek(self._offset)
+            piece = file.read()
+        whole = piece.rfind(b"\n") + 1
+        self._offset += whole
+        self.numbers.update(int(number) for number in self.report.findall(piece[:whole]))
+        return len(self.numbers)
+
+    def wait_noticed(self, count, quiet, every=0.05):
+        """(files, seconds): waits for `count` files, or until no new one has come for `quiet` seconds."""
+        began = last = time.monotonic()
+        seen = self.noticed()
+        while seen < count and time.monotonic() - last < quiet:
+            time.sleep(every)
+            now = self.noticed()
+            if now > seen:
+                seen, last = now, time.monotonic()
+        return seen, (last if seen < count else time.monotonic()) - began
+
+    def tail(self, lines=15):
+        return "\n".join(self.said.read_text(errors="replace").splitlines()[-lines:])
+
+
+class Inlet(Watcher):
+    """A file counts as noticed when it is admitted: found complete, and durable in the journal. Nothing is sent: its
+    destination is a port where nobody listens. `more` are further keys of the watched folder."""
+
+    name = "inlet"
+    report = re.compile(rb'"event":"job\.admitted","job":\d+,"path":"[^"]*' + NAME)
+    is_ready = re.compile(rb'"event":"watch\.added"')
+    is_said_on_stderr = True
+
+    def __init__(self, folder, root, piped=False, more=""):
+        super().__init__(folder, root, piped)
+        self.more = more
+        self.config = self.folder / "inlet.yaml"
+
+    def prepare(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            nobody = listener.getsockname()[1]
+        self.config.write_text(f"""\
+state_dir: {self.folder}/state
+log: {{ level: info, output: stderr, format: json }}
+destinations:
+  nobody: {{ type: r2, api: "http://127.0.0.1:{nobody}", dialect: v1, api_key: bench, verify: size }}
+watch:
+  - {{ path: {self.root}, settle: 0s{self.more} }}
+routes:
+  - {{ name: everything, to: [nobody], key: "{{dir}}/{{name}}" }}
+""")
+        self.config.chmod(0o600)
+
+    def command(self):
+        return [binary(), "run", "--config", str(self.config)]
+
+    def moment(self, event):
+        """When it first said `event`, in seconds; by its own clock."""
+        line = re.search(rb'"ts":"([^"]+)"[^\n]*"event":"' + re.escape(event.encode()) + rb'"', self.text())
+        return instant(line.group(1).decode()) if line else None
+
+    def scan_seconds(self):
+        return self.moment("watch.added") - self.moment("agent.started")
+
+    def admitted(self):
+        """Lines of admission since the last call of this or of `noticed`; cheaper than numbers, for a million."""
+        with open(self.said, "rb") as file:
+            file.seek(self._offset)
+            piece = file.read()
+        whole = piece.rfind(b"\n") + 1
+        self._offset += whole
+        return piece[:whole].count(b'"event":"job.admitted"')
+
+    def root_status(self):
+        done = subprocess.run([binary(), "status", "--json", "--config", str(self.config)], capture_output=True, timeout=60)
+        return json.loads(done.stdout)["roots"][0] if done.returncode == 0 else {}
+
+    def is_settled(self):
+        status = self.root_status()
+        return status.get("state") == "watching" and status.get("settling") == 0
+
+
+class Inotifywait(Watcher):
+    name = "inotifywait"
+    is_ready = re.compile(rb"Watches established")
+
+    def command(self):
+        return ["inotifywait", "-m", "-r", "-e", "close_write", "-e", "moved_to", "--format", "%w%f", str(self.root)]
+
+
+class Watchman(Watcher):
+    """The server of its own; a client of it subscribes to the files and prints them."""
+
+    name = "watchman"
+    is_ready = re.compile(rb'"subscribe":"bench"')
+
+    def command(self):
+        return ["stdbuf", "-oL", "watchman", f"--sockname={self.socket}", "--no-spawn", "-j", "-p", "--no-pretty", "--server-encoding=json"]
+
+    def prepare(self):
+        self.socket = self.folder / "sock"
+        self.server = subprocess.Popen(
+            ["watchman", "--foreground", "--no-save-state", f"--sockname={self.socket}",
+             f"--logfile={self.folder}/server.log", f"--pidfile={self.folder}/pid", f"--statefile={self.folder}/state"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while not self._is_up():
+            if self.server.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"watchman does not start: {(self.folder / 'server.log').read_text()[-1000:]}")
+            time.sleep(0.02)
+
+    def _ask(self, question):
+        subprocess.run(["watchman", f"--sockname={self.socket}", "--no-spawn", "-j"], input=json.dumps(question).encode(),
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def _is_up(self):
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(str(self.socket)) == 0
+
+    def __enter__(self):
+        self.prepare()
+        self._offset = self._first = 0
+        self.began = time.monotonic()
+        with open(self.said, "ab") as file:
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE if self.piped else file, stderr=file)
+        wanted = {"expression": ["type", "f"], "fields": ["name"], "empty_on_fresh_instance": True}
+        self._ask(["watch", str(self.root)])
+        # Answered when the tree has been crawled.
+        self._ask(["query", str(self.root), {"expression": ["false"], "sync_timeout": 600_000}])
+        self.process.stdin.write(json.dumps(["subscribe", str(self.root), "bench", wanted]).encode() + b"\n")
+        self.process.stdin.close()
+        self.pid = self.server.pid
+        return self
+
+    def __exit__(self, *failure):
+        super().__exit__(*failure)
+        self.server.terminate()
+        try:
+            self.server.wait(20)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            self.server.wait()
+
+
+class Lsyncd(Watcher):
+    """With rsync into a folder beside; a file counts as noticed when it is there. `is_idle`: only watches, and copies nothing."""
+
+    name = "lsyncd"
+
+    def __init__(self, folder, root, piped=False, is_idle=False):
+        super().__init__(folder, root, piped)
+        self.target, self.is_idle = self.folder / "target", is_idle
+        self.is_ready = re.compile(rb"bench: watching" if is_idle else rb"Startup of .* finished")
+
+    def prepare(self):
+        self.target.mkdir(exist_ok=True)
+        action = """{
+  init = function(event) log("Normal", "bench: watching") end,
+  action = function(inlet) inlet.discardEvent(inlet.getEvent()) end, delay = 1, maxProcesses = 1 }"""
+        (self.folder / "lsyncd.lua").write_text(
+            "settings { nodaemon = true, inotifyMode = 'CloseWrite' }\n"
+            f"sync {{ {action if self.is_idle else 'default.rsync'}, delay = 1, source = '{self.root}', "
+            f"target = '{self.target}' }}\n")
+
+    def command(self):
+        return ["lsyncd", "-nodaemon", str(self.folder / "lsyncd.lua")]
+
+    def noticed(self):
+        return sum(len(names) for _, _, names in os.walk(self.target))
+
+
+PEERS = {"inotifywait": Inotifywait, "watchman": Watchman, "lsyncd": Lsyncd}
+
+
+def installed():
+    return [kind for name, kind in PEERS.items() if shutil.which(name)]
