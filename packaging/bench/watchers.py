@@ -120,7 +120,7 @@ class Inlet(Watcher):
 
     def __init__(self, folder, root, piped=False, more=""):
         super().__init__(folder, root, piped)
-        self.more = more
+        self.more, self._admitted = more, 0
         self.config = self.folder / "inlet.yaml"
 
     def prepare(self):
@@ -150,13 +150,14 @@ routes:
         return self.moment("watch.added") - self.moment("agent.started")
 
     def admitted(self):
-        """Lines of admission since the last call of this or of `noticed`; cheaper than numbers, for a million."""
+        """How many lines of admission there are; cheaper than `noticed`, for a million."""
         with open(self.said, "rb") as file:
             file.seek(self._offset)
             piece = file.read()
         whole = piece.rfind(b"\n") + 1
         self._offset += whole
-        return piece[:whole].count(b'"event":"job.admitted"')
+        self._admitted += piece[:whole].count(b'"event":"job.admitted"')
+        return self._admitted
 
     def root_status(self):
         done = subprocess.run([binary(), "status", "--json", "--config", str(self.config)], capture_output=True, timeout=60)
