@@ -1,10 +1,10 @@
-"""What watching finds, how fast, and what it costs, beside inotifywait, watchman and lsyncd where installed. Run watch.sh.
+"""What watching finds, how fast, and what it costs, beside inotifywait, watchman and lsyncd. Run watch.sh.
 
 The parts (--only takes some of them, with commas between):
     storm        mkdir -p N/DCIM/100CANON and a file in it, as fast as it goes, in a watched folder
     overflow     a flood of files while the watcher is stopped (SIGSTOP): more than the kernel keeps events for
-    scan         the first listing of a tree that is in the cache, the admission of all of it, a restart that knows all of
-                 it, and the CPU that the agent takes after that
+    scan         the first listing of a tree that is in the cache, the admission of all of it, a restart that knows
+                 all of it, and the CPU that the agent takes after that
     directories  memory for each watched folder
     latency      close of a file to the line that says so, in a steady stream of files
 
@@ -15,52 +15,16 @@ rsync has copied them). The peers neither admit nor remember. Files are empty or
 import argparse
 import json
 import os
-import platform
-import selectors
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import watch_load
-from measure import (
-    HERE, Workspace, cpu_seconds, peak_rss_mib, percentile, status_field, table, verdict)
-from watchers import Inlet, Lsyncd, installed
-
-
-class Results:
-    """Rows of figures, printed as a table part by part, and kept for --json."""
-
-    def __init__(self, peers):
-        self.names = [peer.name for peer in peers]
-        self.rows = []
-
-    def add(self, part, what, value, target="", reached=None, peers=None, form="{:,.0f}"):
-        self.rows.append({"part": part, "what": what, "inlet": value, "target": target, "reached": reached,
-                          "peers": peers or {}, "form": form})
-
-    def show(self, part):
-        def cell(value, form):
-            if value is None:
-                return ""
-            return " ".join(form.format(one) for one in value) if isinstance(value, list) else form.format(value)
-
-        rows = [row for row in self.rows if row["part"] == part]
-        if rows:
-            table(part, ["", "inlet", "target", "", *self.names], [
-                [row["what"], cell(row["inlet"], row["form"]), row["target"],
-                 "" if row["reached"] is None else verdict(row["reached"]),
-                 *(cell(row["peers"].get(name), row["form"]) for name in self.names)] for row in rows])
-
-    def write(self, path, options):
-        machine = {"cores": os.cpu_count(), "kernel": platform.release(), "machine": platform.machine()}
-        rows = [{key: value for key, value in row.items() if key != "form"} for row in self.rows]
-        text = json.dumps({"options": vars(options), "machine": machine, "results": rows}, indent=1)
-        if path == "-":
-            print(text)
-        else:
-            Path(path).write_text(text + "\n")
+from measure import HERE, Workspace, cpu_seconds, peak_rss_mib, percentile, status_field
+from watch_peers import Lsyncd, installed
+from watch_results import Results
+from watchers import Inlet
 
 
 def rss_kib(pid):
@@ -195,9 +159,9 @@ def directories(results, given, folder, peers):
         return (rss - empty) * 1024 / given.directories, (peak - empty) * 1024 / given.directories
 
     values = each(folder, [Inlet, *peers], memory)
-    title = f"RSS of each of {given.directories:,} folders, bytes"
     rss, peak = values.pop("inlet")
-    results.add("directories", title, rss, "<= 1,024", rss <= 1024, {name: value[0] for name, value in values.items()})
+    results.add("directories", f"RSS of each of {given.directories:,} folders, bytes", rss, "<= 1,024", rss <= 1024,
+                {name: value[0] for name, value in values.items()})
     results.add("directories", "the same at the peak", peak, peers={name: value[1] for name, value in values.items()})
 
 
@@ -211,7 +175,7 @@ def latency(results, given, folder, peers):
             writer = subprocess.Popen(
                 [sys.executable, "-B", str(HERE / "watch_load.py"), "pace", str(root), str(count), str(given.rate)],
                 stdout=subprocess.PIPE)
-            seen = arrivals(watcher, count, given.stream + 20)
+            seen = watcher.arrivals(count, given.stream + 20)
             closed = json.loads(writer.communicate()[0])
         waits = [(seen[number] - when) / 1e6 for number, when in enumerate(closed) if number in seen]
         return len(waits), percentile(waits, 0.5), percentile(waits, 0.99), max(waits)
@@ -223,28 +187,8 @@ def latency(results, given, folder, peers):
             (f"reported of {count:,}, {given.rate:,} a second", "all", None), ("p50, ms", "", None),
             ("p99, ms", "<= 10", 10), ("most, ms", "", None))):
         reached = ours[0] == count if index == 0 else None if limit is None else ours[index] <= limit
-        results.add("latency", what, ours[index], target, reached, {name: value[index] for name, value in values.items()},
-                    form="{:,.0f}" if index == 0 else "{:.1f}")
-
-
-def arrivals(watcher, count, seconds):
-    """{number: when its report came through the pipe}, until all `count` are there."""
-    seen, rest = {}, b""
-    pipe = watcher.process.stdout.fileno()
-    os.set_blocking(pipe, False)
-    deadline = time.monotonic() + seconds
-    with selectors.DefaultSelector() as ready:
-        ready.register(pipe, selectors.EVENT_READ)
-        while len(seen) < count and time.monotonic() < deadline:
-            if not ready.select(0.5):
-                continue
-            piece, now = os.read(pipe, 1 << 20), time.monotonic_ns()
-            if not piece:
-                sys.exit(f"{watcher.name} ended")
-            lines, newline, rest = (rest + piece).rpartition(b"\n")
-            for number in watcher.report.findall(lines + newline):
-                seen.setdefault(int(number), now)
-    return seen
+        results.add("latency", what, ours[index], target, reached,
+                    {name: value[index] for name, value in values.items()}, "{:.1f}" if index else "{:,.0f}")
 
 
 PARTS = {"storm": storm, "overflow": overflow, "scan": scan, "directories": directories, "latency": latency}
@@ -279,10 +223,13 @@ def main():
     given = arguments()
     peers = [] if given.no_peers else installed()
     results = Results(peers)
+    # What else the machine does is in all figures.
+    print("load average", *os.getloadavg())
     for part in given.only:
         with Workspace() as folder:
             PARTS[part](results, given, folder, peers)
         results.show(part)
+    print("\nload average", *os.getloadavg())
     if given.json:
         results.write(given.json, given)
 

@@ -1,9 +1,9 @@
-"""inlet and its peers as watch.py sees them: a program that watches a folder and says which files it noticed."""
+"""A program that watches a folder and says which files it noticed, as watch.py sees it; and inlet as one."""
 
 import json
 import os
 import re
-import shutil
+import select
 import signal
 import socket
 import subprocess
@@ -18,7 +18,8 @@ NAME = rb"f(\d+)\.bin"
 
 
 class Watcher:
-    """Runs below `folder` and watches `root`. What it says goes to a file, or to a pipe (`piped`) that the caller empties."""
+    """Runs below `folder` and watches `root`. What it says goes to a file, or to a pipe (`piped`) that the caller
+    empties."""
 
     name = ""
     # One match for each file that it reports.
@@ -105,6 +106,23 @@ class Watcher:
                 seen, last = now, time.monotonic()
         return seen, (last if seen < count else time.monotonic()) - began
 
+    def arrivals(self, count, seconds):
+        """{number: when its report came through the pipe}, until all `count` are there."""
+        seen, rest = {}, b""
+        pipe = self.process.stdout.fileno()
+        os.set_blocking(pipe, False)
+        deadline = time.monotonic() + seconds
+        while len(seen) < count and time.monotonic() < deadline:
+            if not select.select([pipe], [], [], 0.5)[0]:
+                continue
+            piece, now = os.read(pipe, 1 << 20), time.monotonic_ns()
+            if not piece:
+                sys.exit(f"{self.name} ended")
+            lines, newline, rest = (rest + piece).rpartition(b"\n")
+            for number in self.report.findall(lines + newline):
+                seen.setdefault(int(number), now)
+        return seen
+
     def tail(self, lines=15):
         return "\n".join(self.said.read_text(errors="replace").splitlines()[-lines:])
 
@@ -160,106 +178,10 @@ routes:
         return self._admitted
 
     def root_status(self):
-        done = subprocess.run([binary(), "status", "--json", "--config", str(self.config)], capture_output=True, timeout=60)
+        done = subprocess.run(
+            [binary(), "status", "--json", "--config", str(self.config)], capture_output=True, timeout=60)
         return json.loads(done.stdout)["roots"][0] if done.returncode == 0 else {}
 
     def is_settled(self):
         status = self.root_status()
         return status.get("state") == "watching" and status.get("settling") == 0
-
-
-class Inotifywait(Watcher):
-    name = "inotifywait"
-    is_ready = re.compile(rb"Watches established")
-
-    def command(self):
-        return ["inotifywait", "-m", "-r", "-e", "close_write", "-e", "moved_to", "--format", "%w%f", str(self.root)]
-
-
-class Watchman(Watcher):
-    """The server of its own; a client of it subscribes to the files and prints them."""
-
-    name = "watchman"
-    is_ready = re.compile(rb'"subscribe":"bench"')
-
-    def command(self):
-        return ["stdbuf", "-oL", "watchman", f"--sockname={self.socket}", "--no-spawn", "-j", "-p", "--no-pretty", "--server-encoding=json"]
-
-    def prepare(self):
-        self.socket = self.folder / "sock"
-        self.server = subprocess.Popen(
-            ["watchman", "--foreground", "--no-save-state", f"--sockname={self.socket}",
-             f"--logfile={self.folder}/server.log", f"--pidfile={self.folder}/pid", f"--statefile={self.folder}/state"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while not self._is_up():
-            if self.server.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"watchman does not start: {(self.folder / 'server.log').read_text()[-1000:]}")
-            time.sleep(0.02)
-
-    def _ask(self, question):
-        subprocess.run(["watchman", f"--sockname={self.socket}", "--no-spawn", "-j"], input=json.dumps(question).encode(),
-                       check=True, stdout=subprocess.DEVNULL)
-
-    def _is_up(self):
-        with socket.socket(socket.AF_UNIX) as client:
-            return client.connect_ex(str(self.socket)) == 0
-
-    def __enter__(self):
-        self.prepare()
-        self._offset = self._first = 0
-        self.began = time.monotonic()
-        with open(self.said, "ab") as file:
-            self.process = subprocess.Popen(
-                self.command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE if self.piped else file, stderr=file)
-        wanted = {"expression": ["type", "f"], "fields": ["name"], "empty_on_fresh_instance": True}
-        self._ask(["watch", str(self.root)])
-        # Answered when the tree has been crawled.
-        self._ask(["query", str(self.root), {"expression": ["false"], "sync_timeout": 600_000}])
-        self.process.stdin.write(json.dumps(["subscribe", str(self.root), "bench", wanted]).encode() + b"\n")
-        self.process.stdin.close()
-        self.pid = self.server.pid
-        return self
-
-    def __exit__(self, *failure):
-        super().__exit__(*failure)
-        self.server.terminate()
-        try:
-            self.server.wait(20)
-        except subprocess.TimeoutExpired:
-            self.server.kill()
-            self.server.wait()
-
-
-class Lsyncd(Watcher):
-    """With rsync into a folder beside; a file counts as noticed when it is there. `is_idle`: only watches, and copies nothing."""
-
-    name = "lsyncd"
-
-    def __init__(self, folder, root, piped=False, is_idle=False):
-        super().__init__(folder, root, piped)
-        self.target, self.is_idle = self.folder / "target", is_idle
-        self.is_ready = re.compile(rb"bench: watching" if is_idle else rb"Startup of .* finished")
-
-    def prepare(self):
-        self.target.mkdir(exist_ok=True)
-        action = """{
-  init = function(event) log("Normal", "bench: watching") end,
-  action = function(inlet) inlet.discardEvent(inlet.getEvent()) end, delay = 1, maxProcesses = 1 }"""
-        (self.folder / "lsyncd.lua").write_text(
-            "settings { nodaemon = true, inotifyMode = 'CloseWrite' }\n"
-            f"sync {{ {action if self.is_idle else 'default.rsync'}, delay = 1, source = '{self.root}', "
-            f"target = '{self.target}' }}\n")
-
-    def command(self):
-        return ["lsyncd", "-nodaemon", str(self.folder / "lsyncd.lua")]
-
-    def noticed(self):
-        return sum(len(names) for _, _, names in os.walk(self.target))
-
-
-PEERS = {"inotifywait": Inotifywait, "watchman": Watchman, "lsyncd": Lsyncd}
-
-
-def installed():
-    return [kind for name, kind in PEERS.items() if shutil.which(name)]
