@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from measure import binary, instant
+from measure import binary, cpu_seconds, instant
 
 # The names of watch_load.py's files.
 NAME = rb"f(\d+)\.bin"
@@ -182,6 +182,14 @@ routes:
             [binary(), "status", "--json", "--config", str(self.config)], capture_output=True, timeout=60)
         return json.loads(done.stdout)["roots"][0] if done.returncode == 0 else {}
 
-    def is_settled(self):
-        status = self.root_status()
-        return status.get("state") == "watching" and status.get("settling") == 0
+    def wait_settled(self, seconds):
+        """Seconds from its start until it has looked at all that it found. It is asked only once it seems to rest: a
+        question about a million files takes time of what is measured."""
+        self.wait_ready(seconds)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            busy, spent = time.monotonic(), cpu_seconds(self.pid)
+            time.sleep(0.25)
+            if cpu_seconds(self.pid) - spent < 0.02 and self.root_status().get("settling") == 0:
+                return busy - self.began
+        sys.exit(f"inlet does not come to rest within {seconds} s:\n{self.tail()}")
