@@ -13,6 +13,7 @@ extension IntakeLoop {
     mutating func startScan() {
         mustRescan = false
         isLimited = false
+        marks?.directories = 0
         scan.add("")
         nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
     }
@@ -46,9 +47,8 @@ extension IntakeLoop {
 
     /// Watch first, then list: what is created in between shows up in one of the two.
     mutating func enter(_ directory: FilePath) {
-        let path = settings.path.pushing(directory)
         do throws(SystemError) {
-            watches.add(try inotify.add(path), directory)
+            try watch(directory)
         } catch {
             if error.isWatchLimit {
                 if !isLimitSaid { log.emit(.watchLimit(root: settings.path, reason: "\(error)")) }
@@ -74,7 +74,7 @@ extension IntakeLoop {
         isAnnounced = true
         log.emit(
             .watchAdded(
-                root: settings.path, directories: watches.count, writerCheck: WriterCheck.describe(settings.path)))
+                root: settings.path, directories: directories, writerCheck: WriterCheck.describe(settings.path)))
     }
 
     func tell(_ directory: FilePath, _ error: SystemError) {

@@ -13,6 +13,8 @@ struct IntakeLoop: ~Copyable {
     var admission: SettledFiles
 
     let inotify: Inotify
+    /// With `mode: fanotify`, where that can be had.
+    var marks: MarkedMounts?
     let ignore: IgnoreList
     var watches = WatchTable()
     var scan: TreeScan
@@ -58,12 +60,14 @@ struct IntakeLoop: ~Copyable {
     }
 
     mutating func run() async throws(SystemError) {
+        chooseSource()
         startScan()
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
             for path in inbox.takeLooks() { notice(path) }
             if inbox.takeRescan() { requestScan() }
             for record in try inotify.read() { handle(record) }
+            try readMarks()
             advanceScan()
             await admitDue()
             // Nothing more comes from a root that has gone: waiting here would miss its return.
@@ -73,7 +77,7 @@ struct IntakeLoop: ~Copyable {
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline
             publish(beforeWaiting: deadline)
-            _ = try inotify.wait(until: deadline, waker: inbox.waker)
+            _ = try inotify.wait(until: deadline, waker: inbox.waker, other: marks?.source)
         }
     }
 
@@ -86,11 +90,15 @@ struct IntakeLoop: ~Copyable {
     // MARK: - Events
 
     mutating func handle(_ record: InotifyRecord) {
+        guard let directory = record.isOverflow ? "" : watches.path(of: record.watch) else { return }
+        handle(record, in: directory)
+    }
+
+    mutating func handle(_ record: InotifyRecord, in directory: FilePath) {
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
             return requestScan()
         }
-        guard let directory = watches.path(of: record.watch) else { return }
         if record.mask.contains(.watchRemoved) { return watches.remove(record.watch) }
         if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
             if directory.isEmpty { loseRoot() }
@@ -181,7 +189,7 @@ struct IntakeLoop: ~Copyable {
         if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
         lastPublished = now
         var status = IntakeStatus(root: settings.path, state: .watching)
-        status.directories = watches.count
+        status.directories = directories
         status.settling = settler.count
         status.ignored = admission.ignored
         status.unsettled = settler.oldest(5).map {

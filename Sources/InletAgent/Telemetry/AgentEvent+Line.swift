@@ -15,6 +15,10 @@ extension AgentEvent {
             Self.line(
                 "watch.added", .info, ("path", .path(root)), ("directories", .count(directories)),
                 ("writer_check", .text(check)))
+        case .watchMode(let root, let path, let mode, let reason):
+            Self.line(
+                "watch.mode", .info, ("root", .path(root)), ("path", .path(path)), ("mode", .text(mode.rawValue)),
+                ("reason", .safe(reason)))
         case .watchLost(let root, let reason): Self.trouble("watch.lost", .warning, root, reason)
         case .watchOverflow(let root): Self.line("watch.overflow", .warning, ("path", .path(root)))
         case .watchLimit(let root, let reason): Self.trouble("watch.limit", .warning, root, reason)

@@ -10,6 +10,8 @@ package enum AgentEvent: Sendable {
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
     case watchAdded(root: FilePath, directories: Int, writerCheck: String)
+    /// How what happens below `path`, which is `root` or a mount below it, is found out.
+    case watchMode(root: FilePath, path: FilePath, mode: WatchMode, reason: String)
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)

@@ -8,6 +8,7 @@ extension SettingsReader {
             report(
                 position("path", section), "patterns in the path of a watched folder are not available in this version")
         }
+        if let mode = section.string("mode").flatMap(WatchSettings.Mode.init) { watch.mode = mode }
         if let recursive = section.boolean("recursive") { watch.recursive = recursive }
         if let settle = section.duration("settle") { watch.settle = settle }
         if section.values["rescan"] != nil { watch.rescan = section.duration("rescan") }

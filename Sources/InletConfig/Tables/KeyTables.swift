@@ -51,6 +51,9 @@ package enum KeyTables {
 
     package static let watch: [KeySpec] = [
         KeySpec("path", .path, required: true, "The folder; it may not exist yet."),
+        KeySpec(
+            "mode", .choice(names(WatchSettings.Mode.self)), default: "auto",
+            "How changes are found out; fanotify needs privileges, and is for trees of very many folders."),
         KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
         KeySpec(
             "settle", .duration(offAllowed: false), default: "5s",
@@ -166,7 +169,6 @@ package enum KeyTables {
     static let planned: [String: Set<String>] = [
         "": ["dashboard"],
         "limits": ["bandwidth", "schedule"],
-        "watch": ["mode"],
         "match": ["media_type"],
     ]
 

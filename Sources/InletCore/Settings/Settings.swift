@@ -197,6 +197,8 @@ package struct WatchSettings: Sendable {
 
     /// Absolute; may not exist yet.
     package var path: FilePath
+    /// How changes are to be found out.
+    package var mode: Mode
     package var recursive: Bool
     package var settle: Duration
     /// nil = off.
@@ -211,11 +213,13 @@ package struct WatchSettings: Sendable {
     package var hold: Duration
 
     package init(
-        path: FilePath, recursive: Bool = true, settle: Duration = .seconds(5), rescan: Duration? = .seconds(3600),
+        path: FilePath, mode: Mode = .auto, recursive: Bool = true, settle: Duration = .seconds(5),
+        rescan: Duration? = .seconds(3600),
         existing: Existing = .ingest, ignore: [GlobPattern] = [], archiveDirectory: FilePath = ".inlet/done",
         quarantineDirectory: FilePath = ".inlet/failed", hold: Duration = .seconds(86_400)
     ) {
         self.path = path
+        self.mode = mode
         self.recursive = recursive
         self.settle = settle
         self.rescan = rescan

@@ -111,7 +111,8 @@ extension Fanotify {
         let length = Int(bytes.number(at: 8) as UInt32)
         guard length <= bytes.count - header else { return nil }
         let handle = FileHandle(
-            fileSystem: bytes.number(at: 0), type: bytes.number(at: 12), bytes: Array(bytes[header..<(header + length)]))
+            fileSystem: bytes.number(at: 0), type: bytes.number(at: 12), bytes: Array(bytes[header..<(header + length)])
+        )
         let name = bytes[(header + length)...].prefix { $0 != 0 }
         return name.isEmpty ? nil : FanotifyRecord.Place(directory: handle, name: Array(name))
     }

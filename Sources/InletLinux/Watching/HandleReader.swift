@@ -33,7 +33,9 @@ package struct HandleReader: ~Copyable {
         room.withUnsafeMutableBytes { $0.storeBytes(of: UInt32(Self.longest), as: UInt32.self) }
         let number = mount.number
         _ = try SystemCall.result("name_to_handle_at") { inlet_handle_of(number, &room) }
-        let (length, type) = room.withUnsafeBytes { ($0.load(as: UInt32.self), $0.load(fromByteOffset: 4, as: Int32.self)) }
+        let (length, type) = room.withUnsafeBytes {
+            ($0.load(as: UInt32.self), $0.load(fromByteOffset: 4, as: Int32.self))
+        }
         return FileHandle(
             fileSystem: fileSystem, type: type, bytes: Array(room.dropFirst(8).prefix(Int(length))))
     }
