@@ -4,13 +4,16 @@ internal import SystemPackage
 
 /// Watching with `mode: fanotify`: inotify serves what cannot be marked, and the root itself.
 extension IntakeLoop {
+    /// Each takes up to 64 KiB of records.
+    private static let readsUntilDrained = 64
+
     mutating func chooseSource() {
         guard settings.mode == .fanotify else { return }
-        guard settings.recursive else { return say("", .inotify, "one folder needs one watch only") }
+        guard settings.recursive else { return say("", .inotify, MarkCheck.oneFolder) }
         do throws(SystemError) {
             marks = try MarkedMounts(root: settings.path, ignore: ignore)
         } catch {
-            say("", .inotify, "fanotify is not to be had: \(error)")
+            say("", .inotify, "fanotify cannot be used: \(error)")
         }
     }
 
@@ -43,11 +46,18 @@ extension IntakeLoop {
         for (record, directory) in news { handle(record, in: directory) }
     }
 
-    /// Whether all that was told until now has been read.
+    /// Whether all that was told until now has been read. On a marked file system others may never be quiet: their records are
+    /// passed over here.
     var isDrained: Bool {
         mutating get throws(SystemError) {
             guard try inotify.isDrained else { return false }
-            return try marks?.isDrained ?? true
+            for _ in 0..<Self.readsUntilDrained {
+                if try marks?.isDrained ?? true { return true }
+                let news = try marks?.read() ?? []
+                for (record, directory) in news { handle(record, in: directory) }
+                if !news.isEmpty { return false }
+            }
+            return false
         }
     }
 

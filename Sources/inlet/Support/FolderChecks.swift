@@ -41,7 +41,16 @@ struct RootCheck {
         } catch {
             return findings.add(.wrong, name, "\(error)")
         }
+        if watch.mode == .fanotify { checkMark(name, &findings) }
         if mustMove { checkMoves(name, &findings) }
+    }
+
+    private func checkMark(_ name: String, _ findings: inout Findings) {
+        if let reason = MarkCheck.refusal(watch) {
+            findings.add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
+        } else {
+            findings.add(.fine, name, "fanotify: one mark for its file system")
+        }
     }
 
     /// Makes, renames and removes a file, as the finisher would.
@@ -92,7 +101,8 @@ enum WatchLimitCheck {
         guard let bytes = try? DurableFile.read("/proc/sys/fs/inotify/max_user_watches", limit: 64),
             let limit = Int(String(decoding: bytes, as: UTF8.self).filter(\.isNumber))
         else { return }
-        let needed = roots.reduce(0) { $0 + count($1.path, recursive: $1.recursive) }
+        let watched = roots.filter { $0.mode != .fanotify || MarkCheck.refusal($0) != nil }
+        let needed = watched.reduce(0) { $0 + count($1.path, recursive: $1.recursive) }
         if needed > limit {
             findings.add(
                 .warning, "watches",

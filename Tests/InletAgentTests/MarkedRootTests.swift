@@ -1,0 +1,125 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Why a root of a test cannot be watched by fanotify here; nil when it can.
+private let markRefusal: String? = {
+    guard let folder = try? TemporaryDirectory() else { return "no folder" }
+    return MarkCheck.refusal(WatchSettings(path: folder.path, mode: .fanotify))
+}()
+
+/// A root with `mode: fanotify`, on the file system of the tests' folders; skipped, and seen to be, where that cannot be had.
+@Suite(.enabled(if: markRefusal == nil, "\(markRefusal ?? "")"))
+struct MarkedRootTests {
+    private func scene() throws -> Scene {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        return scene
+    }
+
+    @Test func `a thousand folders made at once lose no file, and have no watch`() async throws {
+        let scene = try scene()
+        try scene.drop("before/a")
+        try await scene.run { stage in
+            try await stage.finished("before/a")
+            #expect(stage.modes == ["fanotify"])
+            for number in 0..<1000 { try scene.drop(FilePath("\(number)/DCIM/100CANON/photo.jpg"), "\(number)") }
+            try await eventually("all are delivered") { scene.here.record.stored.count == 1001 }
+            #expect(scene.here.record.orders.count == 1001)
+        }
+    }
+
+    @Test func `a folder that is moved in is taken whole, one that is moved out is forgotten`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            let outside = scene.directory.path.appending("outside")
+            try scene.directory.write([1], to: "outside/deep/a")
+            try DurableFile.rename(outside, to: stage.root.appending("inside"))
+            try await stage.finished("inside/deep/a")
+            try scene.drop("inside/deep/b")
+            try await stage.finished("inside/deep/b")
+            try DurableFile.rename(stage.root.appending("inside"), to: scene.directory.path.appending("gone"))
+            try scene.directory.write([2], to: "gone/deep/c")
+            try scene.drop("last")
+            try await stage.finished("last")
+            #expect(try await stage.jobs().map(\.file.path) == ["last", "inside/deep/b", "inside/deep/a"])
+        }
+    }
+
+    @Test func `a renamed folder is known under its new name, and one that takes the old name is its own`() async throws
+    {
+        let scene = try scene()
+        try await scene.run { stage in
+            try scene.drop("old/a", "first")
+            try await stage.finished("old/a")
+            try DurableFile.rename(stage.root.appending("old"), to: stage.root.appending("new"))
+            try scene.drop("old/b", "second")
+            try scene.drop("new/c", "third")
+            try await stage.finished("old/b")
+            try await stage.finished("new/c")
+        }
+    }
+
+    @Test func `what is archived below the root is not taken again`() async throws {
+        var scene = try scene()
+        scene.route.onSuccess = .archive
+        try await scene.run { stage in
+            for name in ["a", "x/b"] as [FilePath] {
+                try scene.drop(name)
+                try await stage.finished(name)
+                try await eventually("\(name) is archived") { isThere(stage.root.pushing(".inlet/done").pushing(name)) }
+            }
+            #expect(try await stage.jobs().count == 2)
+        }
+    }
+
+    @Test func `a root that is renamed away is lost, and found again when it is back`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            let away = scene.directory.path.appending("away")
+            try DurableFile.rename(stage.root, to: away)
+            try await eventually("it is lost") { stage.events.names.contains("watch.lost") }
+            try scene.directory.write([1], to: "away/a")
+            try DurableFile.rename(away, to: stage.root)
+            try await stage.finished("a")
+        }
+    }
+}
+
+/// `mode: fanotify` where it is of no use, or cannot be had.
+@Suite struct UnmarkedRootTests {
+    @Test func `one folder without those below it is watched by inotify, which is said`() async throws {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        scene.watch[0].recursive = false
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            #expect(stage.modes == ["inotify"])
+        }
+    }
+
+    @Test func `where it cannot be had inotify is used, which is said with the reason`() async throws {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        try await scene.run { stage in
+            try scene.drop("x/a")
+            try await stage.finished("x/a")
+            #expect(stage.modes == [MarkCheck.refusal(scene.watch[0]) == nil ? "fanotify" : "inotify"])
+        }
+    }
+}
+
+extension Stage {
+    /// How each mount of the root is watched, in the order in which that was said.
+    fileprivate var modes: [String] {
+        events.all.compactMap { event in
+            if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil }
+        }
+    }
+}
