@@ -6,7 +6,7 @@ import Testing
 @testable import InletAgent
 
 @Suite struct MarkedNewsTests {
-    private typealias Mask = InotifyRecord.Mask
+    typealias Mask = InotifyRecord.Mask
 
     @Test(
         arguments: [

@@ -1,6 +1,7 @@
 import Foundation
 import InletAgent
 import InletCore
+import InletJournal
 import InletLinux
 import InletTestSupport
 import SystemPackage
@@ -103,15 +104,76 @@ struct MarkedRootTests {
             #expect(stage.modes == ["inotify"])
         }
     }
+}
 
-    @Test func `where it cannot be had inotify is used, which is said with the reason`() async throws {
+/// Mounts below a root, which have file systems of their own.
+@Suite(.enabled(if: markRefusal == nil && Mounted.isAvailable, "needs fanotify and the right to mount"))
+struct MarkedMountTests {
+    @Test func `a mount below the root has its own mark, and one that cannot be marked is watched by inotify`()
+        async throws
+    {
         var scene = try Scene()
         scene.watch[0].mode = .fanotify
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        let memory = try Mounted("tmpfs", at: scene.directory.makeDirectory("drop/memory"))
+        defer { memory.unmount() }
+        let store = try Mounted("tmpfs", at: scene.directory.makeDirectory("store"))
+        defer { store.unmount() }
+        let layers = try ["lower", "upper", "work"].map { try store.path.appending($0).making() }
+        let options = zip(["lowerdir", "upperdir", "workdir"], layers).map { "\($0)=\($1)" }.joined(separator: ",")
+        let overlay = try Mounted("overlay", at: scene.directory.makeDirectory("drop/layers"), options)
+        defer { overlay.unmount() }
         try await scene.run { stage in
-            try scene.drop("x/a")
-            try await stage.finished("x/a")
-            #expect(stage.modes == [MarkCheck.refusal(scene.watch[0]) == nil ? "fanotify" : "inotify"])
+            try await eventually("all are watched") { stage.events.names.contains("watch.added") }
+            let modes = stage.modePaths
+            #expect(modes[stage.root] == .fanotify)
+            #expect(modes[memory.path] == .fanotify)
+            #expect(modes[overlay.path] == .inotify)
+            for name in ["memory/new/a", "layers/new/b", "c"] as [FilePath] {
+                try scene.drop(name)
+                try await stage.finished(name)
+            }
         }
+    }
+}
+
+/// A file system that was mounted for a test.
+private struct Mounted {
+    static let isAvailable: Bool = {
+        guard let folder = try? TemporaryDirectory(), let mounted = try? Mounted("tmpfs", at: folder.path) else {
+            return false
+        }
+        mounted.unmount()
+        return true
+    }()
+
+    let path: FilePath
+
+    init(_ type: String, at path: FilePath, _ options: String = "noatime") throws {
+        self.path = path
+        try Self.run("/bin/mount", ["-t", type, "-o", options, type, path.string])
+    }
+
+    func unmount() { _ = try? Self.run("/bin/umount", ["-l", path.string]) }
+
+    private static func run(_ tool: String, _ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: tool)
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw NotMounted() }
+    }
+
+    private struct NotMounted: Error {}
+}
+
+extension FilePath {
+    /// The folder of that path, made now.
+    fileprivate func making() throws -> FilePath {
+        try FileManager.default.createDirectory(atPath: string, withIntermediateDirectories: true)
+        return self
     }
 }
 
@@ -121,5 +183,11 @@ extension Stage {
         events.all.compactMap { event in
             if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil }
         }
+    }
+
+    fileprivate var modePaths: [FilePath: WatchMode] {
+        var modes: [FilePath: WatchMode] = [:]
+        for event in events.all { if case .watchMode(_, let path, let mode, _) = event { modes[path] = mode } }
+        return modes
     }
 }
