@@ -8,7 +8,9 @@
 #include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/fanotify.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -133,4 +135,39 @@ static inline int inlet_cached_status(const char *_Nonnull path, uint64_t *_Nonn
     *device = status.st_dev;
     *inode = status.st_ino;
     return S_ISREG(status.st_mode);
+}
+
+/* fanotify_init(2) with FAN_CLASS_NOTIF, FAN_CLOEXEC, FAN_NONBLOCK and FAN_REPORT_DFID_NAME (Linux 5.9); `unlimited` adds
+   FAN_UNLIMITED_QUEUE. By number: headers may be older than the kernel. */
+static inline int inlet_fanotify_init(int unlimited) {
+    return fanotify_init(0x1U | 0x2U | 0xC00U | (unlimited ? 0x10U : 0U), O_RDONLY | O_CLOEXEC);
+}
+
+/* fanotify_mark(2): FAN_MARK_ADD | FAN_MARK_ONLYDIR | FAN_MARK_FILESYSTEM for the file system of a folder. */
+static inline int inlet_fanotify_mark(int group, uint64_t mask, const char *_Nonnull folder) {
+    return fanotify_mark(group, 0x1U | 0x8U | 0x100U, mask, AT_FDCWD, folder);
+}
+
+/* open_by_handle_at(2) is declared for _GNU_SOURCE only. O_PATH, so that the folder needs not be readable. `handle` is a
+   `struct file_handle`: two numbers of four bytes, then the handle. */
+static inline int inlet_open_by_handle(int mount, void *_Nonnull handle) {
+    return (int)syscall(SYS_open_by_handle_at, mount, handle, 010000000 | O_CLOEXEC);
+}
+
+/* name_to_handle_at(2) of an open folder, likewise; `handle` says how much room it has. */
+static inline int inlet_handle_of(int folder, void *_Nonnull handle) {
+    int mount = 0;
+    return (int)syscall(SYS_name_to_handle_at, folder, "", handle, &mount, 0x1000);
+}
+
+/* statx(2) with STATX_MNT_ID (Linux 5.8), which the C library may not know: the number of the mount that `path` is on,
+   symlinks not followed; 0 where the kernel does not say. */
+static inline int inlet_mount_number(const char *_Nonnull path, uint64_t *_Nonnull number) {
+    unsigned char answer[256] = {0};
+    uint32_t mask = 0;
+    if (syscall(SYS_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0x1000U, answer) != 0) return -1;
+    memcpy(&mask, answer, sizeof mask);
+    *number = 0;
+    if (mask & 0x1000U) memcpy(number, answer + 144, sizeof *number);
+    return 0;
 }

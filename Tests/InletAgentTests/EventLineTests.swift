@@ -21,7 +21,7 @@ import Testing
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
         (.agentStopping, "agent.stopping"),
         (.watchAdded(root: path, directories: 3, writerCheck: "on"), "watch.added"),
-        (.watchMode(root: path, path: path, mode: "poll", reason: hostile), "watch.mode"),
+        (.watchMode(root: path, path: path, mode: .fanotify, reason: hostile), "watch.mode"),
         (.watchLost(root: path, reason: hostile), "watch.lost"),
         (.watchOverflow(root: path), "watch.overflow"),
         (.watchLimit(root: path, reason: hostile), "watch.limit"),

@@ -17,9 +17,11 @@ extension IntakeLoop {
         let found = WatchModes(of: settings)
         guard found != modes else { return false }
         for (place, way) in found.sorted where modes.places[place] != way {
+            // What can be marked is known once its first folder is listed, and is said then.
+            if settings.mode == .fanotify, !way.isPolled { continue }
             log.emit(
                 .watchMode(
-                    root: settings.path, path: settings.path.pushing(place), mode: way.isPolled ? "poll" : "inotify",
+                    root: settings.path, path: settings.path.pushing(place), mode: way.isPolled ? .poll : .inotify,
                     reason: way.reason))
         }
         modes = found
@@ -37,7 +39,7 @@ extension IntakeLoop {
             switch polling.step(ignore, modes) {
             case .file(let path): if !take(path) { return }
             case .irregular(let path): admission.noteIrregular(path)
-            case .directory(let path): if !watches.contains(path), !polling.contains(path) { scan.add(path) }
+            case .directory(let path): if !isFollowed(path) { scan.add(path) }
             case .gone(let directory):
                 if directory.isEmpty { return loseRoot() }
             case .trouble(let directory, let error): tell(directory, error)
@@ -45,6 +47,11 @@ extension IntakeLoop {
             case .finished: return
             }
         }
+    }
+
+    /// Whether something tells of `directory`, which was found in one that is polled.
+    private mutating func isFollowed(_ directory: FilePath) -> Bool {
+        watches.contains(directory) || polling.contains(directory) || marks?.begins(at: directory) ?? false
     }
 
     private mutating func beginPass() {

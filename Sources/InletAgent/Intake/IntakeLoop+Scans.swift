@@ -15,6 +15,7 @@ extension IntakeLoop {
         isLimited = false
         if hasInstanceNow { isLost = true }
         refreshModes()
+        marks?.directories = 0
         scan.add("")
         nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
     }
@@ -57,7 +58,7 @@ extension IntakeLoop {
             if modes.way(for: directory).way.isPolled {
                 try poll(directory)
             } else {
-                watches.add(try inotify.add(settings.path.pushing(directory)), directory)
+                try watch(directory)
                 polling.remove(directory)
             }
         } catch {
@@ -83,8 +84,7 @@ extension IntakeLoop {
         isAnnounced = true
         log.emit(
             .watchAdded(
-                root: settings.path, directories: watches.count + polling.count,
-                writerCheck: WriterCheck.describe(settings.path)))
+                root: settings.path, directories: directories, writerCheck: WriterCheck.describe(settings.path)))
     }
 
     func tell(_ directory: FilePath, _ error: SystemError) {

@@ -19,7 +19,7 @@ extension IntakeLoop {
 
     /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
     mutating func closeUnits() async throws(SystemError) {
-        guard canCloseUnits, try inotify.isDrained else { return }
+        guard canCloseUnits, try isDrained else { return }
         let due = units.due(at: .now)
         if due.isEmpty { return }
         let settling = settler.tracked(below: Set(due.map(\.folder)))

@@ -28,7 +28,7 @@ extension IntakeLoop {
         var standing = found
         // What was taken off the volume meanwhile is no reason to keep it in.
         standing.unproved = found.unproved.filter { admission.look($0)?.identity != nil }
-        guard standing != saidOfVolume, (try? inotify.isDrained) == true else { return }
+        guard standing != saidOfVolume, (try? isDrained) == true else { return }
         saidOfVolume = standing
         log.emit(
             .volumeDone(

@@ -13,6 +13,8 @@ struct IntakeLoop: ~Copyable {
     var admission: SettledFiles
 
     let inotify: Inotify
+    /// With `mode: fanotify`, where that can be had.
+    var marks: MarkedMounts?
     let ignore: IgnoreList
     let place: FolderPlace
     /// What was said of the removable volume last.
@@ -70,6 +72,7 @@ struct IntakeLoop: ~Copyable {
     }
 
     mutating func run() async throws(SystemError) {
+        chooseSource()
         startScan()
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
@@ -78,6 +81,7 @@ struct IntakeLoop: ~Copyable {
             if inbox.takeRescan() { requestScan() }
             if inbox.takeMountChange(), FolderPlace(settings.path) != place { return loseRoot() }
             for record in try inotify.read() { handle(record) }
+            try readMarks()
             let turn = ContinuousClock.now
             advanceScan()
             advancePoll()
@@ -91,7 +95,7 @@ struct IntakeLoop: ~Copyable {
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline
             publish(beforeWaiting: deadline)
-            _ = try inotify.wait(until: deadline, waker: inbox.waker)
+            _ = try inotify.wait(until: deadline, waker: inbox.waker, other: marks?.source)
         }
     }
 
@@ -105,11 +109,15 @@ struct IntakeLoop: ~Copyable {
     // MARK: - Events
 
     mutating func handle(_ record: InotifyRecord) {
+        guard let directory = record.isOverflow ? "" : watches.path(of: record.watch) else { return }
+        handle(record, in: directory)
+    }
+
+    mutating func handle(_ record: InotifyRecord, in directory: FilePath) {
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
             return requestScan()
         }
-        guard let directory = watches.path(of: record.watch) else { return }
         if record.mask.contains(.watchRemoved) { return watches.remove(record.watch) }
         if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
             if directory.isEmpty { loseRoot() } else if record.mask.contains(.unmounted) { requestScan() }
@@ -214,7 +222,7 @@ struct IntakeLoop: ~Copyable {
             log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
         }
         var status = IntakeStatus(root: settings.path, state: .watching)
-        status.directories = watches.count + polling.count
+        status.directories = directories
         status.polled = polling.count
         status.settling = settler.count
         status.ignored = admission.ignored

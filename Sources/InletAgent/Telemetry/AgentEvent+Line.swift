@@ -17,7 +17,7 @@ extension AgentEvent {
                 ("writer_check", .text(check)))
         case .watchMode(let root, let path, let mode, let reason):
             Self.line(
-                "watch.mode", .info, ("root", .path(root)), ("path", .path(path)), ("mode", .text(mode)),
+                "watch.mode", .info, ("root", .path(root)), ("path", .path(path)), ("mode", .text(mode.rawValue)),
                 ("reason", .safe(reason)))
         case .watchLost(let root, let reason): Self.trouble("watch.lost", .warning, root, reason)
         case .watchOverflow(let root): Self.line("watch.overflow", .warning, ("path", .path(root)))

@@ -10,8 +10,8 @@ package enum AgentEvent: Sendable {
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
     case watchAdded(root: FilePath, directories: Int, writerCheck: String)
-    /// How changes on the mount at `path` are noticed; said once, and when it changes.
-    case watchMode(root: FilePath, path: FilePath, mode: String, reason: String)
+    /// How changes below `path`, which is `root` or a mount below it, are found out; said once, and when it changes.
+    case watchMode(root: FilePath, path: FilePath, mode: WatchMode, reason: String)
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)

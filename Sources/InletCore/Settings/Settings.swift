@@ -197,16 +197,10 @@ package struct WatchSettings: Sendable {
         case adopt
     }
 
-    /// How changes below a root are noticed.
-    package enum Mode: String, Sendable, CaseIterable {
-        /// By events on local file systems, by polling on those that hide changes made elsewhere; decided per mount.
-        case auto
-        case inotify
-        case poll
-    }
-
     /// Absolute; may not exist yet.
     package var path: FilePath
+    /// How changes are to be found out.
+    package var mode: Mode
     package var recursive: Bool
     package var settle: Duration
     /// nil = off.
@@ -221,7 +215,6 @@ package struct WatchSettings: Sendable {
     package var quarantineDirectory: FilePath
     /// How long a file whose writers cannot be known is held before it is deleted or archived.
     package var hold: Duration
-    package var mode = Mode.auto
     /// The least pause between two looks at what is polled; it grows with what a look costs.
     package var poll = Duration.seconds(10)
     /// How long a file may take to be complete before the log says what keeps it; no key of the configuration.
@@ -232,11 +225,13 @@ package struct WatchSettings: Sendable {
     package var volumeWrites = false
 
     package init(
-        path: FilePath, recursive: Bool = true, settle: Duration = .seconds(5), rescan: Duration? = .seconds(3600),
+        path: FilePath, mode: Mode = .auto, recursive: Bool = true, settle: Duration = .seconds(5),
+        rescan: Duration? = .seconds(3600),
         existing: Existing = .ingest, ignore: [GlobPattern] = [], archiveDirectory: FilePath = ".inlet/done",
         quarantineDirectory: FilePath = ".inlet/failed", hold: Duration = .seconds(86_400)
     ) {
         self.path = path
+        self.mode = mode
         self.recursive = recursive
         self.settle = settle
         self.rescan = rescan

@@ -40,9 +40,11 @@ package struct Inotify: ~Copyable, Sendable {
     /// Watches a folder (not what is below it) and returns the watch's number; a folder that is watched already, under
     /// whatever name, gives the same number again. Symlinks are not followed. Throws `isWatchLimit` when the user has no
     /// watches left, `isMissing` for a path that is no folder.
-    package func add(_ directory: FilePath) throws(SystemError) -> Int32 {
+    ///
+    /// - Parameter onlyItself: what becomes of the folder is told, what happens in it is not.
+    package func add(_ directory: FilePath, onlyItself: Bool = false) throws(SystemError) -> Int32 {
         if isSilent { throw SystemError(call: "inotify_add_watch", path: directory, code: .noSpace) }
-        let mask: InotifyRecord.Mask = [.watched, .manners]
+        let mask: InotifyRecord.Mask = onlyItself ? [.itself, .manners] : [.watched, .manners]
         return try SystemCall.result("inotify_add_watch", directory) {
             directory.withPlatformString { inotify_add_watch(descriptor.number, $0, mask.rawValue) }
         }
@@ -71,10 +73,14 @@ package struct Inotify: ~Copyable, Sendable {
 
     /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). A wake-up is taken: the
     /// next wait blocks again.
-    package func wait(until deadline: ContinuousClock.Instant?, waker: Waker) throws(SystemError) -> WaitOutcome {
-        let ready = try Poll.wait(descriptor.number, waker.number, until: deadline)
-        if ready.second { waker.drain() }
-        return WaitOutcome(isReadable: ready.first, isWoken: ready.second)
+    ///
+    /// - Parameter other: something else that ends the wait when it can be read.
+    package func wait(
+        until deadline: ContinuousClock.Instant?, waker: Waker, other: WaitSource? = nil
+    ) throws(SystemError) -> WaitOutcome {
+        let ready = try Poll.wait([descriptor.number, waker.number, other?.number ?? -1], until: deadline)
+        if ready[1] { waker.drain() }
+        return WaitOutcome(isReadable: ready[0] || ready[2], isWoken: ready[1])
     }
 }
 

@@ -34,7 +34,7 @@ package struct WatchWay: Sendable, Hashable {
 
     private init(_ mode: WatchSettings.Mode, hidden: String?, name: String, times: PollBook.Times) {
         switch mode {
-        case .auto: self.init(isPolled: hidden != nil, reason: hidden ?? name, times: times)
+        case .auto, .fanotify: self.init(isPolled: hidden != nil, reason: hidden ?? name, times: times)
         case .inotify: self.init(isPolled: false, reason: "mode: inotify, on \(name)", times: times)
         case .poll: self.init(isPolled: true, reason: "mode: poll, on \(name)", times: times)
         }

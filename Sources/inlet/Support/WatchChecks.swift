@@ -1,3 +1,4 @@
+import InletAgent
 import InletCore
 import InletLinux
 import SystemPackage
@@ -6,8 +7,22 @@ import SystemPackage
 enum ModeCheck {
     static func run(_ watch: WatchSettings, _ findings: inout Findings) {
         for (place, way) in WatchModes(of: watch).sorted {
+            let name = "watch \(watch.path.pushing(place).display)"
+            if watch.mode == .fanotify, !way.isPolled {
+                // Of a mount below it is known once it is listed.
+                if place.isEmpty { checkMark(watch, name, &findings) }
+                continue
+            }
             let how = way.isPolled ? "polled, every \(DurationText.format(watch.poll)) or less often" : "inotify"
-            findings.add(.fine, "watch \(watch.path.pushing(place).display)", "\(how) (\(way.reason))")
+            findings.add(.fine, name, "\(how) (\(way.reason))")
+        }
+    }
+
+    private static func checkMark(_ watch: WatchSettings, _ name: String, _ findings: inout Findings) {
+        if let reason = MarkCheck.refusal(watch) {
+            findings.add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
+        } else {
+            findings.add(.fine, name, "fanotify: one mark for its file system")
         }
     }
 }
@@ -42,7 +57,8 @@ enum WatchLimitCheck {
 
     /// Folders that need a watch.
     private static func count(_ watch: WatchSettings) -> Int {
-        guard watch.mode != .poll, case .directory? = try? FileLook.look(at: watch.path) else { return 0 }
+        guard watch.mode != .poll, watch.mode != .fanotify || MarkCheck.refusal(watch) != nil,
+            case .directory? = try? FileLook.look(at: watch.path) else { return 0 }
         let (modes, ignore) = (WatchModes(of: watch), IgnoreList(user: watch.ignore))
         var count = 0
         var waiting: [FilePath] = [""]
