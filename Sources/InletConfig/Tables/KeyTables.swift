@@ -86,8 +86,8 @@ package enum KeyTables {
             "How long a file whose writers cannot be known is held before it is deleted or archived."),
         KeySpec(
             "mode", .choice(names(WatchSettings.Mode.self)), default: "auto",
-            "How changes are noticed: auto decides for each mount, inotify and poll hold for all. fanotify is auto with one mark for"
-                + " a whole file system, needs privileges, and is for trees of very many folders."),
+            "How changes are noticed: auto decides for each mount, inotify and poll hold for all. fanotify is auto with "
+                + "one mark for a whole file system, needs privileges, and is for trees of very many folders."),
         KeySpec(
             "poll", .duration(offAllowed: false), default: "10s",
             "The least pause between two looks at what is polled, from 1s; it grows with what a look costs."),
