@@ -55,8 +55,9 @@ package enum KeyTables {
             "The folder; it may not exist yet. With *, ? or [] in it: all such folders, as they come and go with their volumes."
         ),
         KeySpec(
-            "volume_writes", .boolean, default: "false",
-            "Whether anything may be moved, deleted or written on the volumes of a path with a pattern."),
+            "volume_writes", .boolean,
+            "Whether anything may be moved, deleted or written on the volumes of a path with a pattern; without it, nothing is."
+        ),
         KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
         KeySpec(
             "settle", .duration(offAllowed: false), default: "5s",
