@@ -157,6 +157,6 @@ private final class ReadOnlyOverlay: Sendable {
 extension Stage {
     /// What `watch.mode` said, in its order.
     fileprivate var modes: [String] {
-        events.all.compactMap { event in if case .watchMode(_, _, let mode, _) = event { mode } else { nil } }
+        events.all.compactMap { event in if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil } }
     }
 }
