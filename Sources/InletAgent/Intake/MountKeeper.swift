@@ -29,7 +29,7 @@ struct MountKeeper: Service {
 
     private func follow() {
         do {
-            let mounts = try MountWatch()
+            let mounts = try MountWatch(onlyMounts: true)
             while !Task.isCancelled {
                 guard try mounts.wait(until: nil, waker: waker) else { continue }
                 for intake in intakes { intake.mountsChanged() }

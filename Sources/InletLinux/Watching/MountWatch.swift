@@ -10,9 +10,10 @@ package struct MountWatch: ~Copyable, Sendable {
     private let inotify: Inotify
     private var watched: [FilePath: Int32] = [:]
 
-    package init() throws(SystemError) {
+    /// - Parameter onlyMounts: no folders will be watched: none of the user's inotify instances is taken.
+    package init(onlyMounts: Bool = false) throws(SystemError) {
         let mounts = try Descriptor(opening: "/proc/self/mountinfo", O_RDONLY)
-        let inotify = try Inotify()
+        let inotify = onlyMounts ? try Inotify(silentFor: nil) : try Inotify()
         self.mounts = mounts
         self.inotify = inotify
     }
