@@ -68,7 +68,7 @@ struct RouteExplanation {
             lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
             relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
         }
-        if let watch = settings.watch.first(where: { $0.root(of: path) == root }),
+        if root != nil, let watch = settings.watch.first(where: { $0.root(of: path) == root }),
             IgnoreList(user: watch.ignore).ignores(relative, isDirectory: false)
         {
             lines.append("  ignored: its name, or a folder's, is on the list of names that are never a user's file")
@@ -82,11 +82,7 @@ struct RouteExplanation {
         let table = RouteTable(settings.routes)
         let (facts, trouble) = await Self.firstFacts(table, arrival, path)
         if let trouble { lines.append(Console.tint("  \(trouble)", .warning)) }
-        lines += table.trace(arrival, mediaType: facts.mediaType).map { trace in
-            trace.isMatch
-                ? Console.tint("  route \(trace.route) takes it", .good)
-                : "  route \(trace.route): \(trace.mismatch ?? "")"
-        }
+        lines += Self.tried(table, arrival, facts)
         let mains = Self.mains(table, arrival)
         lines += mains + Self.sets(table, arrival, facts)
         let size = arrival.identity.size
@@ -96,6 +92,15 @@ struct RouteExplanation {
         let goesAlong = !mains.isEmpty && table.route(for: relative, size: size, mediaType: facts.mediaType) == nil
         self.isTaken = isTaken || goesAlong
         text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
+    }
+
+    /// Each route up to the one that takes it.
+    private static func tried(_ table: RouteTable, _ arrival: Arrival, _ facts: Facts) -> [String] {
+        table.trace(arrival, mediaType: facts.mediaType).map { trace in
+            trace.isMatch
+                ? Console.tint("  route \(trace.route) takes it", .good)
+                : "  route \(trace.route): \(trace.mismatch ?? "")"
+        }
     }
 
     /// The files that it travels with.
