@@ -58,7 +58,8 @@ enum WatchLimitCheck {
     /// Folders that need a watch.
     private static func count(_ watch: WatchSettings) -> Int {
         guard watch.mode != .poll, watch.mode != .fanotify || MarkCheck.refusal(watch) != nil,
-            case .directory? = try? FileLook.look(at: watch.path) else { return 0 }
+            case .directory? = try? FileLook.look(at: watch.path)
+        else { return 0 }
         let (modes, ignore) = (WatchModes(of: watch), IgnoreList(user: watch.ignore))
         var count = 0
         var waiting: [FilePath] = [""]
