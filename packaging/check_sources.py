@@ -44,6 +44,7 @@ DOORS = {
     "CXXHash": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},
+    "CMagic": {"InletMedia"},
     "GRDB": {"InletJournal"},
     "GRDBSQLite": {"InletJournal"},
     "ArgumentParser": {"inlet"},

@@ -8,16 +8,22 @@
 #include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/fanotify.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <linux/fs.h>
+#include <linux/stat.h>
 
 /* fcntl-linux.h: these depend on the architecture or on _GNU_SOURCE. */
 static const int inlet_o_noatime = 01000000;
@@ -85,6 +91,14 @@ static inline int inlet_spawn_close_from(posix_spawn_file_actions_t *_Nonnull ac
 #endif
 }
 
+/* prlimit(2) is declared for _GNU_SOURCE only: what a child may write, and how much it gives way. A negative size is no limit. */
+static inline int inlet_restrain(pid_t process, int niceness, int64_t largest) {
+    int result = niceness > 0 ? setpriority(PRIO_PROCESS, (id_t)process, getpriority(PRIO_PROCESS, 0) + niceness) : 0;
+    struct { uint64_t now, most; } limit = {(uint64_t)largest, (uint64_t)largest};
+    if (largest >= 0) result |= (int)syscall(SYS_prlimit64, process, RLIMIT_FSIZE, &limit, NULL);
+    return result;
+}
+
 /* pipe2(2) is declared for _GNU_SOURCE only. */
 static inline int inlet_pipe(int *_Nonnull ends) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
 
@@ -99,4 +113,61 @@ static inline int inlet_has_ended(pid_t process) {
     siginfo_t info = {0};
     if (waitid(P_PID, (id_t)process, &info, WEXITED | WNOHANG | WNOWAIT) == 0) return info.si_pid == process;
     return errno == ECHILD;
+}
+
+/* makedev(3) is a macro: what `st_dev` is for two numbers of /proc. */
+static inline uint64_t inlet_device(unsigned int major, unsigned int minor) { return gnu_dev_makedev(major, minor); }
+
+/* What stat(2) says of a file, found out by statx(2) (Linux 4.11) without asking a file server that may have gone. Kernels and
+   sandboxes without it are asked by fstatat(2). 1 for a regular file, 0 for anything else, -1 with errno. */
+static inline int inlet_cached_status(const char *_Nonnull path, uint64_t *_Nonnull device, uint64_t *_Nonnull inode) {
+#ifdef SYS_statx
+    struct statx found;
+    if (syscall(SYS_statx, AT_FDCWD, path, 0x4000 /* AT_STATX_DONT_SYNC */, STATX_TYPE | STATX_INO, &found) == 0) {
+        *device = gnu_dev_makedev(found.stx_dev_major, found.stx_dev_minor);
+        *inode = found.stx_ino;
+        return (found.stx_mode & S_IFMT) == S_IFREG;
+    }
+    if (errno != ENOSYS && errno != EPERM) return -1;
+#endif
+    struct stat status;
+    if (fstatat(AT_FDCWD, path, &status, 0) != 0) return -1;
+    *device = status.st_dev;
+    *inode = status.st_ino;
+    return S_ISREG(status.st_mode);
+}
+
+/* fanotify_init(2) with FAN_CLASS_NOTIF, FAN_CLOEXEC, FAN_NONBLOCK and FAN_REPORT_DFID_NAME (Linux 5.9); `unlimited` adds
+   FAN_UNLIMITED_QUEUE. By number: headers may be older than the kernel. */
+static inline int inlet_fanotify_init(int unlimited) {
+    return fanotify_init(0x1U | 0x2U | 0xC00U | (unlimited ? 0x10U : 0U), O_RDONLY | O_CLOEXEC);
+}
+
+/* fanotify_mark(2): FAN_MARK_ADD | FAN_MARK_ONLYDIR | FAN_MARK_FILESYSTEM for the file system of a folder. */
+static inline int inlet_fanotify_mark(int group, uint64_t mask, const char *_Nonnull folder) {
+    return fanotify_mark(group, 0x1U | 0x8U | 0x100U, mask, AT_FDCWD, folder);
+}
+
+/* open_by_handle_at(2) is declared for _GNU_SOURCE only. O_PATH, so that the folder needs not be readable. `handle` is a
+   `struct file_handle`: two numbers of four bytes, then the handle. */
+static inline int inlet_open_by_handle(int mount, void *_Nonnull handle) {
+    return (int)syscall(SYS_open_by_handle_at, mount, handle, 010000000 | O_CLOEXEC);
+}
+
+/* name_to_handle_at(2) of an open folder, likewise; `handle` says how much room it has. */
+static inline int inlet_handle_of(int folder, void *_Nonnull handle) {
+    int mount = 0;
+    return (int)syscall(SYS_name_to_handle_at, folder, "", handle, &mount, 0x1000);
+}
+
+/* statx(2) with STATX_MNT_ID (Linux 5.8), which the C library may not know: the number of the mount that `path` is on,
+   symlinks not followed; 0 where the kernel does not say. */
+static inline int inlet_mount_number(const char *_Nonnull path, uint64_t *_Nonnull number) {
+    unsigned char answer[256] = {0};
+    uint32_t mask = 0;
+    if (syscall(SYS_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0x1000U, answer) != 0) return -1;
+    memcpy(&mask, answer, sizeof mask);
+    *number = 0;
+    if (mask & 0x1000U) memcpy(number, answer + 144, sizeof *number);
+    return 0;
 }

@@ -7,7 +7,7 @@ internal import SystemPackage
 
 /// The agent's services and what they share: bells, flags, threads. Each service gets what it needs and no more.
 struct AgentParts: Sendable {
-    let intakes: [RootIntake]
+    let intakes: Intakes
     private let settings: Settings
     private let board: DestinationBoard
     private let journal: Journal
@@ -56,15 +56,18 @@ struct AgentParts: Sendable {
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
         let (finisherBell, batchBell) = (Doorbell(), Doorbell())
-        let heartbeat = Heartbeat(roots: settings.watch.map(\.path))
+        let heartbeat = Heartbeat(roots: settings.watch.filter { $0.pattern == nil }.map(\.path))
         let admitter = Admitter(
             journal: journal, routes: RouteTable(settings.routes), board: board, log: log, bells: bells,
             finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
-        intakes = try settings.watch.map { root in
-            try RootIntake(
-                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat)
-        }
+        intakes = try Intakes(
+            settings.watch, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+            stateDirectory: settings.stateDirectory,
+            wake: {
+                bells.ringAll()
+                finisherBell.ring()
+            })
         self.bells = bells
         self.finisherBell = finisherBell
         self.batchBell = batchBell
@@ -73,10 +76,15 @@ struct AgentParts: Sendable {
     }
 
     private var lookAgain: @Sendable (FileRow) -> Void {
-        { [intakes] file in intakes.first { $0.settings.path == file.root }?.look(at: file.path) }
+        { [intakes] file in intakes.of(file.root)?.look(at: file.path) }
     }
 
-    private var orders: OrderDesk { OrderDesk(journal: journal, board: board, roots: sendRoots.map(\.path)) }
+    /// Those of removable volumes are told, which say when all of one has ended.
+    private var ended: @Sendable (FileRow) -> Void {
+        { [intakes] file in if file.volume != nil { intakes.of(file.root)?.nudge() } }
+    }
+
+    private var orders: OrderDesk { OrderDesk(journal: journal, board: board, roots: sendRoots) }
 
     var sweeper: Sweeper {
         Sweeper(journal: journal, board: board, orders: orders, log: log, bell: sweeperBell)
@@ -94,13 +102,15 @@ struct AgentParts: Sendable {
             receipts: ReceiptFiles(
                 stateDirectory: settings.stateDirectory,
                 origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: log),
-            pool: moving, bell: finisherBell, batchBell: batchBell, lookAgain: lookAgain)
+            pool: moving, bell: finisherBell, batchBell: batchBell, states: intakes.states, ended: ended,
+            lookAgain: lookAgain)
     }
 
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, notices: admitter.notices, inFlight: inFlight, log: log,
-            health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier)
+            health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
+            roots: intakes.states)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
             batchBell: batchBell, lookAgain: lookAgain, room: admitter.room)
@@ -130,11 +140,16 @@ struct AgentParts: Sendable {
     var watchdog: Watchdog {
         Watchdog(
             notify: ServiceNotify(), heartbeat: heartbeat, journal: journal, log: log,
-            ready: .agentReady(roots: intakes.count, destinations: board.count),
-            nudge: { [bells, intakes] in
-                bells.ringAll()
-                for intake in intakes { intake.nudge() }
-            })
+            ready: .agentReady(roots: settings.watch.count, destinations: board.count),
+            nudge: nudge)
+    }
+
+    /// Makes sleeping loops pass once.
+    private var nudge: @Sendable () -> Void {
+        { [bells, intakes] in
+            bells.ringAll()
+            for intake in intakes.all { intake.nudge() }
+        }
     }
 
     /// Programs have a thread each, so that one that hangs holds nobody else up.
@@ -147,10 +162,7 @@ struct AgentParts: Sendable {
         Pinger(
             ping: ping, interval: settings.ping?.interval ?? .seconds(300), heartbeat: heartbeat, journal: journal,
             isJournalFailing: { [admitter] in admitter.health.isFailing }, log: log,
-            nudge: { [bells, intakes] in
-                bells.ringAll()
-                for intake in intakes { intake.nudge() }
-            })
+            nudge: nudge)
     }
 
     // MARK: - What is seen and commanded from outside
@@ -166,6 +178,7 @@ struct AgentParts: Sendable {
         return AgentCommands.Live(
             board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
             sweeperBell: sweeperBell, probeBell: probeBell, log: log,
+            resumed: { [intakes] root in intakes.of(root)?.nudge() },
             send: { path, destination in
                 await withTaskExecutorPreference(asking) { await desk.send(path, to: destination) }
             })
@@ -174,7 +187,7 @@ struct AgentParts: Sendable {
     func liveView(_ version: String) -> AgentView.LiveView {
         AgentView.LiveView(
             version: version, startedAt: .now, destinations: board.statuses,
-            roots: { [intakes] in intakes.map(\.status) }, inFlight: inFlight.snapshots,
+            roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing })
     }

@@ -159,7 +159,7 @@ extension Journal {
     static func obstacle(
         to arrival: Arrival, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
-        guard let previous = try latest(arrival.root, arrival.path, database) else { return nil }
+        guard let previous = try latest(arrival.root, arrival.path, arrival.volume?.key, database) else { return nil }
         if recall(arrival, 0, previous) == .known { return .known(id: previous.id) }
         if previous.state == .pending, try !supersede(previous, now, database) { return .busy(id: previous.id) }
         return nil
@@ -172,7 +172,7 @@ extension Journal {
         let arrival = admission.arrival
         let wanted = Set(admission.steps.destinations)
         return try FileRow.all(
-            database, "WHERE root = ? AND path = ? AND id > ? ORDER BY id DESC LIMIT 20",
+            database, "WHERE root = ? AND path = ? AND id > ? AND volume IS NULL ORDER BY id DESC LIMIT 20",
             [.bytes(arrival.root.bytes), .bytes(arrival.path.bytes), .integer(last)]
         ).first { file in
             let destinations = try job(file, database).deliveries.map(\.destination)

@@ -67,13 +67,19 @@ extension Journal {
         exceptBelow roots: [FilePath], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> Int {
         try await commit { database in
-            let rows = try Row.fetchAll(database, sql: "SELECT id, root FROM batch WHERE closed_at IS NULL")
+            let rows = try Row.fetchAll(database, sql: Self.openBatches)
             let watched = Set(roots.map { Data($0.bytes) })
             let left = rows.filter { !watched.contains($0["root"] as Data? ?? Data()) }
             for row in left { _ = try Self.close(row["id"], nil, uptimes, closing, now, database) }
             return left.count
         }
     }
+
+    /// Without those on removable volumes, which nobody closes while they are away.
+    private static let openBatches = """
+        SELECT id, root FROM batch WHERE closed_at IS NULL
+            AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id AND volume IS NOT NULL)
+        """
 
     private static func close(
         _ id: Int64, _ marker: Arrival?, _ uptimes: [String: Int64], _ closing: [String], _ now: WallTime,

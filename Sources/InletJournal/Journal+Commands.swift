@@ -143,7 +143,7 @@ extension Journal {
                 database,
                 sql: """
                     SELECT id, file_id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?
-                        AND \(DeliveryRow.isNotBeingWorkedOn)
+                        AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
                     LIMIT \(Self.expiredAtOnce)
                     """, arguments: [destination, uptime])
             for row in expired {
@@ -155,7 +155,7 @@ extension Journal {
     }
 
     /// The earliest expiry of what waits for each of `destinations`, on its expiry clock in milliseconds. What a destination
-    /// works on does not expire.
+    /// works on does not expire, nor what waits for its volume.
     package func nextExpiries(of destinations: [String]) async throws(JournalError) -> [String: Int64] {
         try await read { database in
             try destinations.reduce(into: [:]) { expiries, destination in
@@ -164,7 +164,7 @@ extension Journal {
                     sql: """
                         SELECT expires_at FROM delivery
                         WHERE destination = ? AND state = 'ready' AND expires_at IS NOT NULL
-                            AND \(DeliveryRow.isNotBeingWorkedOn)
+                            AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
                         ORDER BY expires_at LIMIT 1
                         """, arguments: [destination])
             }

@@ -110,6 +110,12 @@ extension Journal {
         new.category = admission.category
         new.mediaType = admission.mediaType
         new.role = admission.companion.kind.rawValue
+        if admission.companion.kind == .derived {
+            // It can be made again; and it is nobody's but ours.
+            (new.policy.onSuccess, new.policy.onFailure) = (.delete, .keep)
+            (new.policy.receipts, new.policy.dedupe, new.policy.manifest) = (.none, .off, nil)
+            return new
+        }
         // Its bytes are nowhere else.
         if !isStored, new.policy.onSuccess == .delete, admission.arrival.identity.size > 0 {
             new.policy.onSuccess = .archive

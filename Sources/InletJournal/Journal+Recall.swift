@@ -19,7 +19,7 @@ extension Journal {
     package func recall(_ arrivals: [Arrival], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
         try await read { database in
             try arrivals.map { arrival in
-                let file = try Self.latest(arrival.root, arrival.path, database)
+                let file = try Self.latest(arrival.root, arrival.path, arrival.volume?.key, database)
                 return file.map { Self.recall(arrival, tolerance, $0) } ?? .new
             }
         }
@@ -36,10 +36,14 @@ extension Journal {
         return arrival.identity == file.identity ? .known : .touched(file)
     }
 
-    static func latest(_ root: FilePath, _ path: FilePath, _ database: Database) throws -> FileRow? {
-        try database.row(
-            "SELECT \(FileRow.columns) FROM file WHERE root = ? AND path = ? ORDER BY id DESC LIMIT 1",
-            .bytes(root.bytes), .bytes(path.bytes)
+    /// The newest file of a path: of a removable volume wherever that was mounted, and never of another one.
+    static func latest(
+        _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
+    ) throws -> FileRow? {
+        let place = volume == nil ? "root = ? AND path = ? AND volume IS NULL" : "volume = ? AND path = ?"
+        return try database.row(
+            "SELECT \(FileRow.columns) FROM file WHERE \(place) ORDER BY id DESC LIMIT 1",
+            volume.map { .text($0) } ?? .bytes(root.bytes), .bytes(path.bytes)
         ) { try FileRow($0) }
     }
 
@@ -58,9 +62,11 @@ extension Journal {
     }
 
     /// The newest file of each of these paths; nil for those that the journal does not know.
-    package func newest(_ root: FilePath, _ paths: [FilePath]) async throws(JournalError) -> [FileRow?] {
+    package func newest(
+        _ root: FilePath, _ paths: [FilePath], volume: String? = nil
+    ) async throws(JournalError) -> [FileRow?] {
         try await read { database in
-            try paths.map { try Self.latest(root, $0, database) }
+            try paths.map { try Self.latest(root, $0, volume, database) }
         }
     }
 
@@ -77,7 +83,8 @@ extension Journal {
         try await commit { database in
             let bytes = Data(root.bytes)
             try database.run(
-                sql: "INSERT OR IGNORE INTO root VALUES (?, ?)", arguments: [bytes, now.milliseconds])
+                sql: "INSERT OR IGNORE INTO root (path, first_seen) VALUES (?, ?)",
+                arguments: [bytes, now.milliseconds])
             let first = try Int64.fetchOne(
                 database, sql: "SELECT first_seen FROM root WHERE path = ?", arguments: [bytes])
             return WallTime(milliseconds: first ?? now.milliseconds)

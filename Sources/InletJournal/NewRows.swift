@@ -77,8 +77,8 @@ extension Journal {
         try database.change(
             """
             INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category,
-                media_type, policy, code, reason, admitted_at, ended_at, batch_id, role, labels, digests)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                media_type, policy, code, reason, admitted_at, ended_at, batch_id, role, labels, digests, volume)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             .bytes(file.arrival.root.bytes), .bytes(file.arrival.path.bytes), .integer(identity.size),
             .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
@@ -87,7 +87,8 @@ extension Journal {
             SQLValue(file.code?.rawValue), SQLValue(file.reason), .integer(now.milliseconds),
             file.state.isFinal ? .integer(now.milliseconds) : .null, SQLValue(file.batch), SQLValue(file.role),
             file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
-            file.digests.isEmpty ? .null : .bytes(try JournalJSON.encode(file.digests)))
+            file.digests.isEmpty ? .null : .bytes(try JournalJSON.encode(file.digests)),
+            SQLValue(file.arrival.volume?.key))
         return database.lastInsertedRowID
     }
 

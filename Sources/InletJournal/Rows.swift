@@ -81,6 +81,8 @@ package struct FileRow: Sendable, Equatable {
     package var labels: [String: String]
     /// Checksums of the content as it was read at admission, where the route asked for any.
     package var digests: [Digest]
+    /// The removable volume that it is on (`Volume.key`).
+    package var volume: String?
     /// Whether something of it could not be read, and was left out: see `init(_:from:showing:)`.
     package var isDamaged = false
 
@@ -142,12 +144,6 @@ package struct Job: Sendable, Equatable {
     package var damage: String?
 }
 
-/// Big transfers have a worker each; files of at most one part share a destination's connections.
-package enum Lane: Int, Sendable, CaseIterable {
-    case small = 0
-    case big = 1
-}
-
 extension FileRow {
     /// By their places in `init(_:from:)`: looking up names takes longer than reading values.
     static let columns = names.joined(separator: ", ")
@@ -158,7 +154,7 @@ extension FileRow {
     private static let names = [
         "id", "root", "path", "size", "modified", "changed", "inode", "device", "state", "route", "category",
         "media_type", "policy", "code", "reason", "content", "admitted_at", "ended_at", "finished_at", "disposition",
-        "intent", "batch_id", "role", "labels", "digests",
+        "intent", "batch_id", "role", "labels", "digests", "volume",
     ]
 
     /// The whole path, of a row of which nothing else may be readable.
@@ -203,6 +199,7 @@ extension FileRow {
         digests = try Self.read(showing, &isDamaged, else: []) {
             try row.optionalBytes(first + 24).map { try JournalJSON.decode($0) } ?? []
         }
+        volume = row.text(first + 25)
     }
 }
 

@@ -9,6 +9,7 @@ enum Schema {
         migrator.registerMigration("3 batches") { try $0.execute(sql: batches) }
         migrator.registerMigration("4 waits and closings") { try $0.execute(sql: waits) }
         migrator.registerMigration("5 labels, contents, notifications") { try $0.execute(sql: evidence) }
+        migrator.registerMigration("6 volumes") { try $0.execute(sql: volumes) }
         return migrator
     }
 
@@ -129,6 +130,16 @@ enum Schema {
             state TEXT NOT NULL DEFAULT 'ready', attempts INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL,
             reason TEXT);
         CREATE INDEX outbox_waiting ON outbox(sink, state, id);
+        """
+
+    /// `file.volume` is the removable volume that a file is on, with the root's folder there (`Volume.key`): such files are
+    /// known by it and their path, and their root is where it was mounted last. `root.mark` is by what a watched folder is
+    /// recognised (`RootMark`).
+    private static let volumes = """
+        ALTER TABLE file ADD COLUMN volume TEXT;
+        CREATE INDEX file_by_volume ON file(volume, path, id) WHERE volume IS NOT NULL;
+        CREATE INDEX file_open_of_volume ON file(volume) WHERE volume IS NOT NULL AND finished_at IS NULL;
+        ALTER TABLE root ADD COLUMN mark BLOB;
         """
 
     /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.

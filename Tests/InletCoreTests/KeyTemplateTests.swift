@@ -7,7 +7,7 @@ import Testing
 struct KeyTemplateTests {
     @Test(arguments: [
         ("", 0, "empty"), ("{name", 0, "not closed"), ("a}b", 1, "'}'"), ("x{captured}", 2, "needs a format"),
-        ("{volume}", 1, "not available yet"), ("{captured:yyyy@Mars}", 15, "time zone"),
+        ("{volume:3}", 7, "takes no"), ("{captured:yyyy@Mars}", 15, "time zone"),
         ("{captured:YYYY-MM-dd}", 10, "yyyy"),
         ("{captred:yyyy}", 1, "{captured}"), ("{nmae}", 1, "did you mean '{name}'"), ("{}", 1, "unknown field"),
         ("{extention}", 1, "unknown field"), ("{folder}", 1, "folder[1]"), ("{folder[0]}", 8, "1 to"),

@@ -71,7 +71,9 @@ import Testing
         ("UPDATE delivery SET owner = NULL WHERE owner IS NOT NULL", "delivery_owned"),
         ("UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (?)", "delivery_parked"),
         ("UPDATE delivery SET state = 'ready' WHERE state = 'claimed'", "delivery_claimed"),
-        ("SELECT * FROM file WHERE root = ? AND path = ? ORDER BY id DESC LIMIT 1", "file_by_path"),
+        ("SELECT * FROM file WHERE root = ? AND path = ? AND volume IS NULL ORDER BY id DESC LIMIT 1", "file_by_path"),
+        ("SELECT * FROM file WHERE volume = ? AND path = ? ORDER BY id DESC LIMIT 1", "file_by_volume"),
+        ("SELECT 1 FROM file WHERE volume = ? AND finished_at IS NULL LIMIT 1", "file_open_of_volume"),
         (
             "SELECT * FROM file WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ?"
                 + " ORDER BY finish_at, id LIMIT ?", "file_unfinished"

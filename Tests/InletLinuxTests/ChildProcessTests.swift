@@ -1,4 +1,5 @@
 import Foundation
+import InletCore
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -24,6 +25,22 @@ import Testing
     @Test(arguments: [0, 1, 75, 255] as [Int32])
     func `a program's exit code comes back`(_ code: Int32) async throws {
         #expect(try await run("exit $1", String(code)).end == .exited(code))
+    }
+
+    @Test func `it gives way, and writes no larger file than it may`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path.appending("out")
+        // It begins when its input has ended: it is held back by then.
+        var child = ChildProcess(
+            ["/bin/sh", "-c", "cat > /dev/null; nice >&2; exec head -c 100000 /dev/zero > \"$1\"", "sh", file.string],
+            environment: [("PATH", Array("/usr/bin:/bin".utf8))], input: [UInt8](repeating: 0, count: 300_000),
+            timeout: .seconds(60))
+        child.niceness = 10
+        child.largestFile = 4096
+        let outcome = try await child.run(on: pool)
+        let own = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+        #expect(outcome.end == .signalled(SIGXFSZ) && text(outcome) == "\(min(own + 10, 19))\n")
+        #expect(try FileLook.look(at: file).identity?.size == 4096)
     }
 
     @Test func `a program that a signal ends says which`() async throws {

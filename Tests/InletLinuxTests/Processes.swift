@@ -39,6 +39,8 @@ final class OtherProcess {
         _ = output.fileHandleForReading.availableData
     }
 
+    var id: Int32 { process.processIdentifier }
+
     /// Kills it and waits until it is gone.
     func kill() {
         if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }

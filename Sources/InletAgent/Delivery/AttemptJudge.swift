@@ -21,6 +21,8 @@ struct AttemptJudge: Sendable {
         switch error.verdict {
         case .retry(let after): return retry(error, after)
         case .outage where error.isLocal: return again(error, wait: localWait)
+        case .outage(let after) where error.code == .sourceGone:
+            return again(error, wait: max(after ?? .zero, Self.pause))
         case .outage(let after):
             // The breaker does the real waiting; what a server asks for is bounded here as it is there.
             return again(error, wait: min(max(after ?? .zero, Self.pause), Self.longestAsked))

@@ -19,17 +19,27 @@ extension DeliverOne {
     }
 
     /// Why a source could not be opened, as an error of its delivery.
-    static func unopened(_ error: SystemError, _ file: FileRow) -> DeliveryError {
-        if error.isMissing {
-            // A volume that is not mounted has not lost its files.
-            if RootPresence.isAway(file) {
-                return DeliveryError(
-                    .outage(after: .seconds(30)), .sourceGone,
-                    "\(file.root.display) is not there or not mounted; its files are sent when it is back")
-            }
-            return DeliveryError(.sourceGone, .sourceGone, "\(error)")
-        }
+    static func unopened(_ error: SystemError) -> DeliveryError {
+        if error.isMissing { return DeliveryError(.sourceGone, .sourceGone, "\(error)") }
         if error.isNotRegular { return DeliveryError(.giveUp, .notRegular, "\(error)") }
         return DeliveryError(reading: error)
+    }
+
+    /// How long a file stays away whose removable volume is away: its return ends that.
+    private static let awayPause = Duration.seconds(3600)
+
+    /// The same error, unless it only says that the file's root is not there, or is another: a volume that is not mounted has
+    /// not lost its files, and what is in its place is none of them.
+    func present(_ error: DeliveryError, _ file: FileRow) -> DeliveryError {
+        switch error.verdict {
+        case .sourceGone, .sourceChanged: break
+        default: return error
+        }
+        guard roots.isAway(file) else { return error }
+        let pause: Duration =
+            roots.isUnknown(file.root) ? .seconds(1) : file.volume == nil ? .seconds(30) : Self.awayPause
+        return DeliveryError(
+            .outage(after: pause), .sourceGone,
+            "\(file.root.display) is not there or not mounted; its files are sent when it is back")
     }
 }

@@ -24,12 +24,15 @@ final class DeliverOne: Sendable {
     private let isStopping: StopFlag
     private let earlier: EarlierNotes
     private let health: JournalHealth
+    let roots: RootStates
     private let faults = LocalFaults()
 
     init(
         journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
-        log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes
+        log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes,
+        roots: RootStates
     ) {
+        self.roots = roots
         self.earlier = earlier
         self.journal = journal
         self.health = health
@@ -112,8 +115,9 @@ final class DeliverOne: Sendable {
     }
 
     private func failed(
-        _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
+        _ found: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
     ) -> (Settlement, Report) {
+        let error = present(found, file)
         var judge = judge(ref, file, delivery)
         var isFilesFault = false
         if let event = judge.breakerEvent(error) {
@@ -221,7 +225,7 @@ final class DeliverOne: Sendable {
                 if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {
                     return .success(ended)
                 }
-                throw Self.unopened(error, file)
+                throw Self.unopened(error)
             }
             return .success(try await pipeline.deliver(source, order, attempt))
         } catch {

@@ -63,13 +63,16 @@ struct FinishPlaces: Sendable {
     let archive: FilePath
     let quarantine: FilePath
     let hold: Duration
+    /// Whether anything may be moved, deleted or written here: a card is left as it is.
+    let mayWrite: Bool
 
     /// For a root that left the configuration: the defaults below it.
-    init(root: FilePath, settings: WatchSettings?) {
+    init(root: FilePath, settings: WatchSettings?, isVolume: Bool = false) {
         self.root = root
         archive = root.pushing(settings?.archiveDirectory ?? ".inlet/done")
         quarantine = root.pushing(settings?.quarantineDirectory ?? ".inlet/failed")
         hold = settings?.hold ?? .seconds(86_400)
+        mayWrite = settings.map { $0.pattern == nil || $0.volumeWrites } ?? !isVolume
     }
 
     /// A name beside the file that every watcher ignores and that no other file of ours has.

@@ -18,6 +18,9 @@ struct Finisher: Service {
     let bell: Doorbell
     /// Rings when a batch has ended.
     let batchBell: Doorbell
+    var states = RootStates([])
+    /// Told of a file that is finished.
+    var ended: @Sendable (FileRow) -> Void = { _ in }
     /// Told of a file that must be looked at anew.
     let lookAgain: @Sendable (FileRow) -> Void
 
@@ -55,12 +58,15 @@ struct Finisher: Service {
             await postpone(file, "its row in the journal is damaged: \(damage)", by: Self.longestPause)
             return false
         }
-        let places = FinishPlaces(root: file.root, settings: roots.first { $0.path == file.root })
+        let places = FinishPlaces(
+            root: file.root, settings: roots.first { $0.covers(file.root) }, isVolume: file.volume != nil)
         do {
-            let ending = try await SourceDisposal(journal: journal, places: places, job: job, hashing: pool).dispose()
+            let ending = try await SourceDisposal(
+                journal: journal, places: places, job: job, hashing: pool, roots: states
+            ).dispose()
             switch ending {
             case .done(let disposition, let state, let place):
-                try await conclude(job, disposition, state, place)
+                try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
                 if state == .superseded { lookAgain(file) }
                 return true
             case .wait(let until, let note):
@@ -90,10 +96,12 @@ struct Finisher: Service {
     }
 
     private func conclude(
-        _ job: Job, _ disposition: String, _ state: FileState?, _ place: FilePath?
+        _ job: Job, _ disposition: String, _ state: FileState?, _ place: FilePath?, mayWrite: Bool
     ) async throws {
         let file = job.file
-        let end = ReceiptFiles.End(job: job, state: state ?? file.state, disposition: disposition, place: place)
+        let end = ReceiptFiles.End(
+            job: job, state: state ?? file.state, disposition: disposition, place: place,
+            mayWrite: mayWrite)
         Failpoint.disposed.reached()
         let receipt = try receipts.write(end, at: .now)
         Failpoint.receiptWritten.reached()
@@ -101,6 +109,7 @@ struct Finisher: Service {
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)
         Failpoint.finished.reached()
         guard let finish else { return }
+        defer { ended(file) }
         log.emit(
             .jobFinished(job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition))
         guard let batch = finish.endedBatch else { return }

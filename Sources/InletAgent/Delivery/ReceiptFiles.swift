@@ -14,6 +14,8 @@ final class ReceiptFiles: Sendable {
         var disposition: String
         /// Where the source is; nil where it is gone, or another file.
         var place: FilePath?
+        /// Whether anything may be written there.
+        var mayWrite = true
     }
 
     /// `receipts` of the state directory.
@@ -95,6 +97,7 @@ final class ReceiptFiles: Sendable {
         guard let place = end.place, end.state != .superseded, end.state != .gone else {
             throw Elsewhere.sourceIsGone
         }
+        guard end.mayWrite else { throw Elsewhere.inTheWay("nothing is written to removable volumes (volume_writes)") }
         guard let path = ReceiptName.beside(place) else { throw Elsewhere.inTheWay("the file's name is too long") }
         guard try FileLook.look(at: place).identity?.isKnown(as: file.identity) == true else {
             throw Elsewhere.sourceIsGone

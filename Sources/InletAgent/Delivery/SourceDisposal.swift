@@ -18,15 +18,17 @@ struct SourceDisposal: Sendable {
     let places: FinishPlaces
     let job: Job
     let hashing: BlockingPool
+    var roots = RootStates([])
 
     private static let awayPause = Duration.seconds(60)
+    private static let soon = Duration.seconds(1)
     private static let busyPause = Duration.seconds(30)
 
     private var file: FileRow { job.file }
 
     func dispose() async throws -> Ending {
         if let intent = FinishIntent(file.intent) { return try await resume(intent) }
-        let action = FinishAction(file)
+        let action = places.mayWrite ? FinishAction(file) : .keep
         if action == .keep { return .done(Disposition.kept, state: nil, place: file.fullPath) }
         if action == .delete, try await !areLinksProved() {
             return .done(Disposition.kept, state: nil, place: file.fullPath)
@@ -36,11 +38,11 @@ struct SourceDisposal: Sendable {
 
     private func begin(_ action: FinishAction) async throws -> Ending {
         guard let identity = try FileLook.look(at: file.fullPath).identity else {
-            if RootPresence.isAway(file) { return away }
+            if roots.isAway(file) { return away }
             return .done(Disposition.untouched("it is no longer there"), state: nil, place: nil)
         }
         guard try await isSame(identity, at: file.fullPath) else { return superseded("changed") }
-        switch Lease.probe(path: file.fullPath) {
+        switch WriterProbe.probe(path: file.fullPath) {
         case .busy: return busy
         case .free: break
         case .unknown where action == .quarantine: break
@@ -77,7 +79,9 @@ struct SourceDisposal: Sendable {
     }
 
     private var away: Ending {
-        .wait(until: .now + Self.awayPause, note: "waiting for \(file.root.display) to come back")
+        .wait(
+            until: .now + (roots.isUnknown(file.root) ? Self.soon : Self.awayPause),
+            note: "waiting for \(file.root.display) to come back")
     }
 
     /// Opened for writing is not written to: whether the content changes shows when the writer has let go.
@@ -138,7 +142,7 @@ struct SourceDisposal: Sendable {
         guard try await isSame(identity, at: intent.privateFile) else {
             return try await putBack(intent)
         }
-        if Lease.probe(path: intent.privateFile) == .busy { return try await lend(intent) }
+        if WriterProbe.probe(path: intent.privateFile) == .busy { return try await lend(intent) }
         switch intent.action {
         case .keep: return try await putBack(intent)
         case .delete:
@@ -159,7 +163,7 @@ struct SourceDisposal: Sendable {
 
     /// The process died before the first rename, or after the last step; or the volume is not there.
     private func withoutPrivateFile(_ intent: FinishIntent) async throws -> Ending {
-        if RootPresence.isAway(file) { return away }
+        if roots.isAway(file) { return away }
         if let identity = try FileLook.look(at: file.fullPath).identity,
             try await isSame(identity, at: file.fullPath)
         {

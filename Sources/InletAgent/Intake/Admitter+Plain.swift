@@ -13,7 +13,7 @@ extension Admitter {
         var plain: [(admission: Admission, plan: Plan)] = []
         var others: [Candidate] = []
         for candidate in candidates {
-            guard case .main(let companions) = candidate.role, companions.isEmpty,
+            guard case .main(let companions) = candidate.role, companions.isEmpty, !mayDerive(candidate.arrival),
                 case .plan(let plan) = routes.plan(candidate.arrival, facts: Facts(), at: .now)
             else {
                 others.append(candidate)

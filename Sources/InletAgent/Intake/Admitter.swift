@@ -36,6 +36,8 @@ struct Admitter: Sendable {
     let health: JournalHealth
     let room: QueueRoom
     var notices = AdmissionNotices()
+    /// Of the root whose files these are; nil where nothing is made of any.
+    var deriver: Deriver?
 
     /// What became of a file, and which of its companions are in the journal now.
     struct Result: Sendable {
@@ -64,16 +66,17 @@ struct Admitter: Sendable {
     private func admit(
         _ arrival: Arrival, _ companions: [SetFinder.Found], at path: FilePath, _ hashing: Hashing
     ) async throws -> Result {
-        var facts = Facts()
-        if let route = routes.route(for: arrival.path, size: arrival.identity.size) {
+        var facts = try await firstFacts(of: arrival, at: path, hashing)
+        if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) {
             do {
                 facts.add(try await sidecar(among: companions, hashing.pool))
             } catch let error as ConfigErrors {
                 return await reject(arrival, route, SidecarFile.reason(error), .badSidecar, companions)
             }
         }
+        guard let derived = derived(of: arrival, facts) else { return Result(outcome: .later) }
         switch try await decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
-        case .plan(let plan): return await admit(arrival, plan, companions)
+        case .plan(let plan): return await admit(arrival, plan, companions + derived)
         case .rejected(let route, let reason): return await reject(arrival, route, reason, .rejected, companions)
         case .unmatched, .needs: return Result(outcome: .unmatched)
         }
@@ -96,6 +99,7 @@ struct Admitter: Sendable {
     ) async throws {
         let missing = facts.missing(of: wanted)
         if missing.contains(.sequence) { facts.sequence = try await journal.nextSequence() }
+        if missing.contains(.mediaType) { facts.mediaType = try await Self.mediaType(path, hashing.pool) }
         if missing.contains(.captured) { facts.captured = try await captured(path, hashing.pool) }
         let algorithms = Set(missing.compactMap(\.algorithm))
         if algorithms.isEmpty { return }
@@ -120,6 +124,7 @@ struct Admitter: Sendable {
             guard let (main, others) = await commitSet(admission, within: room.limit, at: now) else {
                 return Result(outcome: .later)
             }
+            closeDerived(of: arrival, main, zip(companions, others))
             if case .duplicate(let id, let first) = main { tellDuplicate(id, admission, plan, sameAs: first) }
             guard case .admitted(let id) = main else { return Result(outcome: main.refusal) }
             tellAdmitted([(id, admission, plan)])
@@ -159,7 +164,8 @@ struct Admitter: Sendable {
                 let admitted = AgentEvent.jobAdmitted(
                     job: id, path: path, route: plan.route, size: admission.arrival.identity.size,
                     deliveries: admission.steps.destinations, labels: plan.labels)
-                return [admitted] + plan.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
+                let notes = plan.notes + [TwinName.note(admission.arrival)].compactMap(\.self)
+                return [admitted] + notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
             })
         for (_, admission, _) in jobs {
             let size = admission.arrival.identity.size

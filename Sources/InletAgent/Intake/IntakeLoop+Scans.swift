@@ -13,6 +13,9 @@ extension IntakeLoop {
     mutating func startScan() {
         mustRescan = false
         isLimited = false
+        if hasInstanceNow { isLost = true }
+        refreshModes()
+        marks?.directories = 0
         scan.add("")
         nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
     }
@@ -27,16 +30,7 @@ extension IntakeLoop {
             switch scan.next(ignore) {
             case .enter(let directory): enter(directory)
             case .file(let path):
-                // Markers are found with what they mark.
-                if let unit = admission.unitMarked(by: path) {
-                    units.markerSeen(in: unit, at: .now)
-                } else if admission.fileMarked(by: path) == nil,
-                    !settler.discover(path, settle: admission.settle(for: path), at: .now)
-                {
-                    // No room: the scan waits until files have settled, so that memory stays bounded.
-                    held = path
-                    return
-                }
+                if !take(path) { return }
             case .irregular(let path): admission.noteIrregular(path)
             case .trouble(let directory, let error): tell(directory, error)
             case .finished: return finishScan()
@@ -44,16 +38,36 @@ extension IntakeLoop {
         }
     }
 
+    /// A listing shows a file. False = no room: the listing waits until files have settled, so that memory stays bounded.
+    mutating func take(_ path: FilePath) -> Bool {
+        // Markers are found with what they mark.
+        if let unit = admission.unitMarked(by: path) {
+            units.markerSeen(in: unit, at: .now)
+        } else if admission.fileMarked(by: path) == nil,
+            !settler.discover(path, settle: admission.settle(for: path), at: .now)
+        {
+            held = path
+            return false
+        }
+        return true
+    }
+
     /// Watch first, then list: what is created in between shows up in one of the two.
     mutating func enter(_ directory: FilePath) {
-        let path = settings.path.pushing(directory)
         do throws(SystemError) {
-            watches.add(try inotify.add(path), directory)
+            if modes.way(for: directory).way.isPolled {
+                try poll(directory)
+            } else {
+                try watch(directory)
+                polling.remove(directory)
+            }
         } catch {
             if error.isWatchLimit {
-                if !isLimitSaid { log.emit(.watchLimit(root: settings.path, reason: "\(error)")) }
-                isLimitSaid = true
                 isLimited = true
+                guard (try? poll(directory)) != nil else {
+                    if directory.isEmpty { loseRoot() }
+                    return
+                }
             } else if error.isMissing {
                 if directory.isEmpty { loseRoot() }
                 return
@@ -65,16 +79,12 @@ extension IntakeLoop {
     }
 
     mutating func finishScan() {
-        if isLimited {
-            // What is not watched is found by listing, more often than usual.
-            let soon = ContinuousClock.now.advanced(by: Self.limitedRescan)
-            nextRescan = min(nextRescan ?? soon, soon)
-        }
+        sayLimit()
         guard !isAnnounced else { return }
         isAnnounced = true
         log.emit(
             .watchAdded(
-                root: settings.path, directories: watches.count, writerCheck: WriterCheck.describe(settings.path)))
+                root: settings.path, directories: directories, writerCheck: WriterCheck.describe(settings.path)))
     }
 
     func tell(_ directory: FilePath, _ error: SystemError) {

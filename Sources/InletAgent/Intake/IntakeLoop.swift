@@ -13,9 +13,16 @@ struct IntakeLoop: ~Copyable {
     var admission: SettledFiles
 
     let inotify: Inotify
+    /// With `mode: fanotify`, where that can be had.
+    var marks: MarkedMounts?
     let ignore: IgnoreList
+    let place: FolderPlace
+    /// What was said of the removable volume last.
+    var saidOfVolume: VolumeStanding?
     var watches = WatchTable()
     var scan: TreeScan
+    var modes = WatchModes([:])
+    var polling: Polling
     var settler: Settler
     var units = UnitClock()
     /// Units whose marker was there at the last look.
@@ -24,81 +31,102 @@ struct IntakeLoop: ~Copyable {
     var isLost = false
     var isLimited = false
     var isLimitSaid = false
+    /// Of watches, when it was last said to be too low.
+    var limitSaid: Int?
     var isAnnounced = false
     var mustRescan = false
     var held: FilePath?
     var lastPublished: ContinuousClock.Instant?
     var pressure = IntakePressure()
+    var holders = FileHolders()
+    var unsettledWatch: UnsettledWatch
     /// Before any file was ready.
     let started = ContinuousClock.now
 
     /// Entries listed between two looks at the events.
     static let scanBudget = 2000
-    /// How often the tree is listed when there are not enough watches for it.
-    static let limitedRescan = Duration.seconds(60)
     /// Before a file that could not be admitted is looked at again.
     static let retryPause = Duration.seconds(1)
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, openUnits: [Batch]
+        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
+        openUnits: [Batch], volume: Volume? = nil
     ) throws(SystemError) {
         self.settings = settings
         self.log = log
         self.heartbeat = heartbeat
         self.inbox = inbox
-        inotify = try Inotify()
+        inotify = settings.mode == .poll ? try Inotify(silentFor: nil) : try Inotify.orSilent()
         ignore = IgnoreList(user: settings.ignore)
         scan = TreeScan(root: settings.path, isRecursive: settings.recursive)
+        polling = Polling(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
         settler = Settler(settle: settings.settle)
+        unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle)
+            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle, volume: volume,
+            adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck)
+        place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
 
     mutating func run() async throws(SystemError) {
+        chooseSource()
         startScan()
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
             for path in inbox.takeLooks() { notice(path) }
+            for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }
+            if inbox.takeMountChange(), FolderPlace(settings.path) != place { return loseRoot() }
             for record in try inotify.read() { handle(record) }
+            try readMarks()
+            let turn = ContinuousClock.now
             advanceScan()
+            advancePoll()
             await admitDue()
+            polling.turnEnded(took: turn.duration(to: .now), hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
+            await tellVolume()
             if let due = nextRescan, due <= .now { requestScan() }
             if mustRescan, scan.isIdle, held == nil { startScan() }
             let deadline = deadline
             publish(beforeWaiting: deadline)
-            _ = try inotify.wait(until: deadline, waker: inbox.waker)
+            _ = try inotify.wait(until: deadline, waker: inbox.waker, other: marks?.source)
         }
     }
 
     var deadline: ContinuousClock.Instant? {
-        if held == nil, mustRescan || !scan.isIdle { return .now }
-        return [pressure.deadline(settler.nextDeadline), nextRescan, canCloseUnits ? units.nextDeadline : nil]
-            .compactMap(\.self).min()
+        if held == nil, mustRescan || !scan.isIdle || polling.isLooking { return .now }
+        return [
+            pressure.deadline(settler.nextDeadline), nextRescan, nextPass, canCloseUnits ? units.nextDeadline : nil,
+        ].compactMap(\.self).min()
     }
 
     // MARK: - Events
 
     mutating func handle(_ record: InotifyRecord) {
+        guard let directory = record.isOverflow ? "" : watches.path(of: record.watch) else { return }
+        handle(record, in: directory)
+    }
+
+    mutating func handle(_ record: InotifyRecord, in directory: FilePath) {
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
             return requestScan()
         }
-        guard let directory = watches.path(of: record.watch) else { return }
         if record.mask.contains(.watchRemoved) { return watches.remove(record.watch) }
         if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
-            if directory.isEmpty { loseRoot() }
+            if directory.isEmpty { loseRoot() } else if record.mask.contains(.unmounted) { requestScan() }
             return
         }
         guard let name = FilePath(bytes: record.name).lastComponent else { return }
         let path = directory.appending(name)
         units.touch(path, at: .now)
+        follow(record, path)
         if record.mask.contains(.isDirectory) {
             handleDirectory(path, record.mask)
         } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
@@ -111,11 +139,13 @@ struct IntakeLoop: ~Copyable {
     mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
         if mask.contains(.movedFrom) {
             for watch in watches.remove(below: path) { inotify.remove(watch) }
+            polling.remove(below: path)
             settler.forget(below: path)
         } else if mask.contains(.deleted) {
             // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
             // for, so that removing a tree costs no search for each of its directories.
             watches.remove(path)
+            polling.remove(path)
         }
         if !mask.isDisjoint(with: [.created, .movedTo]), settings.recursive,
             !ignore.ignores(path, isDirectory: true)
@@ -136,6 +166,14 @@ struct IntakeLoop: ~Copyable {
             units.markerSeen(in: unit, at: .now)
         } else {
             observe(admission.fileMarked(by: path) ?? path)
+        }
+    }
+
+    /// What a file waited for is there: it is due at once, as if it had been found by a scan.
+    mutating func lookNow(_ path: FilePath) {
+        settler.forget(path)
+        if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
+            scan.add(path.removingLastComponent())
         }
     }
 
@@ -180,14 +218,15 @@ struct IntakeLoop: ~Copyable {
         let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
         if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
         lastPublished = now
+        if !isBusy, let (files, bytes) = admission.takeAdopted() {
+            log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
+        }
         var status = IntakeStatus(root: settings.path, state: .watching)
-        status.directories = watches.count
+        status.directories = directories
+        status.polled = polling.count
         status.settling = settler.count
         status.ignored = admission.ignored
-        status.unsettled = settler.oldest(5).map {
-            IntakeStatus.Unsettled(path: settings.path.pushing($0.path), busy: $0.isBusy, why: $0.why)
-        }
-        status.unsettled += openUnits
+        status.unsettled = unsettledFiles(at: now) + openUnits
         inbox.publish(status)
     }
 }

@@ -1,8 +1,7 @@
 internal import InletCore
 internal import InletJournal
-internal import InletLinux
+package import InletLinux
 internal import ServiceLifecycle
-internal import Synchronization
 package import SystemPackage
 
 /// Watches one root on a thread of its own: while the root is there an `IntakeLoop` runs, while it is not this waits.
@@ -16,19 +15,34 @@ final class RootIntake: Service {
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
     private let inbox: IntakeInbox
+    private let states: RootStates
+    /// For a folder that comes and goes with its volume: it is watched once, until it goes.
+    private let volume: Volume?
+    private let isPassing: Bool
 
     private static let missingPause = Duration.seconds(2)
 
     init(
-        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat
+        _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
+        stateDirectory: FilePath, states: RootStates, passing volume: Volume?? = .none
     ) throws(SystemError) {
+        self.states = states
+        self.volume = volume ?? nil
+        isPassing = volume != nil
         self.settings = settings
-        self.admitter = admitter
         self.journal = journal
         self.log = log
         self.heartbeat = heartbeat
         thread = BlockingPool(name: "intake", threads: 1)
-        inbox = try IntakeInbox()
+        let inbox = try IntakeInbox()
+        self.inbox = inbox
+        var own = admitter
+        if admitter.routes.hasDerivations {
+            own.deriver = Deriver(
+                root: settings.path, stateDirectory: stateDirectory, journal: journal, log: log,
+                done: { inbox.putDerived($0) })
+        }
+        self.admitter = own
     }
 
     /// Has a file of this root looked at again.
@@ -37,13 +51,23 @@ final class RootIntake: Service {
     /// Makes the loop pass once.
     func nudge() { inbox.waker.wake() }
 
+    /// Ends it, wherever it is.
+    func stop() { inbox.stop() }
+
+    /// Something was mounted or unmounted, perhaps here.
+    func mountsChanged() { inbox.putMountChange() }
+
     var status: IntakeStatus { inbox.status }
 
     func run() async throws {
         // Cancelled rather than asked: a hash of a large file must not hold up the end.
         await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
-                await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
+                await withDiscardingTaskGroup { tasks in
+                    if let deriver = self.admitter.deriver { tasks.addTask { await deriver.run() } }
+                    await withTaskExecutorPreference(self.thread) { await self.runOnThread() }
+                    tasks.cancelAll()
+                }
             } onCancel: {
                 self.inbox.stop()
             }
@@ -53,9 +77,12 @@ final class RootIntake: Service {
     private func runOnThread() async {
         var isAnnounced = false
         var lastTrouble: String?
+        var lastObjection: String?
         while !inbox.isStopped {
             heartbeat.beat(.intake(settings.path))
             guard case .directory? = try? FileLook.look(at: settings.path) else {
+                if isPassing { return }
+                states.set(nil, settings.path)
                 if !isAnnounced {
                     isAnnounced = true
                     inbox.publish(IntakeStatus(root: settings.path, state: .missing))
@@ -65,7 +92,29 @@ final class RootIntake: Service {
                 continue
             }
             isAnnounced = false
+            if !isPassing, let objection = await objection() {
+                if objection != lastObjection { log.emit(.watchGuard(root: settings.path, reason: objection)) }
+                lastObjection = objection
+                inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
+                _ = try? inbox.waker.wait(until: .now.advanced(by: Self.guardPause))
+                continue
+            }
+            lastObjection = nil
             lastTrouble = await watchUntilLost(lastTrouble)
+            // What is there now may be another volume.
+            if isPassing, lastTrouble == nil { return }
+        }
+    }
+
+    /// Before a folder that is not what it was is looked at again, where no mount tells.
+    private static let guardPause = Duration.seconds(30)
+
+    private func objection() async -> String? {
+        do {
+            return try await RootCaution(root: settings.path, journal: journal, states: states).objection()
+        } catch {
+            // What cannot be known now is no reason to believe it.
+            return "\(error)"
         }
     }
 
@@ -76,10 +125,12 @@ final class RootIntake: Service {
             let kind = try FileSystemKind.of(settings.path)
             let firstSeen = try await journal.firstSeen(root: settings.path, now: .now)
             let openUnits = try await journal.openUnits(settings.path)
+            let place = volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
-                skipBefore: settings.existing == .skip ? firstSeen : nil, openUnits: openUnits)
+                skipBefore: settings.existing == .skip ? firstSeen : nil,
+                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits, volume: place)
             try await loop.run()
             return nil
         } catch {
@@ -99,11 +150,15 @@ package struct IntakeStatus: Sendable {
         case missing
         case failing(String)
         case watching
+        /// Not what was watched before: paused until it is, or a person says that it is right so.
+        case guarded(String)
     }
 
     package var root: FilePath
     package var state: State
     package var directories = 0
+    /// Those of them that are looked at again and again, because nothing tells of their changes.
+    package var polled = 0
     package var settling = 0
     package var ignored = 0
     /// The files that have waited longest to be complete, and some of the units that are open.
@@ -115,54 +170,9 @@ package struct IntakeStatus: Sendable {
         package var busy: Bool
         /// What it waits for besides that and its quiet time.
         package var why: String?
+        /// The writer, where `/proc` shows it.
+        package var holder: OpenWriters.Holder?
+        /// How long it has waited; nil for what stands for many files.
+        package var waiting: Duration?
     }
-}
-
-/// What others ask of an intake loop, and what it shows them.
-final class IntakeInbox: Sendable {
-    private struct State {
-        var looks: [FilePath] = []
-        var wantsRescan = false
-        var isStopped = false
-        var status: IntakeStatus?
-    }
-
-    let waker: Waker
-    private let state = Mutex(State())
-    /// More than this many become a rescan.
-    private static let mostLooks = 10_000
-
-    init() throws(SystemError) { waker = try Waker() }
-
-    var isStopped: Bool { state.withLock { $0.isStopped } }
-    var status: IntakeStatus { state.withLock { $0.status } ?? IntakeStatus(root: "", state: .starting) }
-
-    func put(_ path: FilePath) {
-        state.withLock { state in
-            if state.looks.count < Self.mostLooks { state.looks.append(path) } else { state.wantsRescan = true }
-        }
-        waker.wake()
-    }
-
-    /// Whether more was asked for than could be remembered: then the whole root is listed.
-    func takeRescan() -> Bool {
-        state.withLock { state in
-            defer { state.wantsRescan = false }
-            return state.wantsRescan
-        }
-    }
-
-    func takeLooks() -> [FilePath] {
-        state.withLock { state in
-            defer { state.looks = [] }
-            return state.looks
-        }
-    }
-
-    func stop() {
-        state.withLock { $0.isStopped = true }
-        waker.wake()
-    }
-
-    func publish(_ status: IntakeStatus) { state.withLock { $0.status = status } }
 }

@@ -23,15 +23,18 @@ struct SendDesk: Sendable {
             guard let identity = try FileLook.look(at: path).identity else {
                 return .refused("\(path.display): not a regular file, or not there")
             }
-            let place = SourcePlace(path, roots: roots.map(\.path))
-            let arrival = Arrival(root: place.root, path: place.path, identity: identity)
-            let routes = routes(for: place.path, identity.size, destination)
+            let place = SourcePlace(path, roots: roots.compactMap { $0.root(of: path) })
+            let arrival = Arrival(
+                root: place.root, path: place.path, identity: identity,
+                volume: (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) })
+            let hashing = Hashing(pool: hashing)
+            var facts = try await admitter.firstFacts(of: arrival, at: path, hashing)
+            let routes = routes(for: place.path, identity.size, facts.mediaType, destination)
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
-            var facts = Facts()
-            facts.add(try await SidecarFile.metadata(beside: arrival, routes, on: hashing))
-            switch try await admitter.decide(
-                arrival, by: routes, at: path, facts: facts, hashing: Hashing(pool: hashing))
-            {
+            facts.add(
+                try await SidecarFile.metadata(
+                    beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
+            switch try await admitter.decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
             case .plan(let plan):
                 // Rows of sent files have an empty root, so that they and those of a watched root never meet.
                 let arrival = Arrival(root: "", path: path, identity: identity)
@@ -64,9 +67,12 @@ struct SendDesk: Sendable {
     }
 
     /// The configured routes, or the one that takes the file with another destination. Sources stay where they are.
-    private func routes(for path: FilePath, _ size: Int64, _ destination: String?) -> RouteTable {
+    private func routes(
+        for path: FilePath, _ size: Int64, _ mediaType: String?, _ destination: String?
+    ) -> RouteTable {
         guard let destination else { return RouteTable(admitter.routes.routes.map { Self.keeping($0) }) }
-        var route = admitter.routes.route(for: path, size: size) ?? Route(name: "send", to: [destination])
+        let known = admitter.routes.route(for: path, size: size, mediaType: mediaType)
+        var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
         // A route that leads elsewhere has not been given this destination's fields.
         route.with.merge(board[destination]?.fields ?? [:]) { given, _ in given }

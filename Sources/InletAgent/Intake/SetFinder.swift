@@ -13,6 +13,7 @@ struct SetFinder: Sendable {
     let skipBefore: WallTime?
     let routes: RouteTable
     let journal: Journal
+    var volume: Volume?
 
     /// A companion that is there with its file.
     struct Found: Sendable {
@@ -73,14 +74,14 @@ struct SetFinder: Sendable {
     ) async throws -> Standing? {
         var gone: Standing?
         for belonging in belongings {
-            let row = try await journal.newest(root, [belonging.main]).first ?? nil
+            let row = try await journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil
             guard let identity = try mainOnDisk(belonging) else {
                 if gone == nil, let row, ![.gone, .superseded].contains(row.state) {
                     gone = .late(belonging.companion, main: row.id, quiet: quiet(arrival.path, belonging.route))
                 }
                 continue
             }
-            let main = Arrival(root: root, path: belonging.main, identity: identity)
+            let main = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
             if let row, try await journal.recall([main], tolerance: tolerance) != [.new] {
                 guard row.code == .badSidecar, try isFirstMetadata(belonging) else {
                     return .late(belonging.companion, main: row.id, quiet: nil)
@@ -119,7 +120,8 @@ struct SetFinder: Sendable {
     private func isMarked(_ main: FilePath, _ route: Route) async throws -> Bool {
         for candidate in route.companions(of: main) where candidate.kind == .marker {
             guard let identity = try FileLook.look(at: root.pushing(candidate.path)).identity else { continue }
-            return try await !isSpent(Arrival(root: root, path: candidate.path, identity: identity), of: main)
+            let marker = Arrival(root: root, path: candidate.path, identity: identity, volume: volume)
+            return try await !isSpent(marker, of: main)
         }
         return false
     }
@@ -127,7 +129,7 @@ struct SetFinder: Sendable {
     /// Whether a marker has spoken for its file before. One that was kept, or not disposed of yet, says nothing of what the
     /// file is now, whatever became of what it was; unless the journal was told to forget that.
     private func isSpent(_ marker: Arrival, of main: FilePath) async throws -> Bool {
-        let rows = try await journal.newest(root, [main, marker.path])
+        let rows = try await journal.newest(root, [main, marker.path], volume: volume?.key)
         guard rows.first ?? nil != nil, let row = rows.last ?? nil else { return false }
         if [.gone, .superseded].contains(row.state) { return row.identity == marker.identity }
         return try await journal.recall([marker], tolerance: tolerance) != [.new]
@@ -150,7 +152,7 @@ struct SetFinder: Sendable {
                 continue
             }
             missing.remove(candidate.kind == .metadata ? Self.metadata : candidate.ending.lowercased())
-            let companion = Arrival(root: root, path: candidate.path, identity: identity)
+            let companion = Arrival(root: root, path: candidate.path, identity: identity, volume: volume)
             if candidate.kind == .marker, try await isSpent(companion, of: arrival.path) {
                 return .unmarked(marker: candidate.path)
             }
@@ -176,6 +178,6 @@ struct SetFinder: Sendable {
         let identity = companion.identity
         let age = now - WallTime(nanoseconds: max(identity.modified, identity.changed))
         guard route.wantsMarker || age < .zero || age >= route.settle ?? settle else { return false }
-        return Lease.probe(path: root.pushing(companion.path)) != .busy
+        return WriterProbe.probe(path: root.pushing(companion.path)) != .busy
     }
 }

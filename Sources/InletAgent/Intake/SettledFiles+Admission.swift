@@ -4,7 +4,7 @@ internal import SystemPackage
 /// Complete files on their way to the journal, a round at a time.
 extension SettledFiles {
     mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
-        let arrival = Arrival(root: root, path: path, identity: identity)
+        let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
         queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([])))
     }
 
@@ -46,14 +46,12 @@ extension SettledFiles {
 
     /// The unit that a file is in. It is told of even if nothing new came of the file: closing what is not open is harmless.
     private func joined(_ arrival: Arrival) -> [AdmissionRound.Joined] {
-        guard admitter.routes.hasUnits,
-            let route = admitter.routes.route(for: arrival.path, size: arrival.identity.size),
-            let folder = route.unit(of: arrival.path)
-        else { return [] }
-        return [
-            AdmissionRound.Joined(
+        guard admitter.routes.hasUnits else { return [] }
+        return admitter.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
+            guard let folder = route.unit(of: arrival.path) else { return nil }
+            return AdmissionRound.Joined(
                 unit: UnitClock.Unit(folder: folder, route: route.name), settle: route.settle ?? finder.settle,
                 completion: route.completion)
-        ]
+        }
     }
 }

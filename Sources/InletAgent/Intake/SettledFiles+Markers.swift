@@ -41,14 +41,14 @@ extension SettledFiles {
         }
         let path = unit.appending(Completion.folderMarker)
         guard let identity = look(path)?.identity else { return .unmarked }
-        let marker = Arrival(root: root, path: path, identity: identity)
+        let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
         do {
             guard try await journal.recall([marker], tolerance: tolerance) == [.new] else { return .unmarked }
         } catch {
             admitter.health.fails(error)
             return .later
         }
-        if Lease.probe(path: root.pushing(path)) == .busy { return .later }
+        if WriterProbe.probe(path: root.pushing(path)) == .busy { return .later }
         let labels = await labels(of: unit, marker: path)
         return await admitter.close(unit, routes, root: root, marker: marker, labels: labels) ? .closed : .later
     }

@@ -18,10 +18,17 @@ struct SettledFiles: Sendable {
     let log: EventLog
     let hashing: Hashing
     let tolerance: Int64
+    /// The file system of the root.
+    let volume: Volume?
     /// With `existing: skip`: files not touched since then are left alone.
     private let skipBefore: WallTime?
     /// Bytes of touched files that are hashed in one turn of the loop; the last one may exceed it.
     private static let hashBudget: Int64 = 16 << 20
+
+    /// With `existing: adopt`.
+    let adopter: Adopter?
+    /// Files taken over since it was last said how many.
+    var adopted: (files: Int, bytes: Int64) = (0, 0)
 
     var tally = IgnoreTally()
     /// Files whose marker is not there yet: only to say so once.
@@ -29,12 +36,14 @@ struct SettledFiles: Sendable {
     var queued: [Candidate] = []
     /// What the files under consideration belong to; those that stand for themselves are left out.
     var roles: [FilePath: Candidate.Role] = [:]
+    var renames = Renames()
     private var wakes: [(companion: FilePath, main: FilePath)] = []
     let finder: SetFinder
 
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration,
+        volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false
     ) {
         self.root = root
         self.admitter = admitter
@@ -44,9 +53,17 @@ struct SettledFiles: Sendable {
         self.hashing = Hashing(pool: hashing, progress: { heartbeat.beat(.intake(root)) })
         self.tolerance = tolerance
         self.skipBefore = skipBefore
+        self.volume = volume
+        if let adoptBefore {
+            adopter = Adopter(
+                root: root, volume: volume, before: adoptBefore, isChecked: adoptCheck, admitter: admitter,
+                hashing: self.hashing)
+        } else {
+            adopter = nil
+        }
         finder = SetFinder(
             root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
-            journal: journal)
+            journal: journal, volume: volume)
     }
 
     var ignored: Int { tally.total }
@@ -66,9 +83,11 @@ struct SettledFiles: Sendable {
                     noteSkipped(path)
                     results.append((path, .known))
                 } else {
-                    arrivals.append(Arrival(root: root, path: path, identity: identity))
+                    arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
-            case .missing: results.append((path, .look(.gone)))
+            case .missing:
+                admitter.deriver?.close(path, kept: [])
+                results.append((path, .look(.gone)))
             case .directory, .symlink, .other, nil:
                 noteIrregular(path)
                 results.append((path, .look(.notRegular)))
@@ -119,10 +138,14 @@ struct SettledFiles: Sendable {
         }
         var results: [(FilePath, Considered)] = []
         var hashed: Int64 = 0
+        let endings = await adopt(
+            zip(arrivals, known).filter { $1 == .new && renames.origin(of: $0.path) == nil }.map(\.0))
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
-            case .new: results.append((arrival.path, await place(arrival)))
+            case .new where !renames.isEmpty && hashed > Self.hashBudget:
+                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
+            case .new: results.append((arrival.path, await considerUnknown(arrival, endings[arrival.path], &hashed)))
             case .touched where hashed > Self.hashBudget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
                 results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
@@ -136,7 +159,7 @@ struct SettledFiles: Sendable {
     }
 
     /// A file that is new, among those that it belongs together with.
-    private mutating func place(_ arrival: Arrival) async -> Considered {
+    mutating func place(_ arrival: Arrival) async -> Considered {
         let path = arrival.path
         do {
             switch try await finder.standing(of: arrival, at: .now) {
@@ -186,7 +209,7 @@ struct SettledFiles: Sendable {
 
     /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
     private func probe(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
-        let isBusy = Lease.probe(path: root.pushing(arrival.path)) == .busy
+        let isBusy = WriterProbe.probe(path: root.pushing(arrival.path)) == .busy
         if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
         let identity = look(arrival.path)?.identity ?? arrival.identity

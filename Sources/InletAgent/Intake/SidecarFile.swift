@@ -9,14 +9,18 @@ package enum SidecarFile {
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
     package static func metadata(
-        beside arrival: Arrival, _ routes: RouteTable, on pool: BlockingPool
+        beside arrival: Arrival, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
     ) async throws -> Sidecar {
-        guard let path = try path(beside: arrival, routes) else { return Sidecar() }
+        guard let path = try path(beside: arrival, routes, mediaType) else { return Sidecar() }
         return try await read(path, on: pool)
     }
 
-    private static func path(beside arrival: Arrival, _ routes: RouteTable) throws -> FilePath? {
-        guard let route = routes.route(for: arrival.path, size: arrival.identity.size) else { return nil }
+    private static func path(
+        beside arrival: Arrival, _ routes: RouteTable, _ mediaType: String?
+    ) throws -> FilePath? {
+        guard let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType) else {
+            return nil
+        }
         return try route.companions(of: arrival.path).lazy.filter { $0.kind == .metadata }
             .map { arrival.root.pushing($0.path) }
             .first { try FileLook.look(at: $0).identity != nil }

@@ -35,6 +35,8 @@ final class NoticeDesk: Sendable {
                 Post(
                     event: .destinationUp,
                     payload: NoticeText.destination(name, state: "up", reason: nil, nextProbe: nil), at: .now))
+        case .volumeDone(let end) where end.isSafe:
+            add(Post(event: .volumeDone, payload: NoticeText.volume(end), at: .now))
         default: break
         }
     }

@@ -71,6 +71,8 @@ struct NoticeDetails: Sendable, Equatable {
     var key: String?
     var url: String?
     var destination: String?
+    /// A removable volume's name.
+    var volume: String?
 
     init() {}
 
@@ -97,9 +99,21 @@ struct NoticeDetails: Sendable, Equatable {
         (destination, state) = (said?.name, said?.state)
     }
 
+    /// - Parameter payload: what the notice says of a removable volume (`NoticeText.volume`).
+    init(volume payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(SaidOfVolume.self, from: Data(payload))
+        (volume, path) = (said?.name, said.map { Array($0.path.utf8) })
+        state = "done"
+    }
+
     private struct Said: Decodable {
         var name: String
         var state: String
+    }
+
+    private struct SaidOfVolume: Decodable {
+        var name: String
+        var path: String
     }
 
     /// Where programs are looked for when we have been told nothing.
@@ -111,7 +125,7 @@ struct NoticeDetails: Sendable, Equatable {
             ("PATH", ProcessSetup.environment("PATH") ?? Self.standardPath),
             ("HOME", ProcessSetup.homeDirectory?.string), ("LANG", ProcessSetup.environment("LANG") ?? "C.UTF-8"),
             ("INLET_EVENT", event), ("INLET_STATE", state), ("INLET_ROUTE", route), ("INLET_KEY", key),
-            ("INLET_URL", url), ("INLET_DESTINATION", destination),
+            ("INLET_URL", url), ("INLET_DESTINATION", destination), ("INLET_VOLUME", volume),
         ]
         let texts = own.compactMap { name, value in value.map { (name, Array($0.utf8)) } }
         return texts + (path.map { [("INLET_PATH", $0)] } ?? [])

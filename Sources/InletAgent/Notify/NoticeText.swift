@@ -21,6 +21,7 @@ struct NoticeText: Sendable {
             case .delivered, .failed, .rejected: "file"
             case .batchDone: "batch"
             case .destinationDown, .destinationUp: "destination"
+            case .volumeDone: "volume"
             }
         self.init(
             id: "inlet-\(identity)-\(notice.id)", event: notice.event.rawValue, at: notice.createdAt, host: host, key,
@@ -53,6 +54,17 @@ struct NoticeText: Sendable {
         object.add("state", state)
         if let reason { object.add("reason", DisplayText.escape(reason)) }
         if let nextProbe { object.add("next_probe", nextProbe.rfc3339) }
+        return object.finished
+    }
+
+    static func volume(_ end: VolumeEnd) -> [UInt8] {
+        var object = JSONLine()
+        object.add("name", DisplayText.escape(end.volume))
+        object.add("path", end.root.display)
+        object.add("files", Int64(end.files))
+        object.add("bytes", end.bytes)
+        object.add("ignored", Int64(end.ignored))
+        object.add("text", "all of '\(DisplayText.escape(end.volume))' is delivered and proved; it is safe to remove")
         return object.finished
     }
 

@@ -118,6 +118,7 @@ struct Notifier: Service {
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
             return (notice, job.map { NoticeDetails($0) } ?? NoticeDetails())
         case .destinationDown, .destinationUp: return (notice, NoticeDetails(destination: notice.payload))
+        case .volumeDone: return (notice, NoticeDetails(volume: notice.payload))
         case .batchDone:
             guard let id = notice.subject,
                 let (batch, jobs) = try await journal.endedBatch(id, limit: NoticeText.mostFiles)

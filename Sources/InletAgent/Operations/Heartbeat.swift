@@ -20,6 +20,9 @@ final class Heartbeat: Sendable {
 
     func beat(_ part: Part) { passes.withLock { $0[part, default: 0] += 1 } }
 
+    /// One that has ended, as it should.
+    func forget(_ part: Part) { passes.withLock { $0[part] = nil } }
+
     /// Whether every part has passed since `last`, which is brought up to date if so.
     func haveAllPassed(since last: inout [Part: Int]) -> Bool {
         let now = passes.withLock { $0 }

@@ -115,7 +115,8 @@ struct UnitManifest: Sendable {
     init(_ batch: Batch, _ rule: ManifestRule, _ jobs: [Job], host: String, version: String) {
         self.batch = batch
         self.rule = rule
-        self.jobs = jobs
+        // What is made of them is none of what was offloaded.
+        self.jobs = jobs.filter { $0.file.role != Companion.Kind.derived.rawValue }
         self.host = host
         self.version = version
     }

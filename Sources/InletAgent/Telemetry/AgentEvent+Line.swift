@@ -15,11 +15,17 @@ extension AgentEvent {
             Self.line(
                 "watch.added", .info, ("path", .path(root)), ("directories", .count(directories)),
                 ("writer_check", .text(check)))
+        case .watchMode(let root, let path, let mode, let reason):
+            Self.line(
+                "watch.mode", .info, ("root", .path(root)), ("path", .path(path)), ("mode", .text(mode.rawValue)),
+                ("reason", .safe(reason)))
         case .watchLost(let root, let reason): Self.trouble("watch.lost", .warning, root, reason)
         case .watchOverflow(let root): Self.line("watch.overflow", .warning, ("path", .path(root)))
         case .watchLimit(let root, let reason): Self.trouble("watch.limit", .warning, root, reason)
         case .fileSettling(let path, let busy):
             Self.line("file.settling", .debug, ("path", .path(path)), ("busy", .text(busy ? "yes" : "no")))
+        case .fileUnsettled(let path, let reason, let waiting):
+            Self.trouble("file.unsettled", .info, path, reason).waiting(waiting)
         case .fileIgnored(let path, let reason): Self.trouble("file.ignored", .info, path, reason)
         case .fileAwaited(let path, let reason): Self.trouble("file.awaited", .info, path, reason)
         case .fileTrouble(let path, let reason): Self.trouble("file.trouble", .warning, path, reason)
@@ -30,7 +36,7 @@ extension AgentEvent {
         case .journalBackupFailed(let reason):
             Self.line("journal.backup_failed", .warning, ("reason", .safe(reason)))
         case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
-        default: queueLine ?? jobLine ?? destinationLine
+        default: intakeLine ?? queueLine ?? jobLine ?? destinationLine
         }
     }
 
@@ -129,7 +135,7 @@ extension AgentEvent {
             Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
         case .destinationResumed(let name, let by):
             Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
-        default: notificationLine ?? Self.line("agent.event", .debug)
+        default: notificationLine ?? volumeLine ?? Self.line("agent.event", .debug)
         }
     }
 
@@ -143,6 +149,14 @@ extension AgentEvent {
         _ name: String, _ level: LogSettings.Level, _ path: FilePath, _ reason: String
     ) -> EventLine {
         line(name, level, ("path", .path(path)), ("reason", .safe(reason)))
+    }
+}
+
+extension EventLine {
+    fileprivate func waiting(_ time: Duration) -> EventLine {
+        var line = self
+        line.fields.append(("waiting_ms", .number(time.milliseconds)))
+        return line
     }
 }
 

@@ -25,6 +25,8 @@ extension AgentEvent {
             Self.line(
                 "job.expired", .warning, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
                 ("destinations", .list(destinations)))
+        case .jobRenamed(let job, let path, let old):
+            Self.line("job.renamed", .info, ("job", .number(job)), ("path", .path(path)), ("from", .path(old)))
         default: nil
         }
     }

@@ -10,10 +10,30 @@ package enum AgentEvent: Sendable {
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
     case watchAdded(root: FilePath, directories: Int, writerCheck: String)
+    /// How changes below `path`, which is `root` or a mount below it, are found out; said once, and when it changes.
+    case watchMode(root: FilePath, path: FilePath, mode: WatchMode, reason: String)
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
     case watchLimit(root: FilePath, reason: String)
+    /// So many files that were there before the root was watched are known as delivered now.
+    case watchAdopted(root: FilePath, files: Int, bytes: Int64)
+    /// One that was to be adopted is not where it should be, and is sent.
+    case fileNotAdopted(path: FilePath, reason: String)
+    /// A program has made a file of the original at `path`.
+    case fileDerived(path: FilePath, name: String, size: Int64, duration: Duration)
+    /// It has not: the original goes without.
+    case fileNotDerived(path: FilePath, name: String, reason: String)
+    /// A watched folder is not what it was: nothing is taken from it, or given up of it, until it is.
+    case watchGuard(root: FilePath, reason: String)
+    case watchResumed(root: FilePath, by: String)
+    /// A removable volume is there; `waiting` files of it go on.
+    case volumeAdded(root: FilePath, volume: String, waiting: Int)
+    case volumeRemoved(root: FilePath, volume: String)
+    /// Everything on a removable volume has ended: it can be taken out, unless files of it are not proved.
+    case volumeDone(VolumeEnd)
     case fileSettling(path: FilePath, busy: Bool)
+    /// A file has been waited for for long, and still is; said once.
+    case fileUnsettled(path: FilePath, reason: String, waiting: Duration)
     case fileIgnored(path: FilePath, reason: String)
     /// A file waits for its marker; said once for each folder and extension.
     case fileAwaited(path: FilePath, reason: String)
@@ -32,6 +52,8 @@ package enum AgentEvent: Sendable {
     /// Something of an admitted file's plan that a person should know.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)
     case jobKnown(job: Int64, path: FilePath)
+    /// A file that was renamed goes on under its new path; nothing of it is sent again.
+    case jobRenamed(job: Int64, path: FilePath, from: FilePath)
     /// Nothing is sent to `destinations`: they have the content, which another job brought there.
     case jobDuplicate(job: Int64, path: FilePath, route: String, destinations: [String], sameAs: Int64)
     /// `isPoll`: it only asks how far the destination is, which it said it works on. `isResumed`: it goes on from the notes of

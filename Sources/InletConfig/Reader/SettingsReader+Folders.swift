@@ -4,20 +4,26 @@ import SystemPackage
 extension SettingsReader {
     mutating func watch(_ section: ConfigSection, _ node: YAMLNode) -> WatchSettings {
         var watch = WatchSettings(path: FilePath(section.string("path") ?? ""))
-        if section.string("path")?.contains("*") == true {
-            report(
-                position("path", section), "patterns in the path of a watched folder are not available in this version")
-        }
+        readPattern(section, into: &watch)
         if let recursive = section.boolean("recursive") { watch.recursive = recursive }
         if let settle = section.duration("settle") { watch.settle = settle }
         if section.values["rescan"] != nil { watch.rescan = section.duration("rescan") }
         if let choice = section.string("existing").flatMap(WatchSettings.Existing.init) { watch.existing = choice }
+        if let check = section.boolean("adopt_check") { watch.adoptCheck = check }
+        if watch.adoptCheck, watch.existing != .adopt {
+            report(position("adopt_check", section), "'adopt_check' needs 'existing: adopt'")
+        }
         watch.ignore = patterns("ignore", section, node)
         if let path = section.string("archive_dir") { watch.archiveDirectory = FilePath(path).lexicallyNormalized() }
         if let path = section.string("quarantine_dir") {
             watch.quarantineDirectory = FilePath(path).lexicallyNormalized()
         }
         if let hold = section.duration("hold") { watch.hold = hold }
+        if let mode = section.string("mode").flatMap(WatchSettings.Mode.init) { watch.mode = mode }
+        if let poll = section.duration("poll") {
+            watch.poll = poll
+            if poll < .seconds(1) { report(position("poll", section), "'poll' is at least 1s") }
+        }
         return watch
     }
 
@@ -66,8 +72,9 @@ extension SettingsReader {
     private mutating func checkFeeding(
         _ what: String, _ folder: FilePath, at position: SourcePosition, roots: [WatchSettings]
     ) {
-        for root in roots where !root.path.isEmpty && folder.isInside(root.path) {
-            let below = folder.components(below: root.path)
+        for root in roots where !root.path.isEmpty {
+            guard let top = root.root(of: folder) ?? (folder.isInside(root.path) ? root.path : nil) else { continue }
+            let below = folder.components(below: top)
             if !root.recursive, !below.isEmpty { continue }
             let relative = FilePath(root: nil, below)
             if !below.isEmpty, IgnoreList(user: root.ignore).ignores(relative, isDirectory: true) { continue }

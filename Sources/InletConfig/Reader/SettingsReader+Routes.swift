@@ -37,21 +37,32 @@ extension SettingsReader {
         route.sidecarFields = knownFields(of: route.to, destinations).map { Set($0.map(\.name)) }
         readSets(section, node, into: &route)
         readEvidence(section, node, into: &route)
+        readDerive(section, node, into: &route)
         return route
     }
 
     private mutating func match(_ section: ConfigSection, _ node: YAMLNode) -> RouteMatch {
         checkBounds(section)
-        return RouteMatch(
+        var match = RouteMatch(
             paths: patterns("path", section, node), extensions: Set(extensions(section, node)),
             minSize: section.bytes("min_size"), maxSize: section.bytes("max_size"))
+        match.mediaTypes = mediaTypes(section, node)
+        return match
     }
 
     private mutating func validation(_ section: ConfigSection, _ node: YAMLNode) -> Validation {
         checkBounds(section)
         let extensions = section.values["extensions"] == nil ? nil : extensions(section, node)
-        return Validation(
+        var validation = Validation(
             minSize: section.bytes("min_size"), maxSize: section.bytes("max_size"), extensions: extensions)
+        validation.mediaTypes = mediaTypes(section, node)
+        return validation
+    }
+
+    private mutating func mediaTypes(_ section: ConfigSection, _ node: YAMLNode) -> [MediaTypePattern] {
+        texts("media_type", section, node).compactMap { text, node in
+            parse(text, at: node) { text throws(PatternError) in try MediaTypePattern(text) }
+        }
     }
 
     /// Reports a smallest size above the largest.

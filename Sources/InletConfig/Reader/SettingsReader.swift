@@ -37,6 +37,7 @@ struct SettingsReader {
         settings.routes = routes(section)
         readNotifications(section, into: &settings)
         checkFolders(settings, section)
+        checkVolumes(settings, section)
         return settings
     }
 

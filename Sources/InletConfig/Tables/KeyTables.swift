@@ -50,7 +50,14 @@ package enum KeyTables {
     ]
 
     package static let watch: [KeySpec] = [
-        KeySpec("path", .path, required: true, "The folder; it may not exist yet."),
+        KeySpec(
+            "path", .path, required: true,
+            "The folder; it may not exist yet. With *, ? or [] in it: all such folders, as they come and go with their volumes."
+        ),
+        KeySpec(
+            "volume_writes", .boolean,
+            "Whether anything may be moved, deleted or written on the volumes of a path with a pattern; without it, nothing is."
+        ),
         KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
         KeySpec(
             "settle", .duration(offAllowed: false), default: "5s",
@@ -61,6 +68,9 @@ package enum KeyTables {
         KeySpec(
             "existing", .choice(names(WatchSettings.Existing.self)), default: "ingest",
             "What happens to files that were there before the folder was first watched."),
+        KeySpec(
+            "adopt_check", .boolean, default: "false",
+            "With existing: adopt, whether destinations are asked for each file; what they do not have is sent."),
         KeySpec(
             "ignore", .list(.string),
             "Patterns of files to leave alone, by gitignore's rules, besides the built-in ones."
@@ -75,6 +85,13 @@ package enum KeyTables {
         KeySpec(
             "hold", .duration(offAllowed: false), default: "24h",
             "How long a file whose writers cannot be known is held before it is deleted or archived."),
+        KeySpec(
+            "mode", .choice(names(WatchSettings.Mode.self)), default: "auto",
+            "How changes are noticed: auto decides for each mount, inotify and poll hold for all. fanotify is auto with "
+                + "one mark for a whole file system, needs privileges, and is for trees of very many folders."),
+        KeySpec(
+            "poll", .duration(offAllowed: false), default: "10s",
+            "The least pause between two looks at what is polled, from 1s; it grows with what a look costs."),
     ]
 
     package static let route: [KeySpec] = [
@@ -111,6 +128,9 @@ package enum KeyTables {
             "dedupe", .choice(names(DuplicateRule.self)), default: "off",
             "What happens to a content that the destination has: off sends it again, skip ends it as a duplicate, link as delivered where the first one is."
         ),
+        KeySpec(
+            "derive", .list(.section(derive)), "Small files that programs make of the originals, delivered beside them."
+        ),
         KeySpec("manifest", .section(manifest), "The checksum list of each unit, for other tools to verify."),
     ]
 
@@ -140,12 +160,18 @@ package enum KeyTables {
         KeySpec("extensions", .list(.string), "Any of them; upper and lower case are the same."),
         KeySpec("min_size", .bytes, "The smallest size that matches."),
         KeySpec("max_size", .bytes, "The largest size that matches."),
+        KeySpec(
+            "media_type", .list(.string),
+            "What the file is by its content, as in video/*; any of them. Read with libmagic."),
     ]
 
     package static let validate: [KeySpec] = [
         KeySpec("min_size", .bytes, "A smaller file is rejected."),
         KeySpec("max_size", .bytes, "A larger file is rejected."),
         KeySpec("extensions", .list(.string), "A file with another extension is rejected."),
+        KeySpec(
+            "media_type", .list(.string),
+            "A file whose content is of another type is rejected, whatever its name says; as in video/*."),
     ]
 
     package static let retry: [KeySpec] = [
@@ -166,14 +192,10 @@ package enum KeyTables {
     static let planned: [String: Set<String>] = [
         "": ["dashboard"],
         "limits": ["bandwidth", "schedule"],
-        "watch": ["mode"],
-        "match": ["media_type"],
     ]
 
     /// Values of the house plan that this version does not have yet, by key.
-    static let plannedChoices: [String: Set<String>] = [
-        "existing": ["adopt"]
-    ]
+    static let plannedChoices: [String: Set<String>] = [:]
 
     /// Top-level keys that begin so are not read: a place for anchors to be used further down.
     static let extensionPrefix = "x-"

@@ -17,6 +17,9 @@ package struct Proof: Sendable, Equatable, Codable {
         case sha256 = "sha256"
         /// The destination has recorded what it was told of the file; the bytes were proved where they are stored.
         case registered
+        /// Nothing was sent: the file was there before its folder was watched, and the configuration says that the destination
+        /// has such files (`existing: adopt`). Never a reason to touch the source.
+        case adopted
     }
 
     /// Where the object is: the key, as the destination knows it.

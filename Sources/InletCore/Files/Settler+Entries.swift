@@ -10,12 +10,17 @@ extension Settler {
         package var isBusy: Bool
         /// What it waits for, when that is neither of the two.
         package var why: String?
+        /// How many of the looks at it found something else than the one before.
+        package var changes: Int
 
-        package init(path: FilePath, since: ContinuousClock.Instant, isBusy: Bool, why: String? = nil) {
+        package init(
+            path: FilePath, since: ContinuousClock.Instant, isBusy: Bool, why: String? = nil, changes: Int = 0
+        ) {
             self.path = path
             self.since = since
             self.isBusy = isBusy
             self.why = why
+            self.changes = changes
         }
     }
 
@@ -41,6 +46,8 @@ extension Settler {
         var why: String?
         /// The first of the looks in a row that found the same identity.
         var look: (identity: FileIdentity, time: ContinuousClock.Instant)?
+        /// Looks that found another identity than the one before.
+        var changes = 0
         /// The number of the turn in the queue; nil while the path is handed out.
         var turn: UInt64?
         /// When that turn comes up; never after `deadline` but for a path handed out.

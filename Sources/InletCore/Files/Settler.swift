@@ -172,7 +172,10 @@ package struct Settler: Sendable {
         _ path: FilePath, _ entry: inout Entry, _ identity: FileIdentity, _ isBusy: Bool, _ quiet: Duration,
         _ now: ContinuousClock.Instant, _ wall: WallTime
     ) -> Bool {
-        if entry.look?.identity != identity { entry.look = (identity, now) }
+        if entry.look?.identity != identity {
+            if entry.look != nil { entry.changes += 1 }
+            entry.look = (identity, now)
+        }
         let since = entry.look?.time ?? now
         entry.isBusy = isBusy
         if entry.deadline > now {
@@ -219,7 +222,8 @@ extension Settler {
         for (path, entry) in entries {
             if oldest.count == limit, let last = oldest.last, last.since <= entry.since { continue }
             let waiting = Waiting(
-                path: path, since: entry.since, isBusy: entry.isBusy, why: entry.isBusy ? nil : entry.why)
+                path: path, since: entry.since, isBusy: entry.isBusy, why: entry.isBusy ? nil : entry.why,
+                changes: entry.changes)
             oldest.insert(waiting, at: oldest.firstIndex { $0.since > entry.since } ?? oldest.endIndex)
             if oldest.count > limit { oldest.removeLast() }
         }

@@ -11,6 +11,8 @@ package struct Companion: Sendable, Hashable {
         case sameStem = "same_stem"
         /// `clip.mp4.done`: says that the file is complete, and is never delivered.
         case marker
+        /// Made of its main file by a program (`derive:`); it lies elsewhere, and its ending is the rule's suffix.
+        case derived
     }
 
     /// Below the root.
@@ -28,7 +30,7 @@ package struct Companion: Sendable, Hashable {
     /// The companion's key beside that of the file at `main`: `a/clip.mp4` gives `a/clip.mp4.xmp`, and `a/clip.xmp` for
     /// a companion of the same stem. A key that does not end as its file keeps what follows its last dot.
     package func key(beside key: String, of main: FilePath) -> String {
-        let tail = "." + KeySanitizer.key(ending)
+        let tail = (kind == .derived ? "" : ".") + KeySanitizer.key(ending)
         var head = key[...]
         if kind == .sameStem {
             let (stem, last) = KeySanitizer.splitExtension(key)

@@ -10,6 +10,8 @@ enum KeyField: Sendable, Hashable {
     case folder(Int)
     case owner
     case category
+    /// The file system's label, else its UUID.
+    case volume
     /// The first so many hexadecimal digits.
     case sha256(Int)
     case epochMilliseconds
@@ -20,12 +22,13 @@ enum KeyField: Sendable, Hashable {
     case captured(DatePattern, zone: String?)
 
     private static let known = [
-        "name", "stem", "ext", "dir", "folder[1]", "owner", "category", "sha256", "epoch_ms", "seq", "mtime", "now",
-        "captured",
+        "name", "stem", "ext", "dir", "folder[1]", "owner", "category", "sha256", "epoch_ms", "seq", "volume", "mtime",
+        "now", "captured",
     ]
     private static let plain: [String: KeyField] = [
         "name": .name, "stem": .stem, "ext": .extension, "dir": .directory, "owner": .owner, "category": .category,
         "sha256": .sha256(64), "epoch_ms": .epochMilliseconds, "seq": .sequence,
+        "volume": .volume,
     ]
 
     /// Parses what stands between the braces; offsets in errors count from its beginning.
@@ -58,9 +61,6 @@ enum KeyField: Sendable, Hashable {
     }
 
     private static func unknown(_ name: String) -> PatternError {
-        if name == "volume" {
-            return PatternError(offset: 0, message: "'{volume}' is not available yet in this version")
-        }
         if name == "folder" {
             return PatternError(
                 offset: 0, message: "'{folder}' needs a number: '{folder[1]}' is the first below the root")
@@ -117,6 +117,7 @@ extension KeyField {
             Self.folders(fields.path).dropFirst(number - 1).first.map(Self.folderName) ?? ""
         case .owner: fields.owner ?? ""
         case .category: fields.category
+        case .volume: fields.volume.map { KeySanitizer.text(of: Array($0.utf8)[...]).text } ?? ""
         case .sha256(let digits): fields.sha256.map { String($0.hex.prefix(digits)) } ?? ""
         case .epochMilliseconds: String(fields.admitted.milliseconds)
         case .sequence: fields.sequence.map { String($0) } ?? ""

@@ -10,13 +10,15 @@ package enum Fact: Hashable, Sendable {
     case captured
     /// One read of the file, for the unit's manifest.
     case digest(Digest.Algorithm)
+    /// What the file is by its content: one read of its head.
+    case mediaType
 
     /// The checksum that it is; nil for what is no checksum.
     package var algorithm: Digest.Algorithm? {
         switch self {
         case .sha256: .sha256
         case .digest(let algorithm): algorithm
-        case .sequence, .captured: nil
+        case .sequence, .captured, .mediaType: nil
         }
     }
 }
@@ -37,10 +39,13 @@ package struct KeyFields: Sendable {
     package var captured: Captured?
     /// IANA name of the zone for dates without `@ZONE`; nil = the system's.
     package var zone: String?
+    /// The label of the file system that it is on, or its UUID.
+    package var volume: String?
 
     package init(
         path: FilePath, modified: Int64, owner: String? = nil, category: String, sha256: Digest? = nil,
-        admitted: WallTime, sequence: Int64? = nil, captured: Captured? = nil, zone: String? = nil
+        admitted: WallTime, sequence: Int64? = nil, captured: Captured? = nil, zone: String? = nil,
+        volume: String? = nil
     ) {
         self.path = path
         self.modified = modified
@@ -51,5 +56,6 @@ package struct KeyFields: Sendable {
         self.sequence = sequence
         self.captured = captured
         self.zone = zone
+        self.volume = volume
     }
 }

@@ -13,6 +13,17 @@ extension KeyTemplate {
     package static var systemZone: String { TimeZone.autoupdatingCurrent.identifier }
 }
 
+extension FileName {
+    /// The name in Unicode's normal forms C and D, where that is another sequence of bytes: names that look the same.
+    package var otherSpellings: [[UInt8]] {
+        guard bytes.contains(where: { $0 >= 0x80 }), let text = String(validating: bytes, as: UTF8.self) else {
+            return []
+        }
+        let forms = [text.precomposedStringWithCanonicalMapping, text.decomposedStringWithCanonicalMapping]
+        return forms.map { Array($0.utf8) }.filter { $0 != bytes }
+    }
+}
+
 /// Civil time in a zone.
 enum ZoneClock {
     static func exists(_ name: String) -> Bool { TimeZone(identifier: name) != nil }

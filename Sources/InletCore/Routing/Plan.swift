@@ -7,11 +7,14 @@ package struct Arrival: Sendable, Hashable {
     /// Relative to `root`.
     package var path: FilePath
     package var identity: FileIdentity
+    /// The file system that it is on; nil where nobody asked.
+    package var volume: Volume?
 
-    package init(root: FilePath, path: FilePath, identity: FileIdentity) {
+    package init(root: FilePath, path: FilePath, identity: FileIdentity, volume: Volume? = nil) {
         self.root = root
         self.path = path
         self.identity = identity
+        self.volume = volume
     }
 }
 
@@ -20,6 +23,8 @@ package struct Facts: Sendable, Hashable {
     package var sha256: Digest?
     package var sequence: Int64?
     package var captured: Captured?
+    /// By the file's content, in lower case; `application/octet-stream` when that is of no known kind.
+    package var mediaType: String?
     /// Checksums for the unit's manifest, by their algorithm.
     package var digests: [Digest.Algorithm: Digest] = [:]
     /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `Fact`.
@@ -54,6 +59,7 @@ package struct Facts: Sendable, Hashable {
             case .sequence: sequence == nil
             case .captured: captured == nil
             case .digest(let algorithm): digests[algorithm] == nil
+            case .mediaType: mediaType == nil
             }
         }
     }

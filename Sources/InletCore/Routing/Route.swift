@@ -36,6 +36,8 @@ package struct Route: Sendable {
     package var labels: [String: KeyTemplate] = [:]
     package var receipts = ReceiptPlace.none
     package var dedupe = DuplicateRule.off
+    /// What is made of its files and delivered beside them.
+    package var derive: [DeriveRule] = []
     /// For `unit: folder` only.
     package var manifest: ManifestRule?
 
@@ -73,6 +75,8 @@ package struct RouteMatch: Sendable {
     package var extensions: Set<String>
     package var minSize: Int64?
     package var maxSize: Int64?
+    /// What the file is by its content, any of them; empty = any.
+    package var mediaTypes: [MediaTypePattern] = []
 
     package init(
         paths: [GlobPattern] = [], extensions: Set<String> = [], minSize: Int64? = nil, maxSize: Int64? = nil
@@ -90,6 +94,8 @@ package struct Validation: Sendable, Equatable {
     package var maxSize: Int64?
     /// Lower case, without the dot; nil = any.
     package var extensions: [String]?
+    /// What the file may be by its content; empty = anything.
+    package var mediaTypes: [MediaTypePattern] = []
 
     package init(minSize: Int64? = nil, maxSize: Int64? = nil, extensions: [String]? = nil) {
         self.minSize = minSize

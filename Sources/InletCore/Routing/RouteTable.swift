@@ -7,27 +7,46 @@ package struct RouteTable: Sendable {
     package let hasCompanions: Bool
     /// Whether any route delivers folders as one.
     package let hasUnits: Bool
+    /// Whether anything is made of files.
+    package let hasDerivations: Bool
 
     package init(_ routes: [Route]) {
         self.routes = routes
         hasCompanions = routes.contains(where: \.hasCompanions)
         hasUnits = routes.contains { $0.unit == .folder }
+        hasDerivations = routes.contains { !$0.derive.isEmpty }
     }
 
     /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
     /// none (nil = the system's).
     package func plan(_ arrival: Arrival, facts: Facts, at time: WallTime, zone: String? = nil) -> RouteDecision {
-        guard let route = route(for: arrival.path, size: arrival.identity.size) else { return .unmatched }
-        if let reason = route.objection(to: arrival.path, size: arrival.identity.size) {
+        let size = arrival.identity.size
+        guard let route = route(for: arrival.path, size: size, mediaType: facts.mediaType) else { return .unmatched }
+        // What it is has a say in which route it is.
+        if facts.mediaType == nil, !route.match.mediaTypes.isEmpty { return .needs([.mediaType]) }
+        if let reason = route.objection(to: arrival.path, size: size) ?? route.objection(to: arrival.path, facts) {
             return .rejected(route: route, reason: reason)
         }
+        // Nothing else is read of a file that may be refused for it.
+        if facts.mediaType == nil, !route.validate.mediaTypes.isEmpty { return .needs([.mediaType]) }
         let missing = facts.missing(of: route.facts)
         return missing.isEmpty ? .plan(route.plan(arrival, facts, time, zone)) : .needs(missing)
     }
 
-    /// The first route that takes a file of this path and size; with an unknown size (nil) the first that might.
-    package func route(for path: FilePath, size: Int64?) -> Route? {
-        routes.first { $0.match.mismatch(path, size: size) == nil }
+    /// The first route that takes a file of this path, size and content; where one of these is not known (nil) the first that
+    /// might.
+    package func route(for path: FilePath, size: Int64?, mediaType: String? = nil) -> Route? {
+        routes.first { $0.match.mismatch(path, size: size, mediaType: mediaType) == nil }
+    }
+
+    /// The routes of which one takes a file of this path and size, if any does: which one, its content decides.
+    package func candidates(for path: FilePath, size: Int64) -> [Route] {
+        var found: [Route] = []
+        for route in routes where route.match.mismatch(path, size: size, mediaType: nil) == nil {
+            found.append(route)
+            if route.match.mediaTypes.isEmpty { break }
+        }
+        return found
     }
 
     /// The quiet time that the first route which might take the file asks for; nil = the root's.
@@ -37,11 +56,21 @@ package struct RouteTable: Sendable {
         return route?.wantsMarker == true ? .zero : route?.settle
     }
 
+    /// The same routes for files that are only known, not sent: nothing is read of them but what their keys need.
+    package var adopting: RouteTable {
+        RouteTable(
+            routes.map { route in
+                var route = route
+                (route.dedupe, route.manifest, route.derive) = (.off, nil, [])
+                return route
+            })
+    }
+
     /// Each route tried, up to and including the one that matches.
-    package func trace(_ arrival: Arrival) -> [RouteTrace] {
+    package func trace(_ arrival: Arrival, mediaType: String? = nil) -> [RouteTrace] {
         var result: [RouteTrace] = []
         for route in routes {
-            let mismatch = route.match.mismatch(arrival.path, size: arrival.identity.size)
+            let mismatch = route.match.mismatch(arrival.path, size: arrival.identity.size, mediaType: mediaType)
             result.append(RouteTrace(route: route.name, mismatch: mismatch))
             if mismatch == nil { break }
         }
@@ -50,8 +79,8 @@ package struct RouteTable: Sendable {
 }
 
 extension RouteMatch {
-    /// The first condition that does not hold, in words; nil when all do. A size of nil is not held against the bounds.
-    func mismatch(_ path: FilePath, size: Int64?) -> String? {
+    /// The first condition that does not hold, in words; nil when all do. What is not known (nil) is not held against it.
+    func mismatch(_ path: FilePath, size: Int64?, mediaType: String?) -> String? {
         if !paths.isEmpty, !paths.contains(where: { $0.matches(path) }) {
             return "path is not under " + paths.map { "'\($0.text)'" }.joined(separator: " or ")
         }
@@ -59,10 +88,13 @@ extension RouteMatch {
         if !extensions.isEmpty, !extensions.contains(where: { name.hasExtension($0) }) {
             return "\(name.extensionInWords) is not one of " + extensions.sorted().joined(separator: ", ")
         }
-        guard let size else { return nil }
-        if let minSize, size < minSize { return SizeText.under(size, minSize, "the minimum size") }
-        if let maxSize, size > maxSize { return SizeText.over(size, maxSize, "the maximum size") }
-        return nil
+        if let size, let minSize, size < minSize { return SizeText.under(size, minSize, "the minimum size") }
+        if let size, let maxSize, size > maxSize { return SizeText.over(size, maxSize, "the maximum size") }
+        guard let mediaType, !mediaTypes.isEmpty, !mediaTypes.contains(where: { $0.matches(mediaType) }) else {
+            return nil
+        }
+        return "its content is \(DisplayText.escape(mediaType)), not "
+            + mediaTypes.map(\.text).joined(separator: " or ")
     }
 }
 
@@ -89,15 +121,29 @@ extension Route {
         return nil
     }
 
+    /// Why its content is not accepted; nil where it is, or is not known yet.
+    func objection(to path: FilePath, _ facts: Facts) -> String? {
+        guard let found = facts.mediaType, !validate.mediaTypes.isEmpty,
+            !validate.mediaTypes.contains(where: { $0.matches(found) })
+        else { return nil }
+        let ext = FileName(path).plainExtension
+        let named = MediaType.byExtension(ext)
+        let name =
+            ext.isEmpty || named == MediaType.unknown ? "its name does not tell" : "its name says \(named)"
+        return "its content is \(DisplayText.escape(found)), \(name); route '\(self.name)' takes "
+            + validate.mediaTypes.map(\.text).joined(separator: ", ")
+    }
+
     fileprivate func plan(_ arrival: Arrival, _ facts: Facts, _ time: WallTime, _ zone: String?) -> Plan {
         let ext = FileName(arrival.path).plainExtension
         let category = category ?? Category.byExtension(ext)
         let fields = KeyFields(
             path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
-            sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone)
+            sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone,
+            volume: arrival.volume?.name)
         let sidecar = SidecarMerge(facts.metadata, known: sidecarFields)
         var plan = Plan(
-            route: name, category: category, key: key.key(fields), mediaType: MediaType.byExtension(ext),
+            route: name, category: category, key: key.key(fields), mediaType: mediaType(ext, facts),
             with: sidecar.over(with.mapValues { $0.text(fields) }), destinations: to, onSuccess: onSuccess,
             onFailure: onFailure, retry: retry, notes: captureNotes(fields) + sidecar.notes)
         // What a sidecar says is new, whatever the bytes are.
@@ -110,6 +156,12 @@ extension Route {
             $0.description < $1.description
         }
         return plan
+    }
+
+    /// By the file's name; by its content where that tells nothing, and was read.
+    private func mediaType(_ ext: String, _ facts: Facts) -> String {
+        let named = MediaType.byExtension(ext)
+        return named == MediaType.unknown ? facts.mediaType ?? named : named
     }
 
     /// Says when `{captured}` is not what it is called.

@@ -7,9 +7,13 @@ package enum NoticeEvent: String, Sendable, CaseIterable {
     case batchDone = "batch_done"
     case destinationDown = "destination_down"
     case destinationUp = "destination_up"
+    /// All of a removable volume is proved by every destination: it can be taken out.
+    case volumeDone = "volume_done"
 
     /// What a receiver gets that does not say what it wants: everything but each single delivery.
-    package static let usual: [NoticeEvent] = [.failed, .rejected, .batchDone, .destinationDown, .destinationUp]
+    package static let usual: [NoticeEvent] = [
+        .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone,
+    ]
 }
 
 /// One entry of `notify:` — who is told of what.

@@ -27,6 +27,8 @@ package protocol ControlAPI: Sendable {
     /// nil = every destination.
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
     /// Receipts as JSON lines, newest first.
+    /// Takes a watched folder as it is now.
+    func resume(root: FilePath) async throws -> CommandReport
     func receipts(limit: Int) async throws -> [String]
     /// The proofs of what was delivered, a page at a time.
     func proofs(_ wish: ProofWish) async throws -> ProofPage
@@ -146,6 +148,13 @@ package struct LocalControl: ControlAPI {
         }
         return CommandReport(
             done: true, message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))")
+    }
+
+    /// Takes a watched folder as it is now, which was paused because it is not what it was.
+    package func resume(root: FilePath) async throws -> CommandReport {
+        let isThere = try await commands.resume(root: root, by: by)
+        return CommandReport(
+            done: isThere, message: isThere ? "watched as it is: \(root.display)" : "\(root.display) is not a folder")
     }
 
     package func receipts(limit: Int) async throws -> [String] {

@@ -21,6 +21,8 @@ package struct StatusReport: Codable, Sendable {
         package var path: String
         package var state: String
         package var directories: Int
+        /// Those of them whose changes raise no events.
+        package var polled: Int
         package var settling: Int
         package var ignored: Int
         package var unsettled: [Unsettled]
@@ -31,6 +33,9 @@ package struct StatusReport: Codable, Sendable {
         package var writer: Bool
         /// What it waits for besides writers and its quiet time.
         package var waits_for: String?
+        /// The process that has it open for writing, where it can be seen.
+        package var held_by: String?
+        package var waiting_ms: Int64?
     }
 
     package struct Transfer: Codable, Sendable {
@@ -163,11 +168,16 @@ package struct StatusReport: Codable, Sendable {
             case .missing: "missing"
             case .failing(let why): "failing: \(why)"
             case .watching: "watching"
+            case .guarded(let why): "paused: \(why)"
             }
         return Root(
-            path: status.root.display, state: state, directories: status.directories, settling: status.settling,
-            ignored: status.ignored,
-            unsettled: status.unsettled.map { Unsettled(path: $0.path.display, writer: $0.busy, waits_for: $0.why) })
+            path: status.root.display, state: state, directories: status.directories, polled: status.polled,
+            settling: status.settling, ignored: status.ignored,
+            unsettled: status.unsettled.map {
+                Unsettled(
+                    path: $0.path.display, writer: $0.busy, waits_for: $0.why, held_by: $0.holder?.text,
+                    waiting_ms: $0.waiting?.milliseconds)
+            })
     }
 
     private static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {

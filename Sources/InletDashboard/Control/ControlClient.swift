@@ -80,6 +80,11 @@ package struct ControlClient: ControlAPI {
         try await call("POST", paused ? "pause" : "resume", query: [("destination", destination)])
     }
 
+    package func resume(root: FilePath) async throws -> CommandReport {
+        let body = try JSONEncoder().encode(SendOrder(path: root.bytes))
+        return try Self.decode(try await send("POST", "roots/resume", body: .bytes(Array(body))))
+    }
+
     package func receipts(limit: Int) async throws -> [String] {
         try await call("GET", "receipts", query: [("limit", String(limit))])
     }

@@ -193,6 +193,12 @@ struct ControlRoutes: Sendable {
                 ContentQuestion.self, from: Data(request.body.collect(upTo: 1 << 20).readableBytesView))
             return try await JSONAnswer(control.originals(wish))
         }
+        api.post("roots/resume") { request, context in
+            let order = try await JSONDecoder().decode(
+                SendOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
+            let control = control.acting(for: await Self.asker(context))
+            return try await JSONAnswer(control.resume(root: FilePath(bytes: order.path)))
+        }
         for (name, paused) in [("pause", true), ("resume", false)] {
             api.post("\(RouterPath(name))") { request, context in
                 let control = control.acting(for: await Self.asker(context))

@@ -33,6 +33,10 @@ package struct ChildProcess: Sendable {
     /// The program's whole path, then its arguments.
     package var arguments: [String]
     package var environment: [(name: String, value: [UInt8])]
+    /// Added to our own nice value (setpriority(2)), 0 to 19: how much it gives way to others.
+    package var niceness: Int32 = 0
+    /// The largest file that it may write (RLIMIT_FSIZE), in bytes; nil = any.
+    package var largestFile: Int64?
     /// Written to its standard input, then closed. A program that does not read it is fine.
     package var input: [UInt8]
     package var timeout: Duration

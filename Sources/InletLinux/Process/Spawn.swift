@@ -40,6 +40,11 @@ enum Spawn {
         guard code == 0 else {
             throw SystemError(call: "posix_spawn", path: FilePath(program), code: Errno(rawValue: code))
         }
+        // At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
+        // before it has read its own libraries.
+        if child.niceness > 0 || child.largestFile != nil {
+            _ = inlet_restrain(process, child.niceness, child.largestFile ?? -1)
+        }
         return process
     }
 }

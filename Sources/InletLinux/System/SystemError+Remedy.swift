@@ -17,6 +17,24 @@ extension SystemError {
             "raise the limit: sysctl fs.inotify.max_user_watches=1048576 (and keep it in /etc/sysctl.d)"
         case ("inotify_init1", .tooManyOpenFiles):
             "raise the limit: sysctl fs.inotify.max_user_instances=1024 (and keep it in /etc/sysctl.d)"
+        case ("fanotify_init", .tooManyOpenFiles): "raise the limit: sysctl fs.fanotify.max_user_groups=1024"
+        case ("fanotify_init", _), ("fanotify_mark", _), ("name_to_handle_at", _), ("open_by_handle_at", _):
+            fanotifyRemedy
+        default: nil
+        }
+    }
+
+    // fanotify_init(2), fanotify_mark(2), open_by_handle_at(2)
+    private var fanotifyRemedy: String? {
+        switch code {
+        case .notPermitted where call == "open_by_handle_at": "it needs CAP_DAC_READ_SEARCH in the first user namespace"
+        case .notPermitted: "it needs CAP_SYS_ADMIN in the first user namespace"
+        case .noFunction: "this kernel was built without fanotify"
+        case .invalidArgument: "it needs Linux 5.9"
+        case .improperLink: "a btrfs subvolume cannot be marked as a file system"
+        case .operationNotSupportedByDevice: "the file system has no number of its own"
+        case .notSupported: "the file system has no handles for its folders"
+        case .staleNFSFileHandle: "the file system's handles do not lead back to its folders"
         default: nil
         }
     }

@@ -1,21 +1,50 @@
+import CLinux
 import Glibc
 package import SystemPackage
 
 /// The kernel's news about watched folders: an owner of one inotify descriptor. For one thread at a time.
 package struct Inotify: ~Copyable, Sendable {
     private let descriptor: Descriptor
+    /// It reports nothing.
+    package let isSilent: Bool
+    /// Why the kernel gave no instance.
+    package let refusal: SystemError?
+
+    var number: CInt { descriptor.number }
 
     /// Throws `EMFILE` with the sysctl to raise when this user has too many instances.
     package init() throws(SystemError) {
         descriptor = Descriptor(
             owning: try SystemCall.result("inotify_init1") { inotify_init1(CInt(IN_NONBLOCK | IN_CLOEXEC)) })
+        (isSilent, refusal) = (false, nil)
+    }
+
+    /// One that reports nothing, for a tree that is polled: it takes none of the user's instances, and every `add` throws
+    /// `isWatchLimit`.
+    package init(silentFor refusal: SystemError? = nil) throws(SystemError) {
+        descriptor = Descriptor(
+            owning: try SystemCall.result("eventfd") { eventfd(0, CInt(EFD_NONBLOCK | EFD_CLOEXEC)) })
+        isSilent = true
+        self.refusal = refusal
+    }
+
+    /// A silent one where this user has no instances left.
+    package static func orSilent() throws(SystemError) -> Inotify {
+        do throws(SystemError) {
+            return try Inotify()
+        } catch  where error.code == .tooManyOpenFiles {
+            return try Inotify(silentFor: error)
+        }
     }
 
     /// Watches a folder (not what is below it) and returns the watch's number; a folder that is watched already, under
     /// whatever name, gives the same number again. Symlinks are not followed. Throws `isWatchLimit` when the user has no
     /// watches left, `isMissing` for a path that is no folder.
-    package func add(_ directory: FilePath) throws(SystemError) -> Int32 {
-        let mask: InotifyRecord.Mask = [.watched, .manners]
+    ///
+    /// - Parameter onlyItself: what becomes of the folder is told, what happens in it is not.
+    package func add(_ directory: FilePath, onlyItself: Bool = false) throws(SystemError) -> Int32 {
+        if isSilent { throw SystemError(call: "inotify_add_watch", path: directory, code: .noSpace) }
+        let mask: InotifyRecord.Mask = onlyItself ? [.itself, .manners] : [.watched, .manners]
         return try SystemCall.result("inotify_add_watch", directory) {
             directory.withPlatformString { inotify_add_watch(descriptor.number, $0, mask.rawValue) }
         }
@@ -44,10 +73,14 @@ package struct Inotify: ~Copyable, Sendable {
 
     /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). A wake-up is taken: the
     /// next wait blocks again.
-    package func wait(until deadline: ContinuousClock.Instant?, waker: Waker) throws(SystemError) -> WaitOutcome {
-        let ready = try Poll.wait(descriptor.number, waker.number, until: deadline)
-        if ready.second { waker.drain() }
-        return WaitOutcome(isReadable: ready.first, isWoken: ready.second)
+    ///
+    /// - Parameter other: something else that ends the wait when it can be read.
+    package func wait(
+        until deadline: ContinuousClock.Instant?, waker: Waker, other: WaitSource? = nil
+    ) throws(SystemError) -> WaitOutcome {
+        let ready = try Poll.wait([descriptor.number, waker.number, other?.number ?? -1], until: deadline)
+        if ready[1] { waker.drain() }
+        return WaitOutcome(isReadable: ready[0] || ready[2], isWoken: ready[1])
     }
 }
 

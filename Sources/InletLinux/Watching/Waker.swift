@@ -33,19 +33,29 @@ package final class Waker: Sendable {
     }
 }
 
-/// `poll(2)` for one or two descriptors with a deadline of the continuous clock.
+/// Something that a wait may end for, besides its own reasons. Not the owner: valid as long as what it was taken from.
+package struct WaitSource: Sendable {
+    let number: CInt
+}
+
+/// `poll(2)` with a deadline of the continuous clock.
 enum Poll {
     /// Which of the two can be read; neither when the deadline passed. A negative number is left out.
     static func wait(
         _ first: CInt, _ second: CInt, until deadline: ContinuousClock.Instant?
     ) throws(SystemError) -> (first: Bool, second: Bool) {
-        var requests = [
-            pollfd(fd: first, events: Int16(POLLIN), revents: 0), pollfd(fd: second, events: Int16(POLLIN), revents: 0),
-        ]
+        let ready = try wait([first, second], until: deadline)
+        return (ready[0], ready[1])
+    }
+
+    /// The same for any number of them: one answer each, in their order.
+    static func wait(_ numbers: [CInt], until deadline: ContinuousClock.Instant?) throws(SystemError) -> [Bool] {
+        var requests = numbers.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         while true {
-            let ready = poll(&requests, 2, timeout(until: deadline))
-            if ready > 0 { return (requests[0].revents != 0, requests[1].revents != 0) }
-            if ready == 0, let deadline, ContinuousClock.now >= deadline { return (false, false) }
+            let ready = poll(&requests, nfds_t(requests.count), timeout(until: deadline))
+            if ready > 0 || (ready == 0 && deadline.map { ContinuousClock.now >= $0 } == true) {
+                return requests.map { $0.revents != 0 }
+            }
             if ready < 0, errno != EINTR { throw SystemError.last("poll") }
         }
     }

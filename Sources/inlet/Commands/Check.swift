@@ -34,6 +34,8 @@ struct Check: AsyncParsableCommand {
         for warning in config.warnings { findings.add(.warning, "configuration", warning.message) }
         findings.add(.fine, "time zone", "\(KeyTemplate.systemZone), for dates in keys without @ZONE")
         StateCheck.run(config.settings.stateDirectory, &findings)
+        MediaTypeCheck.run(config.settings.routes, &findings)
+        DeriveCheck.run(config.settings.routes, &findings)
         for watch in config.settings.watch { RootCheck(watch, config.settings.routes).run(&findings) }
         WatchLimitCheck.run(config.settings.watch, &findings)
         for destination in config.settings.destinations where destination.type == "vopi" {

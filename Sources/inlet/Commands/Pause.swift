@@ -21,9 +21,13 @@ struct Pause: AsyncParsableCommand {
 /// What `pause` and `resume` share.
 enum Pausing {
     static func set(_ paused: Bool, _ destination: String?, _ options: ConfigOption) async throws {
-        let report = try await ControlAccess.use(try options.load()) {
-            try await $0.setPaused(paused, destination: destination)
-        }
+        try tell(
+            try await ControlAccess.use(try options.load()) {
+                try await $0.setPaused(paused, destination: destination)
+            })
+    }
+
+    static func tell(_ report: CommandReport) throws {
         guard report.done else {
             Console.printError("inlet: \(report.message)")
             throw ExitStatus.failed

@@ -1,13 +1,40 @@
 import ArgumentParser
+import Foundation
+import InletConfig
+import InletCore
+import InletDashboard
+import SystemPackage
 
 struct Resume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
             "Ends a pause, and tries now: a destination that is down is asked, and what waits after a failure is due.",
-        discussion: "Example: inlet resume spiral")
+        discussion: """
+            With --root, a watched folder goes on as it is now that was paused because it is not what it was before: another
+            disk, or an empty one.
+
+            Examples:
+              inlet resume spiral
+              inlet resume --root /srv/photos
+            """)
 
     @OptionGroup var options: ConfigOption
     @Argument(help: "The destination; without it, all of them.") var destination: String?
 
-    func run() async throws { try await Pausing.set(false, destination, options) }
+    @Option(help: "A watched folder that is right as it is.") var root: String?
+
+    func validate() throws {
+        if root != nil, destination != nil { throw ValidationError("either a destination or --root") }
+    }
+
+    func run() async throws {
+        guard let root else { return try await Pausing.set(false, destination, options) }
+        let config = try options.load()
+        let path = FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(root)).lexicallyNormalized()
+        guard config.settings.watch.contains(where: { $0.pattern == nil && $0.path == path }) else {
+            Console.printError("inlet: \(path.display) is not a watched folder")
+            throw ExitStatus.failed
+        }
+        try Pausing.tell(try await ControlAccess.use(config) { try await $0.resume(root: path) })
+    }
 }

@@ -60,7 +60,7 @@ struct RouteExplanation {
         var lines = [Console.tint(path.display, .strong)]
         let identity = (try? FileLook.look(at: path))?.identity
         if identity == nil { lines.append("  (not there: taken as an empty file)") }
-        let root = settings.watch.map(\.path).first { path.starts(with: $0) }
+        let root = settings.watch.compactMap { $0.root(of: path) }.first
         var relative = path
         if let root {
             _ = relative.removePrefix(root)
@@ -68,7 +68,7 @@ struct RouteExplanation {
             lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
             relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
         }
-        if let watch = settings.watch.first(where: { $0.path == root }),
+        if root != nil, let watch = settings.watch.first(where: { $0.root(of: path) == root }),
             IgnoreList(user: watch.ignore).ignores(relative, isDirectory: false)
         {
             lines.append("  ignored: its name, or a folder's, is on the list of names that are never a user's file")
@@ -77,22 +77,30 @@ struct RouteExplanation {
         let arrival = Arrival(
             root: root ?? "", path: relative,
             identity: identity
-                ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0))
+                ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0),
+            volume: (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) })
         let table = RouteTable(settings.routes)
-        for trace in table.trace(arrival) {
-            lines.append(
-                trace.isMatch
-                    ? Console.tint("  route \(trace.route) takes it", .good)
-                    : "  route \(trace.route): \(trace.mismatch ?? "")")
-        }
+        let (facts, trouble) = await Self.firstFacts(table, arrival, path)
+        if let trouble { lines.append(Console.tint("  \(trouble)", .warning)) }
+        lines += Self.tried(table, arrival, facts)
         let mains = Self.mains(table, arrival)
-        lines += mains + Self.sets(table, arrival)
-        let (more, isTaken, plan) = try await Self.decision(table, arrival, path, destinations)
-        self.plan = plan.map { ($0, arrival.identity.size) }
+        lines += mains + Self.sets(table, arrival, facts)
+        let size = arrival.identity.size
+        let (more, isTaken, plan) = try await Self.decision(table, arrival, path, facts, destinations)
+        self.plan = plan.map { ($0, size) }
         // A companion needs no route of its own.
-        let goesAlong = !mains.isEmpty && table.route(for: relative, size: arrival.identity.size) == nil
+        let goesAlong = !mains.isEmpty && table.route(for: relative, size: size, mediaType: facts.mediaType) == nil
         self.isTaken = isTaken || goesAlong
         text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
+    }
+
+    /// Each route up to the one that takes it.
+    private static func tried(_ table: RouteTable, _ arrival: Arrival, _ facts: Facts) -> [String] {
+        table.trace(arrival, mediaType: facts.mediaType).map { trace in
+            trace.isMatch
+                ? Console.tint("  route \(trace.route) takes it", .good)
+                : "  route \(trace.route): \(trace.mismatch ?? "")"
+        }
     }
 
     /// The files that it travels with.
@@ -103,9 +111,10 @@ struct RouteExplanation {
     }
 
     /// What else belongs together with it.
-    private static func sets(_ table: RouteTable, _ arrival: Arrival) -> [String] {
+    private static func sets(_ table: RouteTable, _ arrival: Arrival, _ facts: Facts) -> [String] {
         var lines: [String] = []
-        guard let route = table.route(for: arrival.path, size: arrival.identity.size) else { return lines }
+        let size = arrival.identity.size
+        guard let route = table.route(for: arrival.path, size: size, mediaType: facts.mediaType) else { return lines }
         if let unit = route.unit(of: arrival.path) {
             let marker = unit.appending(Completion.folderMarker).display
             let when = route.completion == .marker ? "there is a \(marker)" : "the folder is quiet"
@@ -118,12 +127,15 @@ struct RouteExplanation {
     }
 
     private static func decision(
-        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ destinations: [String: Destination]
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath, _ first: Facts,
+        _ destinations: [String: Destination]
     ) async throws -> ([String], Bool, Plan?) {
+        var facts = first
         // A number for {seq} is only given out when a file is admitted.
-        var facts = Facts(sequence: 0)
+        facts.sequence = 0
         do {
-            facts.add(try await SidecarFile.metadata(beside: arrival, table, on: pool))
+            facts.add(
+                try await SidecarFile.metadata(beside: arrival, table, mediaType: facts.mediaType, on: pool))
         } catch let error as ConfigErrors {
             return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false, nil)
         } catch {
@@ -147,14 +159,36 @@ struct RouteExplanation {
 
     private static let pool = BlockingPool(name: "route", threads: 1)
 
+    /// What the file is by its content, where a route asks for that first; or why that cannot be told.
+    private static func firstFacts(
+        _ table: RouteTable, _ arrival: Arrival, _ path: FilePath
+    ) async -> (Facts, String?) {
+        var facts = Facts()
+        let candidates = table.candidates(for: arrival.path, size: arrival.identity.size)
+        guard candidates.contains(where: { !$0.match.mediaTypes.isEmpty }) else { return (facts, nil) }
+        guard let source = try? SourceFile(opening: path) else {
+            return (facts, "routes ask what it holds, and it cannot be read: the first that might take it counts")
+        }
+        do {
+            facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
+            return (facts, nil)
+        } catch {
+            return (facts, "\(error)")
+        }
+    }
+
     private static func unreadable(_ wanted: Set<Fact>) -> String {
-        wanted.contains { $0.algorithm != nil }
+        if wanted.contains(.mediaType) { return "its route asks what it holds" }
+        return wanted.contains { $0.algorithm != nil }
             ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
     }
 
     private static func learn(_ wanted: Set<Fact>, from source: SourceFile, _ facts: inout Facts) async throws {
         let algorithms = Set(wanted.compactMap(\.algorithm))
         if !algorithms.isEmpty { facts.add(try await Fingerprint.digests(algorithms, of: source, on: pool)) }
+        if wanted.contains(.mediaType) {
+            facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
+        }
         if wanted.contains(.captured) {
             facts.captured = try await pool.run { () throws(SystemError) in
                 Captured(try CaptureDate.read(from: source))

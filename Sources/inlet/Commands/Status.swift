@@ -117,15 +117,23 @@ struct StatusText {
         return "Destinations\n" + Console.table(rows)
     }
 
+    /// What keeps a file, and for how long if that is worth saying.
+    private static func reason(_ file: StatusReport.Unsettled) -> String {
+        var text = file.waits_for ?? "not quiet yet"
+        if file.writer { text = "open for writing" + (file.held_by.map { " by \($0)" } ?? "") }
+        guard let waiting = file.waiting_ms, waiting >= 60_000 else { return text }
+        return text + ", for \(DurationText.format(.milliseconds(waiting / 1000 * 1000)))"
+    }
+
     private static func roots(_ report: StatusReport) -> String? {
         guard !report.roots.isEmpty else { return nil }
         var lines: [String] = []
         for root in report.roots {
             let folders = root.directories == 1 ? "1 folder" : "\(root.directories) folders"
-            lines.append("  \(root.path)  \(root.state), \(folders), \(root.settling) settling")
+            let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
+            lines.append("  \(root.path)  \(root.state), \(folders)\(polled), \(root.settling) settling")
             for file in root.unsettled {
-                let why = file.waits_for ?? "not quiet yet"
-                lines.append("    \(file.path): \(file.writer ? "open for writing" : why)")
+                lines.append("    \(file.path): \(Self.reason(file))")
             }
         }
         return "Watched\n" + lines.joined(separator: "\n")

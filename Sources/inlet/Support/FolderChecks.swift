@@ -31,6 +31,13 @@ struct RootCheck {
 
     func run(_ findings: inout Findings) {
         let name = "watch \(watch.path.display)"
+        if let pattern = watch.pattern {
+            let word = watch.volumeWrites ? "written to" : "never written to"
+            findings.add(
+                .fine, name, "a pattern: its folders are watched as they come, and \(word); now: \(Self.now(pattern))")
+            for folder in WatchedFolders.now(pattern) { ModeCheck.run(watch.at(folder), &findings) }
+            return
+        }
         do {
             guard case .directory = try FileLook.look(at: watch.path) else {
                 return findings.add(.warning, name, "not there yet; watched as soon as it appears")
@@ -38,10 +45,16 @@ struct RootCheck {
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
             findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
+            ModeCheck.run(watch, &findings)
         } catch {
             return findings.add(.wrong, name, "\(error)")
         }
         if mustMove { checkMoves(name, &findings) }
+    }
+
+    private static func now(_ pattern: RootPattern) -> String {
+        let there = WatchedFolders.now(pattern).map(\.display)
+        return there.isEmpty ? "none" : there.joined(separator: ", ")
     }
 
     /// Makes, renames and removes a file, as the finisher would.
@@ -75,7 +88,7 @@ enum ResultsCheck {
             try? DurableFile.remove(test)
             return findings.add(.wrong, what, "\(error). What it gives back is written there (results)")
         }
-        if let watch = watched.first(where: { path.starts(with: $0.path) }) {
+        if let watch = watched.first(where: { $0.root(of: path) != nil }) {
             findings.add(
                 .warning, what,
                 "its results are below the watched folder \(watch.path.display): they are taken as new files where a route "
@@ -83,39 +96,5 @@ enum ResultsCheck {
         } else {
             findings.add(.fine, what, "results go to \(path.display)")
         }
-    }
-}
-
-/// Whether inotify has room for every directory.
-enum WatchLimitCheck {
-    static func run(_ roots: [WatchSettings], _ findings: inout Findings) {
-        guard let bytes = try? DurableFile.read("/proc/sys/fs/inotify/max_user_watches", limit: 64),
-            let limit = Int(String(decoding: bytes, as: UTF8.self).filter(\.isNumber))
-        else { return }
-        let needed = roots.reduce(0) { $0 + count($1.path, recursive: $1.recursive) }
-        if needed > limit {
-            findings.add(
-                .warning, "watches",
-                "\(needed) directories, but fs.inotify.max_user_watches is \(limit); raise it with "
-                    + "'sysctl fs.inotify.max_user_watches=\(needed * 2)', or the rest is found by rescans only")
-        } else {
-            findings.add(.fine, "watches", "\(needed) of \(limit) needed (fs.inotify.max_user_watches)")
-        }
-    }
-
-    private static func count(_ root: FilePath, recursive: Bool) -> Int {
-        guard case .directory? = try? FileLook.look(at: root) else { return 0 }
-        var count = 1
-        var waiting = recursive ? [root] : []
-        while let path = waiting.popLast() {
-            guard var listing = try? DirectoryStream(path) else { continue }
-            while let entry = try? listing.next() {
-                let child = path.appending(entry.name)
-                guard entry.kind == .directory, !IgnoreList().ignoresName(child, isDirectory: true) else { continue }
-                count += 1
-                waiting.append(child)
-            }
-        }
-        return count
     }
 }

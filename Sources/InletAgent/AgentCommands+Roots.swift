@@ -1,0 +1,17 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+package import SystemPackage
+
+extension AgentCommands {
+    /// Takes a watched folder as it is now, although it is not what was watched before.
+    ///
+    /// - Returns: false when there is no folder at `root`.
+    package func resume(root: FilePath, by: String) async throws -> Bool {
+        guard let mark = try RootCaution.mark(of: root) else { return false }
+        try await journal.setMark(mark, of: root, at: .now)
+        live?.log.emit(.watchResumed(root: root, by: by))
+        live?.resumed(root)
+        return true
+    }
+}

@@ -1,0 +1,152 @@
+internal import Foundation
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import Synchronization
+internal import SystemPackage
+
+/// Makes the files that routes derive from originals (`derive:`): for one root, one after the other, outside the loop that
+/// watches it. An original waits for its own; one that cannot be made is said, and the original goes without it.
+final class Deriver: Sendable {
+    enum Standing: Sendable {
+        /// Look again once `done` is called.
+        case underWay
+        case made([SetFinder.Found])
+    }
+
+    private struct Request: Sendable {
+        var arrival: Arrival
+        var rules: [DeriveRule]
+    }
+
+    private struct Entry: Sendable {
+        var identity: FileIdentity
+        /// nil while it is not finished.
+        var made: [SetFinder.Found]?
+    }
+
+    private struct State: Sendable {
+        var entries: [FilePath: Entry] = [:]
+        var queue: [Request] = []
+    }
+
+    /// What is made lies here until it is delivered.
+    let folder: FilePath
+    private let root: FilePath
+    private let journal: Journal
+    private let log: EventLog
+    private let pool = BlockingPool(name: "derive", threads: 1)
+    private let bell = Doorbell()
+    private let state = Mutex(State())
+    /// Called with the path of an original whose files are made, or cannot be.
+    private let done: @Sendable (FilePath) -> Void
+
+    init(
+        root: FilePath, stateDirectory: FilePath, journal: Journal, log: EventLog,
+        done: @escaping @Sendable (FilePath) -> Void
+    ) {
+        self.root = root
+        folder = stateDirectory.appending("derived").appending(DeriveRule.folder(of: root))
+        self.journal = journal
+        self.log = log
+        self.done = done
+    }
+
+    /// What has been made of a file; asked for the first time, it begins.
+    func standing(of arrival: Arrival, _ rules: [DeriveRule]) -> Standing {
+        let (standing, stale) = state.withLock { state -> (Standing, [SetFinder.Found]) in
+            if let entry = state.entries[arrival.path], entry.identity == arrival.identity {
+                return (entry.made.map(Standing.made) ?? .underWay, [])
+            }
+            let stale = state.entries[arrival.path]?.made ?? []
+            state.queue.removeAll { $0.arrival.path == arrival.path }
+            state.queue.append(Request(arrival: arrival, rules: rules))
+            state.entries[arrival.path] = Entry(identity: arrival.identity)
+            return (.underWay, stale)
+        }
+        remove(stale)
+        bell.ring()
+        return standing
+    }
+
+    func isUnderWay(_ arrival: Arrival) -> Bool {
+        state.withLock { state in
+            state.entries[arrival.path].map { $0.identity == arrival.identity && $0.made == nil } ?? false
+        }
+    }
+
+    /// The original is in the journal, or never will be: what is not in `kept` is removed.
+    func close(_ original: FilePath, kept: Set<FilePath>) {
+        let made = state.withLock { state in
+            state.queue.removeAll { $0.arrival.path == original }
+            return state.entries.removeValue(forKey: original)?.made ?? []
+        }
+        remove(made.filter { !kept.contains($0.arrival.path) })
+    }
+
+    private func remove(_ found: [SetFinder.Found]) {
+        for one in found { try? DurableFile.remove(folder.pushing(one.arrival.path)) }
+    }
+
+    // MARK: - Making
+
+    /// Runs until the task is cancelled.
+    func run() async { await withTaskExecutorPreference(pool) { await self.makeAll() } }
+
+    private func makeAll() async {
+        await removeLeftovers()
+        while !Task.isCancelled {
+            guard let request = state.withLock({ $0.queue.isEmpty ? nil : $0.queue.removeFirst() }) else {
+                await bell.wait(until: nil)
+                continue
+            }
+            var made: [SetFinder.Found] = []
+            for rule in request.rules {
+                if let found = await make(rule, of: request.arrival) { made.append(found) }
+            }
+            if Task.isCancelled { return remove(made) }
+            finish(request.arrival, made)
+        }
+    }
+
+    /// While it was made the original may have become another one, or have been given up.
+    private func finish(_ arrival: Arrival, _ made: [SetFinder.Found]) {
+        let isWanted = state.withLock { state in
+            guard state.entries[arrival.path]?.identity == arrival.identity else { return false }
+            state.entries[arrival.path]?.made = made
+            return true
+        }
+        if !isWanted { remove(made) }
+        done(arrival.path)
+    }
+
+    private func make(_ rule: DeriveRule, of arrival: Arrival) async -> SetFinder.Found? {
+        let path = root.pushing(arrival.path)
+        let start = ContinuousClock.now
+        do {
+            let made = try await DerivingRun(rule: rule, source: path, identity: arrival.identity, folder: folder)
+                .run(on: pool)
+            log.emit(
+                .fileDerived(
+                    path: path, name: rule.name, size: made.identity.size, duration: start.duration(to: .now)))
+            return SetFinder.Found(
+                companion: Companion(path: made.path, kind: .derived, ending: rule.suffix), arrival: made)
+        } catch {
+            if !Task.isCancelled { log.emit(.fileNotDerived(path: path, name: rule.name, reason: "\(error)")) }
+            return nil
+        }
+    }
+
+    /// Removes what an earlier process has made and not admitted, and what needs no delivery any more. What failed stays, for a
+    /// person to retry.
+    private func removeLeftovers() async {
+        try? FileManager.default.removeItem(atPath: DerivingRun.work(in: folder).string)
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.string) else { return }
+        for name in names {
+            let path = FilePath(name)
+            guard let row = try? await journal.newest(folder, [path]).first else { continue }
+            if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { continue }
+            try? DurableFile.remove(folder.pushing(path))
+        }
+    }
+}

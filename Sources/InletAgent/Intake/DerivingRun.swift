@@ -1,0 +1,108 @@
+internal import Foundation
+internal import InletCore
+internal import InletLinux
+package import SystemPackage
+
+/// One run of a program that makes a file of an original.
+///
+/// The program sees the original under a plain name in a folder of its own, so that no file name can be an option or a
+/// pattern to it. It gives way to others, and its time and what it writes are bounded.
+struct DerivingRun: Sendable {
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    let rule: DeriveRule
+    let source: FilePath
+    /// The original's, when it was found complete.
+    let identity: FileIdentity
+    /// Where the file goes that is made.
+    let folder: FilePath
+
+    private static let niceness: Int32 = 10
+
+    static func work(in folder: FilePath) -> FilePath { folder.appending(".work") }
+
+    /// - Returns: the file, in `folder` and on the disk.
+    func run(on pool: BlockingPool) async throws -> Arrival {
+        guard let word = rule.command.first, let program = DerivingProgram.find(word) else {
+            throw Failure(description: "there is no program '\(rule.command.first ?? "")'")
+        }
+        let work = Self.work(in: folder)
+        try? FileManager.default.removeItem(atPath: work.string)
+        try DurableFile.makeDirectories(work, mode: 0o700)
+        defer { try? FileManager.default.removeItem(atPath: work.string) }
+        let (input, output) = (work.appending("in" + ending), work.appending("out" + rule.suffix))
+        try DurableFile.makeLink(input, to: source)
+        let arguments = [program.string] + rule.arguments(in: input.string, out: output.string).dropFirst()
+        var child = ChildProcess(arguments, environment: environment(work), timeout: rule.timeout)
+        (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
+        let outcome = try await child.run(on: pool)
+        if let reason = Self.reason(outcome) { throw Failure(description: reason) }
+        return try take(output)
+    }
+
+    /// Of the original's name only a plain extension: programs go by it.
+    private var ending: String {
+        let ending = FileName(source).plainExtension
+        let isPlain = ending.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        let isFit = isPlain && !ending.isEmpty && ending.utf8.count <= 16
+        return isFit ? "." + ending : ""
+    }
+
+    private func environment(_ work: FilePath) -> [(name: String, value: [UInt8])] {
+        [
+            ("PATH", Array(DerivingProgram.searchPath.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
+            ("LANG", Array("C.UTF-8".utf8)),
+        ]
+    }
+
+    private func take(_ output: FilePath) throws -> Arrival {
+        guard let now = try FileLook.look(at: source).identity, now == identity else {
+            throw Failure(description: "the file changed while it was read")
+        }
+        guard let size = try FileLook.look(at: output).identity?.size, size > 0 else {
+            throw Failure(description: "the program made no file")
+        }
+        guard size <= rule.maxSize else {
+            throw Failure(description: "what it made has \(ByteText.format(size)), more than max_size")
+        }
+        // A name that no other one had or will have: the journal knows files by their paths.
+        let number = String(UInt64.random(in: .min ... .max), radix: 36)
+        let name = FilePath("\(WallTime.now.milliseconds)-\(number)\(rule.suffix)")
+        try DurableFile.place(output, at: folder.pushing(name))
+        guard let made = try FileLook.look(at: folder.pushing(name)).identity else {
+            throw Failure(description: "the file that was made is gone")
+        }
+        return Arrival(root: folder, path: name, identity: made)
+    }
+
+    /// Why it made nothing; nil when it ended well.
+    static func reason(_ ended: ChildProcess.Outcome) -> String? {
+        let said = DisplayText.escape(ended.errors.suffix(300))
+        let tail = said.isEmpty ? "" : ": \(said)"
+        return switch ended.end {
+        case .exited(0): nil
+        case .exited(let code): "the program ended with \(code)\(tail)"
+        case .signalled(let signal): "the program was ended by signal \(signal)\(tail)"
+        case .timedOut: "the program took too long and was ended\(tail)"
+        case .stuck: "the program took too long and could not be ended\(tail)"
+        case .cancelled: "stopped"
+        }
+    }
+}
+
+/// The programs of `derive:`.
+package enum DerivingProgram {
+    /// Where they are looked for, as a shell would.
+    static var searchPath: String {
+        ProcessSetup.environment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    }
+
+    /// The program's whole path; nil where there is none that we may run.
+    package static func find(_ word: String) -> FilePath? {
+        if word.contains("/") { return ChildProcess.isExecutable(FilePath(word)) ? FilePath(word) : nil }
+        return searchPath.split(separator: ":").lazy.map { FilePath(String($0)).appending(word) }
+            .first { $0.isAbsolute && ChildProcess.isExecutable($0) }
+    }
+}

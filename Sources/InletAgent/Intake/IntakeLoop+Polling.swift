@@ -1,0 +1,118 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Folders whose changes raise no events: those of mounts that hide changes, and those for which there is no watch.
+extension IntakeLoop {
+    /// Entries looked at between two looks at the events.
+    private static let pollBudget = 500
+    /// Before a unit that waits for a pass is looked at again.
+    private static let shortestWait = Duration.milliseconds(100)
+
+    /// Decides anew how each mount is watched, and says what is not as it was. Blocks.
+    ///
+    /// - Returns: whether anything is not as it was.
+    @discardableResult
+    mutating func refreshModes() -> Bool {
+        let found = WatchModes(of: settings)
+        guard found != modes else { return false }
+        for (place, way) in found.sorted where modes.places[place] != way {
+            // What can be marked is known once its first folder is listed, and is said then.
+            if settings.mode == .fanotify, !way.isPolled { continue }
+            log.emit(
+                .watchMode(
+                    root: settings.path, path: settings.path.pushing(place), mode: way.isPolled ? .poll : .inotify,
+                    reason: way.reason))
+        }
+        modes = found
+        return true
+    }
+
+    /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
+    var nextPass: ContinuousClock.Instant? { isAnnounced && held == nil ? polling.next : nil }
+
+    mutating func advancePoll() {
+        guard held == nil, !isLost else { return }
+        if let due = nextPass, due <= .now { beginPass() }
+        guard polling.isLooking else { return }
+        for _ in 0..<Self.pollBudget {
+            switch polling.step(ignore, modes) {
+            case .file(let path): if !take(path) { return }
+            case .irregular(let path): admission.noteIrregular(path)
+            case .directory(let path): if !isFollowed(path) { scan.add(path) }
+            case .gone(let directory):
+                if directory.isEmpty { return loseRoot() }
+            case .trouble(let directory, let error): tell(directory, error)
+            case .nothing: break
+            case .finished: return
+            }
+        }
+    }
+
+    /// Whether something tells of `directory`, which was found in one that is polled.
+    private mutating func isFollowed(_ directory: FilePath) -> Bool {
+        watches.contains(directory) || polling.contains(directory) || marks?.begins(at: directory) ?? false
+    }
+
+    private mutating func beginPass() {
+        if refreshModes() { requestScan() }
+        if isLimitSaid, let limit = WatchNeed.limit, limit > limitSaid ?? limit {
+            limitSaid = limit
+            requestScan()
+        }
+        polling.begin()
+    }
+
+    /// Remembers the folder, with its time of before it is listed.
+    mutating func poll(_ directory: FilePath) throws(SystemError) {
+        let path = settings.path.pushing(directory)
+        guard case .directory(let identity) = try FileLook.look(at: path) else {
+            throw SystemError(call: "opendir", path: path, code: .noSuchFileOrDirectory)
+        }
+        polling.add(directory, modified: identity.modified)
+    }
+
+    /// Whether the kernel has an instance for this root again, after it had none: watching begins anew then.
+    var hasInstanceNow: Bool {
+        guard inotify.refusal != nil else { return false }
+        do throws(SystemError) {
+            _ = try Inotify()
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Said once, when the listing has counted the folders; until there was room for all.
+    mutating func sayLimit() {
+        guard isLimited else { return isLimitSaid = false }
+        if isLimitSaid { return }
+        isLimitSaid = true
+        limitSaid = WatchNeed.limit
+        let all = watches.count + polling.count
+        if let refusal = inotify.refusal {
+            return log.emit(
+                .watchLimit(root: settings.path, reason: "\(refusal); until then all \(all) folders are polled"))
+        }
+        let need = WatchNeed(directories: all, limit: limitSaid)
+        log.emit(
+            .watchLimit(
+                root: settings.path,
+                reason: "\(watches.count) of \(all) folders have a watch, the other \(polling.count) are polled; "
+                    + "fs.inotify.max_user_watches is \(limitSaid.map(String.init) ?? "not known"), for all programs of user "
+                    + "\(ProcessSetup.userID): raise it with '\(need.remedy)' and keep it in /etc/sysctl.d"))
+    }
+
+    /// How long a unit of which something is polled must wait for the pass that shows all of it; nil = it may be closed.
+    mutating func passWait(for unit: UnitClock.Unit) -> Duration? {
+        guard polling.count > 0, isLimitSaid || modes.isPolled(inOrBelow: unit.folder) else { return nil }
+        let now = ContinuousClock.now
+        let asked = polling.awaited[unit] ?? now
+        polling.awaited[unit] = asked
+        if let last = polling.lastPass, last >= asked {
+            polling.awaited[unit] = nil
+            return nil
+        }
+        return max(Self.shortestWait, polling.next.map { now.duration(to: $0) } ?? .zero)
+    }
+}

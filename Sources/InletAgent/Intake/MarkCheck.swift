@@ -1,0 +1,25 @@
+package import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Whether fanotify can be had, for `inlet check`: it is tried, as by this user now.
+package enum MarkCheck {
+    /// Why a root that asks for `mode: fanotify` would be watched by inotify; nil when it would not. A root that is not there
+    /// has nothing against it but what all have.
+    package static func refusal(_ watch: WatchSettings) -> String? {
+        guard watch.recursive else { return oneFolder }
+        do throws(SystemError) {
+            var marks = try MarkedMounts(root: watch.path, ignore: IgnoreList())
+            guard case .directory? = try? FileLook.look(at: watch.path) else { return nil }
+            return switch try marks.coverage(of: "") {
+            case .refused(let reason): reason
+            case .remote: "other machines' changes are not reported"
+            case .marked, .newlyMarked, .unmarked: nil
+            }
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    static let oneFolder = "recursive: false needs one watch only"
+}

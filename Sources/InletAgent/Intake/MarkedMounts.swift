@@ -1,0 +1,201 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// What fanotify reports of a root: the file systems that are marked, and their records as far as they concern the root.
+struct MarkedMounts: ~Copyable {
+    /// What happened, and in which folder of the root; a loss of records, or of the root, comes as inotify would say it.
+    typealias News = (record: InotifyRecord, directory: FilePath)
+
+    private struct Mount {
+        /// Where it begins, relative to the root.
+        var directory: FilePath
+        /// nil: not marked.
+        var fileSystem: UInt64?
+    }
+
+    private let root: FilePath
+    private let ignore: IgnoreList
+    private let identity: FileIdentity?
+    private let fanotify: Fanotify
+    /// By their numbers.
+    private var mounts: [UInt64: Mount] = [:]
+    private var places = HandlePlaces()
+    /// Apart from inotify's, which begin at 1.
+    private var lastCookie: UInt32 = 1 << 31
+    /// Folders that the last listing found on marked file systems.
+    var directories = 0
+
+    init(root: FilePath, ignore: IgnoreList) throws(SystemError) {
+        fanotify = try Fanotify()
+        self.root = root
+        self.ignore = ignore
+        identity = if case .directory(let identity)? = try? FileLook.look(at: root) { identity } else { nil }
+    }
+
+    // MARK: - Marks
+
+    /// What is decided of a folder.
+    enum Coverage: Equatable {
+        case marked
+        case unmarked
+        /// It is the first of its mount, which is marked from now on.
+        case newlyMarked
+        /// It is the first of its mount, which cannot be marked.
+        case refused(String)
+        /// It is the first of its mount, of which other machines tell nothing; no mark would help.
+        case remote
+    }
+
+    /// Whether what happens in `directory` (relative to the root) is reported; marks its file system if need be. Throws when
+    /// the folder is not there.
+    mutating func coverage(of directory: FilePath) throws(SystemError) -> Coverage {
+        let number = try MountNumber.of(root.pushing(directory))
+        // The first folder of a mount is asked anew by each listing: another mount may have the number by now.
+        if let mount = mounts[number], mount.directory != directory, directory.starts(with: mount.directory) {
+            return mount.fileSystem == nil ? .unmarked : .marked
+        }
+        let known = mounts.removeValue(forKey: number)
+        let coverage = try judge(directory, number)
+        guard let known, known.directory == directory else { return coverage }
+        // Said already.
+        return switch coverage {
+        case .newlyMarked: known.fileSystem == nil ? .newlyMarked : .marked
+        case .refused, .remote: known.fileSystem == nil ? .unmarked : coverage
+        default: coverage
+        }
+    }
+
+    private mutating func judge(_ directory: FilePath, _ number: UInt64) throws(SystemError) -> Coverage {
+        let path = root.pushing(directory)
+        mounts[number] = Mount(directory: directory)
+        do throws(SystemError) {
+            let kind = try FileSystemKind.of(path)
+            if kind.isNetwork { return .remote }
+            if let refusal = refusal(of: kind) { return .refused(refusal) }
+            let fileSystem = try probe(path)
+            if isTaken(fileSystem) { return .refused("another mount of the same file system is marked") }
+            try fanotify.mark(path)
+            mounts[number] = Mount(directory: directory, fileSystem: fileSystem)
+            return .newlyMarked
+        } catch {
+            if error.isMissing { throw error }
+            return .refused("\(error)")
+        }
+    }
+
+    /// The file system's number; throws when its folders cannot be found by handle.
+    private func probe(_ path: FilePath) throws(SystemError) -> UInt64 {
+        let reader = try HandleReader(path)
+        let handle = try reader.ownHandle()
+        guard let found = try reader.find(handle), isSame(found.identity, try reader.own().identity) else {
+            throw SystemError(call: "open_by_handle_at", path: path, code: .staleNFSFileHandle)
+        }
+        return handle.fileSystem
+    }
+
+    private func refusal(of kind: FileSystemKind) -> String? {
+        // Their handles hold places on the disk, and are refused once the kernel has forgotten the folder.
+        ["vfat", "exfat"].contains(kind.name) ? "\(kind.name) has no handles that stay" : nil
+    }
+
+    /// Whether a mount that is marked begins at `directory`.
+    func begins(at directory: FilePath) -> Bool {
+        mounts.values.contains { $0.directory == directory && $0.fileSystem != nil }
+    }
+
+    /// Whether that file system is marked by way of another mount that is still there.
+    private mutating func isTaken(_ fileSystem: UInt64) -> Bool {
+        for (number, mount) in mounts where mount.fileSystem == fileSystem {
+            if (try? MountNumber.of(root.pushing(mount.directory))) == number { return true }
+            mounts[number] = nil
+        }
+        return false
+    }
+
+    // MARK: - Records
+
+    var source: WaitSource { fanotify.source }
+
+    var isDrained: Bool {
+        get throws(SystemError) { try fanotify.isDrained }
+    }
+
+    /// What the records that wait mean for the root. Blocks on the disk for folders that are not known yet.
+    mutating func read() throws(SystemError) -> [News] {
+        var news: [News] = []
+        var (isLost, mayHaveMoved) = (false, false)
+        for record in try fanotify.read() {
+            if record.isOverflow || record.place == nil {
+                isLost = true
+                continue
+            }
+            lastCookie &+= 1
+            do throws(SystemError) {
+                let found = try translate(record)
+                if record.mask.contains(.isDirectory), record.isMove {
+                    if found.isEmpty { mayHaveMoved = true } else { places.forgetAll() }
+                }
+                news += found
+            } catch {
+                // What it is about cannot be said now: everything is looked at.
+                isLost = true
+            }
+        }
+        if isLost { news.append((InotifyRecord(watch: -1, mask: .overflow), "")) }
+        if mayHaveMoved, !isRootThere { news.append((InotifyRecord(watch: -1, mask: .selfMoved), "")) }
+        return news
+    }
+
+    private mutating func translate(_ record: FanotifyRecord) throws(SystemError) -> [News] {
+        var news: [News] = []
+        for (place, part) in record.parts(cookie: lastCookie) {
+            guard case .inside(let folder) = try self.place(of: place.directory),
+                let (directory, name) = MarkedNews.subject(folder, place.name)
+            else { continue }
+            var part = part
+            part.name = name
+            part.mask = MarkedNews.meaning(part.mask) {
+                let path = root.pushing(directory).pushing(FilePath(bytes: name))
+                return (try? FileLook.look(at: path)).map { $0 != .missing } ?? true
+            }
+            news.append((part, directory))
+        }
+        return news
+    }
+
+    private mutating func place(of handle: FileHandle) throws(SystemError) -> HandlePlaces.Place {
+        if let known = places[handle] { return known }
+        guard let mount = mounts.values.first(where: { $0.fileSystem == handle.fileSystem }) else { return .outside }
+        let reader = try HandleReader(root.pushing(mount.directory))
+        guard let found = try reader.find(handle),
+            let below = MarkedNews.path(of: found.path, below: try reader.own().path)
+        else {
+            places.remember(handle, .outside)
+            return .outside
+        }
+        let folder = mount.directory.pushing(below)
+        // It may have been moved just now, which is told next, or lie where the mount does not reach.
+        guard case .directory(let there)? = try? FileLook.look(at: root.pushing(folder)),
+            isSame(there, found.identity)
+        else { return .outside }
+        let place: HandlePlaces.Place =
+            !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? .outside : .inside(folder)
+        places.remember(handle, place)
+        return place
+    }
+
+    /// Whether the root is where it was; renaming a folder above it takes it away.
+    private var isRootThere: Bool {
+        guard let identity, case .directory(let there)? = try? FileLook.look(at: root) else { return false }
+        return isSame(identity, there)
+    }
+
+    private func isSame(_ one: FileIdentity, _ other: FileIdentity) -> Bool {
+        one.inode == other.inode && one.device == other.device
+    }
+}
+
+extension FanotifyRecord {
+    fileprivate var isMove: Bool { target != nil || !mask.isDisjoint(with: [.movedFrom, .movedTo]) }
+}

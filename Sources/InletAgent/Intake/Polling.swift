@@ -1,0 +1,199 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Looks again and again at folders whose changes raise no events, a little at a time. Memory grows with these folders, not
+/// with their files.
+struct Polling: ~Copyable {
+    enum Step: Sendable {
+        case file(FilePath)
+        /// A symlink, FIFO, socket or device.
+        case irregular(FilePath)
+        /// Perhaps a new one.
+        case directory(FilePath)
+        case gone(FilePath)
+        case trouble(FilePath, SystemError)
+        /// Something was looked at, and tells nothing.
+        case nothing
+        case finished
+    }
+
+    private enum Phase {
+        case resting
+        case looking
+        /// What was found is looked at; that is part of what the pass costs.
+        case draining(since: ContinuousClock.Instant)
+    }
+
+    /// The folder that is being listed.
+    private struct Listing {
+        var directory: FilePath
+        var modified: Int64
+        var start: ContinuousClock.Instant
+        /// Only to see whether the names are those of the last time.
+        var isComparing: Bool
+        var names = PollBook.NameSum()
+    }
+
+    /// Files that settle for hours must not hold up the next pass.
+    private static let longestDrain = Duration.seconds(30)
+
+    private let root: FilePath
+    private let isRecursive: Bool
+    private let least: Duration
+    private let clock: @Sendable () -> ContinuousClock.Instant
+    private var book = PollBook()
+    /// What was seen of the times of the mounts at these places.
+    private var times: [FilePath: PollBook.Times] = [:]
+    /// Folders whose trouble was said.
+    private var troubled: Set<FilePath> = []
+    private var phase = Phase.resting
+    private var waiting: [FilePath] = []
+    private var listing: Listing?
+    private var stream: DirectoryStream?
+    private var cost = Duration.zero
+    private var began: ContinuousClock.Instant?
+    /// When the last pass that has ended began.
+    private(set) var lastPass: ContinuousClock.Instant?
+    /// When the next pass is due; nil during one, and while nothing is polled.
+    private(set) var next: ContinuousClock.Instant?
+    /// Units that wait for a pass, and since when.
+    var awaited: [UnitClock.Unit: ContinuousClock.Instant] = [:]
+
+    init(
+        root: FilePath, isRecursive: Bool, least: Duration,
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
+        self.clock = clock
+        self.root = root
+        self.isRecursive = isRecursive
+        self.least = least
+    }
+
+    var count: Int { book.count }
+    var isLooking: Bool { if case .looking = phase { true } else { false } }
+    func contains(_ directory: FilePath) -> Bool { book.contains(directory) }
+
+    /// The folder is polled from now on; what is in it now is found by others.
+    mutating func add(_ directory: FilePath, modified: Int64) {
+        book.enter(directory, modified: modified, at: clock())
+        if case .resting = phase, next == nil { next = clock().advanced(by: least) }
+    }
+
+    mutating func remove(_ directory: FilePath) {
+        if !book.isEmpty { book.remove(directory) }
+    }
+
+    mutating func remove(below directory: FilePath) {
+        if !book.isEmpty { book.remove(below: directory) }
+    }
+
+    // MARK: - A pass
+
+    mutating func begin() {
+        (phase, next, cost, began) = (.looking, nil, .zero, clock())
+        waiting = book.directories
+    }
+
+    /// A turn of the loop has ended, in which the pass may have had its part.
+    ///
+    /// - Parameter hasMore: whether files wait to be looked at.
+    mutating func turnEnded(took: Duration, hasMore: Bool) {
+        switch phase {
+        case .resting: return
+        case .looking: cost += took
+        case .draining(let since):
+            cost += took
+            if hasMore, since.duration(to: clock()) < Self.longestDrain { return }
+            phase = .resting
+            lastPass = began
+            next = book.isEmpty ? nil : clock().advanced(by: PollBook.pause(after: cost, least: least))
+        }
+    }
+
+    /// The next thing found. Blocks on the disk or the network.
+    mutating func step(_ ignore: IgnoreList, _ modes: WatchModes) -> Step {
+        guard let current = listing else { return nextDirectory(modes) }
+        do throws(SystemError) {
+            guard let entry = try stream?.next() else { return try ended(current, modes) }
+            listing?.names.add(FilePath(root: nil, [entry.name]).bytes)
+            return current.isComparing ? .nothing : consider(entry, in: current.directory, ignore)
+        } catch {
+            return trouble(current.directory, error)
+        }
+    }
+
+    private mutating func nextDirectory(_ modes: WatchModes) -> Step {
+        guard let directory = waiting.popLast() else {
+            phase = .draining(since: clock())
+            return .finished
+        }
+        // Removed, or watched, since the pass began.
+        guard book.contains(directory) else { return .nothing }
+        do throws(SystemError) {
+            guard case .directory(let identity) = try FileLook.look(at: root.pushing(directory)) else {
+                book.remove(directory)
+                troubled.remove(directory)
+                return .gone(directory)
+            }
+            let times = known(modes.way(for: directory))
+            switch book.act(on: directory, modified: identity.modified, times: times, at: clock(), wall: .now) {
+            case .skip: break
+            case .names: try open(directory, identity.modified, isComparing: true)
+            case .files: try open(directory, identity.modified, isComparing: false)
+            }
+            return .nothing
+        } catch {
+            return error.isMissing ? .nothing : trouble(directory, error)
+        }
+    }
+
+    private mutating func open(_ directory: FilePath, _ modified: Int64, isComparing: Bool) throws(SystemError) {
+        let start = clock()
+        book.begin(directory, modified: modified, at: start)
+        stream = try DirectoryStream(root.pushing(directory))
+        listing = Listing(directory: directory, modified: modified, start: start, isComparing: isComparing)
+    }
+
+    private mutating func ended(_ last: Listing, _ modes: WatchModes) throws(SystemError) -> Step {
+        listing = nil
+        stream = nil
+        troubled.remove(last.directory)
+        if last.isComparing, book.names(in: last.directory) != last.names.value {
+            try open(last.directory, last.modified, isComparing: false)
+            return .nothing
+        }
+        let place = modes.way(for: last.directory).place
+        switch book.listed(last.directory, modified: last.modified, names: last.names.value, from: last.start) {
+        case .changesTime: if times[place] == nil { times[place] = .always }
+        case .keepsTime: times[place] = .never
+        case nil: break
+        }
+        return .nothing
+    }
+
+    /// What was seen of a file system outweighs what is said of its type.
+    private func known(_ way: (place: FilePath, way: WatchWay)) -> PollBook.Times {
+        switch (way.way.times, times[way.place]) {
+        case (.never, _), (_, .never): .never
+        case (.always, _), (_, .always): .always
+        case (.whenSeen, _): .whenSeen
+        }
+    }
+
+    private mutating func trouble(_ directory: FilePath, _ error: SystemError) -> Step {
+        listing = nil
+        stream = nil
+        return troubled.insert(directory).inserted ? .trouble(directory, error) : .nothing
+    }
+
+    private func consider(_ entry: DirectoryEntry, in directory: FilePath, _ ignore: IgnoreList) -> Step {
+        let path = directory.appending(entry.name)
+        if entry.kind == .unknown || ignore.ignoresName(path, isDirectory: entry.kind == .directory) { return .nothing }
+        switch entry.kind {
+        case .directory: return isRecursive ? .directory(path) : .nothing
+        case .regular: return .file(path)
+        case .symlink, .other, .unknown: return .irregular(path)
+        }
+    }
+}

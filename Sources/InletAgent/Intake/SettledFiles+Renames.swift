@@ -1,0 +1,71 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import SystemPackage
+
+/// Files that the journal knows under the path that they had before: they go on as what they are.
+extension SettledFiles {
+    /// - Parameter arrival: new to the journal, by its path.
+    /// - Returns: nil when it is new indeed, or is to be taken as such: its new path has another route, its content is another,
+    ///   it belongs together with others.
+    mutating func considerRenamed(_ arrival: Arrival) async -> Considered? {
+        guard let old = renames.origin(of: arrival.path) else { return nil }
+        do {
+            guard let renamed = try await journal.renamed(from: old, to: arrival), try hasLeft(old, for: arrival)
+            else { return forget(arrival) }
+            let facts = try await admitter.firstFacts(of: arrival, at: root.pushing(arrival.path), hashing)
+            guard
+                let route = admitter.routes.route(
+                    for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),
+                route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
+                admitter.routes.belongings(of: arrival.path).isEmpty
+            else { return forget(arrival) }
+            return try await goOn(renamed, arrival, facts)
+        } catch {
+            log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)"))
+            return .look(.file(arrival.identity, busy: true))
+        }
+    }
+
+    private mutating func goOn(
+        _ renamed: RenamedFile, _ arrival: Arrival, _ facts: Facts
+    ) async throws -> Considered? {
+        let path = root.pushing(arrival.path)
+        guard try await hasContent(of: renamed.file, at: path) else { return forget(arrival) }
+        // Only its new name can be refused now, and only before anything of it was sent.
+        var plan: Plan?
+        if renamed.isUntold {
+            guard
+                case .plan(let found) = try await admitter.decide(
+                    arrival, by: admitter.routes, at: path, facts: facts, hashing: hashing)
+            else { return forget(arrival) }
+            plan = found
+        }
+        guard try await journal.rename(renamed, to: arrival, plan: plan) else {
+            return .look(.file(arrival.identity, busy: true))
+        }
+        log.emit(.jobRenamed(job: renamed.file.id, path: path, from: renamed.file.fullPath))
+        _ = forget(arrival)
+        return .known
+    }
+
+    private mutating func forget(_ arrival: Arrival) -> Considered? {
+        renames.forget(arrival.path)
+        return nil
+    }
+
+    /// Whether the old path names the file no more. One that folds case, or normal forms, shows it under both.
+    private func hasLeft(_ old: FilePath, for arrival: Arrival) throws(SystemError) -> Bool {
+        guard case .regular(let identity, _, let links) = try FileLook.look(at: root.pushing(old)) else { return true }
+        let isSame = identity.inode == arrival.identity.inode && identity.device == arrival.identity.device
+        return !isSame || links == 1
+    }
+
+    /// Where only a length was proved, inode, size and time must do.
+    private func hasContent(of file: FileRow, at path: FilePath) async throws -> Bool {
+        guard let content = file.content else { return true }
+        let source = try SourceFile(opening: path)
+        return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+    }
+}

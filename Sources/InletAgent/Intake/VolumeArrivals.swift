@@ -1,0 +1,52 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// What is done when a removable volume comes and goes: what waits of it is found where it is now, and goes on.
+struct VolumeArrivals: Sendable {
+    let journal: Journal
+    let states: RootStates
+    let log: EventLog
+    let heartbeat: Heartbeat
+    /// Wakes those who deliver and finish.
+    let wake: @Sendable () -> Void
+
+    /// Files looked at between two transactions.
+    private static let group = 256
+
+    func arrived(_ volume: Volume?, at root: FilePath) async throws {
+        guard let volume, let key = volume.key else { return states.set(.present(volume: nil), root) }
+        try await journal.volumeArrived(key, at: root)
+        let waiting = try await recognise(key, at: root)
+        states.set(.present(volume: key), root)
+        try await journal.volumeIsBack(key, at: .now)
+        log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
+        if waiting > 0 { wake() }
+    }
+
+    /// Of FAT, files have another inode after each mount: those that wait are the same by size and time.
+    private func recognise(_ key: String, at root: FilePath) async throws -> Int {
+        let tolerance = try FileSystemKind.of(root).modifiedTolerance
+        var (last, count) = (Int64(0), 0)
+        while true {
+            let files = try await journal.unfinished(of: key, after: last, limit: Self.group)
+            guard let end = files.last else { return count }
+            last = end.id
+            count += files.count
+            let moved = files.compactMap { file -> (id: Int64, identity: FileIdentity)? in
+                guard let now = (try? FileLook.look(at: root.pushing(file.path)))?.identity, now != file.identity,
+                    now.isKnown(as: file.identity, tolerance: tolerance)
+                else { return nil }
+                return (file.id, now)
+            }
+            if !moved.isEmpty { try await journal.refresh(moved) }
+        }
+    }
+
+    func left(_ volume: Volume?, _ root: FilePath) {
+        states.set(nil, root)
+        heartbeat.forget(.intake(root))
+        if let volume, volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
+    }
+}

@@ -1,0 +1,190 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import ServiceLifecycle
+internal import Synchronization
+internal import SystemPackage
+
+/// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with an intake of its own for as long as it is there. It
+/// sleeps until something is mounted or unmounted, or a folder comes or goes where one of the pattern may be.
+final class VolumeRoots: Service {
+    /// A folder that is watched now.
+    private struct Entry {
+        var intake: RootIntake
+        /// The file system that it is on; nil where it is the one that the pattern begins on.
+        var volume: Volume?
+        var device: UInt64
+        var isEnding = false
+    }
+
+    private struct State {
+        var entries: [FilePath: Entry] = [:]
+        var isStopped = false
+    }
+
+    let settings: WatchSettings
+    private let pattern: RootPattern
+    private let arrivals: VolumeArrivals
+    private let make: @Sendable (WatchSettings, Volume?) throws -> RootIntake
+    private let thread = BlockingPool(name: "volumes", threads: 1)
+    private let waker: Waker
+    private let state = Mutex(State())
+
+    /// Before a folder that could not be taken up is tried again.
+    private static let retryPause = Duration.seconds(2)
+
+    init(
+        _ settings: WatchSettings, _ pattern: RootPattern, arrivals: VolumeArrivals,
+        make: @escaping @Sendable (WatchSettings, Volume?) throws -> RootIntake
+    ) throws(SystemError) {
+        self.settings = settings
+        self.pattern = pattern
+        self.arrivals = arrivals
+        self.make = make
+        waker = try Waker()
+    }
+
+    /// The intakes of the folders that are there now.
+    var intakes: [RootIntake] { state.withLock { $0.entries.values.map(\.intake) } }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withTaskCancellationHandler {
+                await withTaskExecutorPreference(self.thread) { await self.follow() }
+            } onCancel: {
+                self.state.withLock { $0.isStopped = true }
+                self.waker.wake()
+            }
+        }
+    }
+
+    private var isStopped: Bool { state.withLock { $0.isStopped } }
+
+    private func follow() async {
+        await withDiscardingTaskGroup { group in
+            var lastTrouble: String?
+            while !isStopped {
+                do {
+                    var mounts = try MountWatch()
+                    while !isStopped { try await pass(&mounts, &group) }
+                } catch {
+                    let trouble = "\(error)"
+                    if trouble != lastTrouble { arrivals.log.emit(.watchLost(root: settings.path, reason: trouble)) }
+                    lastTrouble = trouble
+                    _ = try? waker.wait(until: .now.advanced(by: Self.retryPause))
+                }
+            }
+            for intake in intakes { intake.stop() }
+        }
+    }
+
+    /// Takes up what has come, lets go of what has gone, and waits for the next change.
+    private func pass(_ mounts: inout MountWatch, _ group: inout DiscardingTaskGroup) async throws {
+        var found = FoundRoots(pattern)
+        // Watch first, then look: what comes in between shows up in one of the two.
+        repeat {
+            mounts.watch(found.parents)
+            let again = FoundRoots(pattern)
+            if again.parents == found.parents { break }
+            found = again
+        } while true
+        found = FoundRoots(pattern)
+        for (root, entry) in state.withLock({ $0.entries }) where found.roots[root] != entry.device { end(root) }
+        var isWhole = true
+        for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
+            guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
+            if await !begin(root, &group) { isWhole = false }
+        }
+        _ = try mounts.wait(until: isWhole ? nil : .now.advanced(by: Self.retryPause), waker: waker)
+    }
+
+    private func end(_ root: FilePath) {
+        let intake = state.withLock { state -> RootIntake? in
+            if state.entries[root]?.isEnding == true { return nil }
+            state.entries[root]?.isEnding = true
+            return state.entries[root]?.intake
+        }
+        intake?.stop()
+    }
+
+    /// - Returns: false when it is to be tried again.
+    private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
+        do {
+            let (volume, device) = try FoundRoots.volume(of: root, pattern)
+            let isTwice = state.withLock { state in
+                volume?.key != nil && state.entries.values.contains { $0.volume?.key == volume?.key }
+            }
+            // Mounted twice: one of them has its files.
+            if isTwice { return true }
+            try await arrivals.arrived(volume, at: root)
+            let intake = try make(settings.at(root), volume)
+            state.withLock { $0.entries[root] = Entry(intake: intake, volume: volume, device: device) }
+            group.addTask(executorPreference: globalConcurrentExecutor) {
+                try? await intake.run()
+                self.arrivals.left(volume, root)
+                self.state.withLock { $0.entries[root] = nil }
+                self.waker.wake()
+            }
+            return true
+        } catch let error as SystemError where error.isMissing {
+            return true
+        } catch {
+            arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
+            return false
+        }
+    }
+}
+
+/// The folders of a pattern that are there, and those in which more may come.
+struct FoundRoots {
+    /// With the number of the device that each is on.
+    var roots: [FilePath: UInt64] = [:]
+    var parents: Set<FilePath> = []
+
+    /// More are not taken up: such a pattern was not meant for volumes.
+    private static let most = 1000
+
+    init(_ pattern: RootPattern) {
+        var nearest = pattern.parent
+        while !Self.isDirectory(nearest), nearest.lastComponent != nil { nearest.removeLastComponent() }
+        if nearest == pattern.parent { look(in: nearest, pattern.parts[...]) } else { parents.insert(nearest) }
+    }
+
+    private mutating func look(in folder: FilePath, _ parts: ArraySlice<RootPattern.Part>) {
+        guard let part = parts.first else {
+            if case .directory(let identity)? = try? FileLook.look(at: folder), roots.count < Self.most {
+                roots[folder] = identity.device
+            }
+            return
+        }
+        parents.insert(folder)
+        switch part {
+        case .name(let name):
+            let next = folder.appending(name)
+            if Self.isDirectory(next) { look(in: next, parts.dropFirst()) }
+        case .pattern:
+            guard var names = try? DirectoryStream(folder) else { return }
+            while roots.count < Self.most, let entry = try? names.next() {
+                guard entry.kind == .directory, part.matches(entry.name) else { continue }
+                look(in: folder.appending(entry.name), parts.dropFirst())
+            }
+        }
+    }
+
+    private static func isDirectory(_ path: FilePath) -> Bool {
+        if case .directory? = try? FileLook.look(at: path) { true } else { false }
+    }
+
+    /// The volume of a folder of the pattern, with its key where it is another file system than the one that the pattern
+    /// begins on; and its device number.
+    static func volume(of root: FilePath, _ pattern: RootPattern) throws -> (Volume?, device: UInt64) {
+        guard case .directory(let identity) = try FileLook.look(at: root) else {
+            throw SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
+        }
+        guard case .directory(let parent) = try FileLook.look(at: pattern.parent) else { return (nil, identity.device) }
+        let volume = try VolumeFinder().identity(of: root)
+        if parent.device == identity.device { return (Volume(name: volume.name), identity.device) }
+        let folder = try VolumeFinder.mountPoint(of: root).folder
+        return (Volume(volume, folder: folder), identity.device)
+    }
+}

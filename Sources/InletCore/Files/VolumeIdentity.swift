@@ -1,0 +1,74 @@
+/// What tells one file system from another, as far as the system says.
+package struct VolumeIdentity: Sendable, Hashable, Codable {
+    /// The type's usual name, e.g. `vfat`.
+    package var kind: String
+    /// As in `/dev/disk/by-uuid`; FAT has a short one.
+    package var uuid: String?
+    /// As in `/dev/disk/by-label`. Cameras give all their cards the same.
+    package var label: String?
+    /// `f_fsid` of statfs(2) in hexadecimal, where the file system makes it from its UUID: known in containers too.
+    package var fsid: String?
+    /// What is mounted: a device, `server:/export`, `tmpfs`…
+    package var source: String
+
+    package init(
+        kind: String, uuid: String? = nil, label: String? = nil, fsid: String? = nil, source: String = ""
+    ) {
+        self.kind = kind
+        self.uuid = uuid
+        self.label = label
+        self.fsid = fsid
+        self.source = source
+    }
+
+    /// By what the journal knows its files: the best that there is. A device comes last; two cards in one reader have the same.
+    package var key: String {
+        if let uuid { return "uuid:\(uuid)" }
+        if let fsid { return "fsid:\(fsid)" }
+        if let label { return "label:\(label)" }
+        return "device:\(source)"
+    }
+
+    /// For people and for `{volume}`: the label, else the UUID, else what is mounted.
+    package var name: String {
+        label ?? uuid ?? fsid ?? source.split(separator: "/").last.map(String.init) ?? kind
+    }
+
+    /// Whether both are the same file system; nil where that cannot be told.
+    package func isSame(as other: VolumeIdentity) -> Bool? {
+        if let uuid, let theirs = other.uuid, uuid != theirs { return false }
+        if kind != other.kind { return false }
+        // Subvolumes of btrfs have one UUID, and an ID each.
+        if let fsid, let theirs = other.fsid { return fsid == theirs }
+        if uuid != nil, other.uuid != nil { return true }
+        if let label, let theirs = other.label, label != theirs { return false }
+        // Devices are numbered as they come; exports have names of their own.
+        return isExport && other.isExport ? source == other.source : nil
+    }
+
+    private var isExport: Bool { source.contains(":/") || source.hasPrefix("//") }
+
+    /// Gone with the machine's memory, or made anew with a container: another one says nothing.
+    package var isLasting: Bool { !["tmpfs", "ramfs", "overlay"].contains(kind) }
+}
+
+/// The file system that a root is on, for its files.
+package struct Volume: Sendable, Hashable {
+    /// For `{volume}`.
+    package var name: String
+    /// Of a removable one: by what the journal knows its files, wherever it is mounted, with the root's folder on it. nil where
+    /// they are known by the path of their root.
+    package var key: String?
+
+    package init(name: String, key: String? = nil) {
+        self.name = name
+        self.key = key
+    }
+
+    /// A removable volume.
+    ///
+    /// - Parameter folder: the root, below the mount point.
+    package init(_ identity: VolumeIdentity, folder: String) {
+        self.init(name: identity.name, key: "\(identity.key)/\(folder)")
+    }
+}

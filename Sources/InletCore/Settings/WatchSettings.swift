@@ -1,0 +1,73 @@
+package import SystemPackage
+
+/// One entry of `watch:`.
+package struct WatchSettings: Sendable {
+    /// What to do with files that are there before the root was first watched.
+    package enum Existing: String, Sendable, CaseIterable {
+        case ingest
+        case skip
+        /// They are known as delivered without being sent.
+        case adopt
+    }
+
+    /// Absolute; may not exist yet.
+    package var path: FilePath
+    /// How changes are to be found out.
+    package var mode: Mode
+    package var recursive: Bool
+    package var settle: Duration
+    /// nil = off.
+    package var rescan: Duration?
+    package var existing: Existing
+    /// With `existing: adopt`: only what its destinations have, where they can be asked; the others are sent.
+    package var adoptCheck = false
+    /// The user's own patterns, on top of `IgnoreList.builtIn`.
+    package var ignore: [GlobPattern]
+    /// Below the root, unless absolute.
+    package var archiveDirectory: FilePath
+    package var quarantineDirectory: FilePath
+    /// How long a file whose writers cannot be known is held before it is deleted or archived.
+    package var hold: Duration
+    /// The least pause between two looks at what is polled; it grows with what a look costs.
+    package var poll = Duration.seconds(10)
+    /// How long a file may take to be complete before the log says what keeps it; no key of the configuration.
+    package var unsettledAfter = Duration.seconds(900)
+    /// Set where `path` is a pattern for folders that come and go with their volumes.
+    package var pattern: RootPattern?
+    /// Whether anything may be moved, deleted or written in folders of a pattern.
+    package var volumeWrites = false
+
+    package init(
+        path: FilePath, mode: Mode = .auto, recursive: Bool = true, settle: Duration = .seconds(5),
+        rescan: Duration? = .seconds(3600),
+        existing: Existing = .ingest, ignore: [GlobPattern] = [], archiveDirectory: FilePath = ".inlet/done",
+        quarantineDirectory: FilePath = ".inlet/failed", hold: Duration = .seconds(86_400)
+    ) {
+        self.path = path
+        self.mode = mode
+        self.recursive = recursive
+        self.settle = settle
+        self.rescan = rescan
+        self.existing = existing
+        self.ignore = ignore
+        self.archiveDirectory = archiveDirectory
+        self.quarantineDirectory = quarantineDirectory
+        self.hold = hold
+    }
+
+    /// The watched folder that `path` is, or lies in; nil for a path elsewhere.
+    package func root(of path: FilePath) -> FilePath? {
+        if let pattern { return pattern.root(of: path) }
+        return path.starts(with: self.path) ? self.path : nil
+    }
+
+    /// Whether this is about `root`, itself a watched folder.
+    package func covers(_ root: FilePath) -> Bool { self.root(of: root) == root }
+
+    /// The same for one folder of the pattern.
+    package func at(_ root: FilePath) -> WatchSettings {
+        var settings = self
+        settings.path = root
+        return settings
+    }
+}

@@ -1,0 +1,74 @@
+import Glibc
+package import InletCore
+package import SystemPackage
+
+/// How each mount of one watched folder is watched: the one that the folder is on, and those below it.
+package struct WatchModes: Sendable, Hashable {
+    /// By the folder that a mount is at, relative to the root; the empty path is the root itself.
+    package private(set) var places: [FilePath: WatchWay]
+
+    package init(_ places: [FilePath: WatchWay]) { self.places = places }
+
+    /// Decides for the mounts that are there now. Blocks while a network server does not answer for a mount whose type has an
+    /// unknown name.
+    package init(of watch: WatchSettings) {
+        let root = Self.resolved(watch.path)
+        guard let table = try? MountTable.current(), let mount = table.mount(of: root) else {
+            self.init(["": WatchWay.decide(try? FileSystemKind.of(watch.path), mode: watch.mode)])
+            return
+        }
+        self.init(table, mount, root, watch) { try? FileSystemKind.of($0) }
+    }
+
+    /// - Parameters:
+    ///   - mount: the one that `root` is on.
+    ///   - root: without symlinks.
+    ///   - kind: what statfs(2) says of a path; asked for types that are not known by name.
+    package init(
+        _ table: MountTable, _ mount: MountTable.Mount, _ root: FilePath, _ watch: WatchSettings,
+        kind: (FilePath) -> FileSystemKind?
+    ) {
+        places = ["": WatchWay.decide(mount, in: table, mode: watch.mode, kind: { kind(root) })]
+        guard watch.recursive else { return }
+        for mount in table.below(root) {
+            var relative = mount.point
+            guard relative.removePrefix(root), !IgnoreList(user: watch.ignore).ignores(relative, isDirectory: true)
+            else { continue }
+            places[relative] = WatchWay.decide(mount, in: table, mode: watch.mode, kind: { kind(mount.point) })
+        }
+    }
+
+    /// How `directory` is watched, and the place whose mount it is on.
+    package func way(for directory: FilePath) -> (place: FilePath, way: WatchWay) {
+        var place = directory
+        if places.count > 1 {
+            while !place.isEmpty {
+                if let way = places[place] { return (place, way) }
+                place.removeLastComponent()
+            }
+        }
+        return ("", places[""] ?? WatchWay(isPolled: false, reason: ""))
+    }
+
+    /// Whether `folder`, or a mount below it, is polled.
+    package func isPolled(inOrBelow folder: FilePath) -> Bool {
+        way(for: folder).way.isPolled || places.contains { $0.value.isPolled && $0.key.starts(with: folder) }
+    }
+
+    /// Whether a mount below `folder` is not polled.
+    package func isMixed(below folder: FilePath) -> Bool {
+        places.contains { !$0.value.isPolled && $0.key != folder && $0.key.starts(with: folder) }
+    }
+
+    /// In the order of their paths.
+    package var sorted: [(place: FilePath, way: WatchWay)] {
+        places.map { ($0.key, $0.value) }.sorted { $0.0.bytes.lexicographicallyPrecedes($1.0.bytes) }
+    }
+
+    /// The path without symlinks, by which mounts are listed; itself where it cannot be resolved.
+    private static func resolved(_ path: FilePath) -> FilePath {
+        guard let real = path.withPlatformString({ realpath($0, nil) }) else { return path }
+        defer { free(real) }
+        return FilePath(platformString: real)
+    }
+}

@@ -1,0 +1,36 @@
+import InletCore
+import SystemPackage
+
+/// How many inotify watches are needed, against how many this user may have.
+package struct WatchNeed: Sendable, Hashable {
+    package var directories: Int
+    /// nil where the kernel does not say.
+    package var limit: Int?
+
+    package init(directories: Int, limit: Int? = Self.limit) {
+        self.directories = directories
+        self.limit = limit
+    }
+
+    package var isMet: Bool { limit.map { directories <= $0 } ?? true }
+
+    /// The line that makes room for twice as many, and for other programs.
+    package var remedy: String { "sysctl fs.inotify.max_user_watches=\(suggestion)" }
+
+    var suggestion: Int {
+        var room = 1 << 19
+        while room < directories * 2, room < 1 << 30 { room *= 2 }
+        return room
+    }
+
+    /// Watches of one user, all programs together.
+    package static var limit: Int? { number("max_user_watches") }
+    /// Instances of one user, all programs together; each watched folder of the configuration takes one.
+    package static var instanceLimit: Int? { number("max_user_instances") }
+
+    private static func number(_ name: String) -> Int? {
+        let path = FilePath("/proc/sys/fs/inotify").appending(name)
+        guard let bytes = try? DurableFile.read(path, limit: 64) else { return nil }
+        return Int(String(decoding: bytes, as: UTF8.self).filter(\.isNumber))
+    }
+}

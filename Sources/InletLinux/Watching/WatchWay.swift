@@ -1,0 +1,119 @@
+package import InletCore
+import SystemPackage
+
+/// How changes on one mount are noticed, and why so.
+package struct WatchWay: Sendable, Hashable {
+    /// Whether folders are looked at again and again; otherwise the kernel tells.
+    package var isPolled: Bool
+    /// For people.
+    package var reason: String
+    /// Whether a folder's own time says that nothing was added to it.
+    package var times: PollBook.Times
+
+    package init(isPolled: Bool, reason: String, times: PollBook.Times = .whenSeen) {
+        self.isPolled = isPolled
+        self.reason = reason
+        self.times = times
+    }
+
+    /// The decision for a mount of `table`.
+    ///
+    /// - Parameter kind: what statfs(2) says of the mount; asked for types that are not known by name.
+    package static func decide(
+        _ mount: MountTable.Mount, in table: MountTable, mode: WatchSettings.Mode, kind: () -> FileSystemKind?
+    ) -> WatchWay {
+        let hidden = hiding(mount, in: table, kind: kind)
+        return WatchWay(mode, hidden: hidden, name: mount.type, times: times(of: mount.type))
+    }
+
+    /// The decision where the mounts cannot be listed.
+    package static func decide(_ kind: FileSystemKind?, mode: WatchSettings.Mode) -> WatchWay {
+        let name = kind?.name ?? "unknown"
+        return WatchWay(mode, hidden: kind?.isNetwork == true ? remote(name) : nil, name: name, times: times(of: name))
+    }
+
+    private init(_ mode: WatchSettings.Mode, hidden: String?, name: String, times: PollBook.Times) {
+        switch mode {
+        case .auto, .fanotify: self.init(isPolled: hidden != nil, reason: hidden ?? name, times: times)
+        case .inotify: self.init(isPolled: false, reason: "mode: inotify, on \(name)", times: times)
+        case .poll: self.init(isPolled: true, reason: "mode: poll, on \(name)", times: times)
+        }
+    }
+
+    /// Why changes on the mount may come without events; nil = they do not.
+    ///
+    /// - Parameter depth: how many overlays lie above it.
+    private static func hiding(
+        _ mount: MountTable.Mount, in table: MountTable, kind: () -> FileSystemKind?, depth: Int = 0
+    ) -> String? {
+        if mount.type == "overlay" {
+            return depth < 4 ? hidingLayer(of: mount, in: table, depth: depth) : nil
+        }
+        if local.contains(mount.type) { return nil }
+        let isFUSE = mount.type == "fuse" || mount.type.hasPrefix("fuse.")
+        if isFUSE || distributed.contains(mount.type) || kind()?.isNetwork == true { return remote(mount.type) }
+        return nil
+    }
+
+    /// An overlay tells of what is done through it. Without a layer of its own to write to, all changes are made behind it; a
+    /// layer that another machine writes to changes behind it too.
+    private static func hidingLayer(of overlay: MountTable.Mount, in table: MountTable, depth: Int) -> String? {
+        guard overlay.options.contains(where: { $0.name == "upperdir" && !$0.value.isEmpty }) else {
+            return "overlay without a writable layer: changes of its layers raise no events"
+        }
+        for layer in layers(of: overlay) {
+            guard let mount = table.mount(of: layer), mount.id != overlay.id,
+                hiding(mount, in: table, kind: { nil }, depth: depth + 1) != nil
+            else { continue }
+            return "overlay: its layer \(layer.display) is on \(mount.type), whose changes raise no events here"
+        }
+        return nil
+    }
+
+    /// Those that are named by absolute paths; a colon in a name is escaped.
+    private static func layers(of overlay: MountTable.Mount) -> [FilePath] {
+        let names = ["lowerdir", "lowerdir+", "upperdir"]
+        return overlay.options.filter { names.contains($0.name) }.flatMap { option -> [FilePath] in
+            var layers: [[UInt8]] = [[]]
+            var isEscaped = false
+            for byte in option.value {
+                if !isEscaped, byte == UInt8(ascii: "\\") {
+                    isEscaped = true
+                    continue
+                }
+                if !isEscaped, byte == UInt8(ascii: ":") {
+                    layers.append([])
+                } else {
+                    layers[layers.count - 1].append(byte)
+                }
+                isEscaped = false
+            }
+            return layers.map { FilePath(bytes: $0) }.filter(\.isAbsolute)
+        }
+    }
+
+    private static func remote(_ name: String) -> String { "\(name): changes made elsewhere raise no events here" }
+
+    private static func times(of type: String) -> PollBook.Times {
+        if timeless.contains(type) { return .never }
+        return local.contains(type) || type.hasPrefix("nfs") ? .always : .whenSeen
+    }
+
+    /// FAT's top folder has no time; an overlay shows that of its upper layer only.
+    private static let timeless: Set<String> = ["vfat", "msdos", "exfat", "overlay"]
+
+    /// Everything is written through this machine's kernel. `fuseblk` is a disk in the hands of one program (ntfs-3g).
+    private static let local: Set<String> = [
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "bcachefs", "zfs", "f2fs", "jfs", "reiserfs", "nilfs2", "tmpfs",
+        "ramfs",
+        "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "hfs", "hfsplus", "iso9660", "udf", "squashfs",
+        "ecryptfs",
+    ]
+
+    /// Other machines, or the host of this one, write to them too.
+    private static let distributed: Set<String> = [
+        "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "afs", "coda", "gfs2", "ocfs2", "lustre",
+        "gpfs",
+        "beegfs", "fhgfs", "glusterfs", "orangefs", "pvfs2", "davfs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "acfs",
+    ]
+}

@@ -1,0 +1,49 @@
+package import InletCore
+import Synchronization
+package import SystemPackage
+
+/// Whether anybody on this machine may still write to a file: the kernel is asked for a lease and, where it does not say, the
+/// processes are looked through.
+package enum WriterProbe {
+    private struct Recent {
+        var writers: OpenWriters
+        /// Files that changed after that are not judged by it.
+        var begin: WallTime
+        var end: ContinuousClock.Instant
+        var cost: Duration
+    }
+
+    private static let recent = Mutex<Recent?>(nil)
+    /// A look at all processes stands for so many times what it cost: no more than a tenth of the time is spent on it.
+    private static let worth = 10
+    private static let longest = Duration.seconds(1)
+    /// The kernel's file times are that much behind its clock, at most.
+    private static let tick = Duration.milliseconds(20)
+
+    /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
+    /// nothing: it stays `.unknown` then. Blocks.
+    package static func probe(path: FilePath) -> LeaseProbe {
+        let answer = Lease.probe(path: path)
+        guard case .unknown = answer, let identity = (try? FileLook.look(at: path))?.identity else { return answer }
+        return holder(of: identity, at: path) == nil ? answer : .busy
+    }
+
+    /// Who may write to a file. The last look at the processes serves again for up to a second, but not for a file that was
+    /// made or changed since: its writer may have come with it. One that opens an old file meanwhile is like one that opens it
+    /// after a probe: it changes the file, and that is noticed before anything is done with it. Blocks.
+    package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.Holder? {
+        recent.withLock { recent in
+            let now = ContinuousClock.now
+            if let known = recent, now < known.end.advanced(by: min(known.cost * worth, longest)),
+                WallTime(nanoseconds: identity.changed) + tick < known.begin
+            {
+                return known.writers.holder(of: identity, at: path)
+            }
+            let begin = WallTime.now
+            let writers = OpenWriters()
+            let end = ContinuousClock.now
+            recent = Recent(writers: writers, begin: begin, end: end, cost: now.duration(to: end))
+            return writers.holder(of: identity, at: path)
+        }
+    }
+}

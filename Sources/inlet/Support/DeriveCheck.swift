@@ -1,0 +1,20 @@
+import InletAgent
+import InletCore
+import SystemPackage
+
+/// Whether the programs of `derive:` are there.
+enum DeriveCheck {
+    static func run(_ routes: [Route], _ findings: inout Findings) {
+        for route in routes {
+            for rule in route.derive {
+                guard let word = rule.command.first else { continue }
+                let name = "derive \(rule.name) of route \(route.name)"
+                if let path = DerivingProgram.find(word) {
+                    findings.add(.fine, name, "made by \(path.display)")
+                } else {
+                    findings.add(.warning, name, "there is no program '\(word)'; files go without it")
+                }
+            }
+        }
+    }
+}

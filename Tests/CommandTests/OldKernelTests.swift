@@ -1,0 +1,78 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The built binary on a kernel that lacks what is newer than Linux 3.10: a seccomp filter answers those calls with ENOSYS, as
+/// such a kernel would. What such a kernel does otherwise is not simulated.
+@Suite(.enabled(if: OldKernel.isAvailable, "needs python3 and seccomp")) struct OldKernelTests {
+    @Test func `files are copied, archived and moved to quarantine without the newer calls`() async throws {
+        var config = ConfigText()
+        config.route += ["on_success: archive", "on_failure: quarantine", "validate: { extensions: [mov] }"]
+        let place = try Place(config)
+        let agent = try await place.run(launcher: try OldKernel.launcher(in: place.folder))
+        // As root has it.
+        try await agent.line("watch.added") { $0["writer_check"]?.hasPrefix("on") ?? false }
+        try place.put("take.mov", bytes(3_000_000))
+        try place.put("sub/note.exe", bytes(10))
+        try await agent.line("job.finished") { $0.isAbout("take.mov") && $0["state"] == "delivered" }
+        try await agent.line("job.finished") { $0.isAbout("note.exe") && $0["state"] == "rejected" }
+        #expect(try place.content(place.library.appending("take.mov")) == bytes(3_000_000))
+        #expect(try place.content(place.drop.pushing(".inlet/done/take.mov")) == bytes(3_000_000))
+        #expect(try place.content(place.drop.pushing(".inlet/failed/sub/note.exe")) == bytes(10))
+        #expect(!place.exists(place.drop.appending("take.mov")) && !place.exists(place.drop.pushing("sub/note.exe")))
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `who holds a file is found without statx`() async throws {
+        let place = try Place()
+        let agent = try await place.run(launcher: try OldKernel.launcher(in: place.folder))
+        try await agent.line("watch.added")
+        let writer = try FileDescriptor.open(
+            place.drop.appending("recording.wav"), .writeOnly, options: .create, permissions: .ownerReadWrite)
+        try await agent.line("file.settling") { $0["busy"] == "yes" }
+        try await eventually("the status names this process") {
+            let status = try await place.inlet("status").output
+            return status.contains("recording.wav: open for writing by ") && status.contains("(process \(getpid()))")
+        }
+        try writer.close()
+        try await agent.line("job.finished") { $0.isAbout("recording.wav") }
+        #expect(try await agent.stop() == .code(0))
+    }
+}
+
+/// Runs a program as on an old kernel.
+enum OldKernel {
+    static var isAvailable: Bool {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/python3"), let folder = try? TemporaryDirectory(),
+            let launcher = try? launcher(in: folder)
+        else { return false }
+        return (try? Tool.run(launcher[0], launcher[1], "/bin/true")) != nil
+    }
+
+    static func launcher(in folder: TemporaryDirectory) throws -> [String] {
+        let script = try folder.write(Self.script.utf8, to: "old-kernel.py")
+        return ["/usr/bin/python3", script.string]
+    }
+
+    /// statx, openat2, copy_file_range, renameat2, pidfd_open, close_range, faccessat2, getrandom and clone3 give ENOSYS (38), all
+    /// others are let through: a BPF program for seccomp(2) that looks at the call's number.
+    private static let script = """
+        import ctypes, os, platform, struct, sys
+        missing = {
+            "x86_64": [332, 437, 326, 316, 434, 436, 439, 318, 435],
+            "aarch64": [291, 437, 285, 276, 434, 436, 439, 278, 435],
+        }
+        load, equal, answer = 0x20, 0x15, 0x06
+        steps = [(load, 0, 0, 0)]
+        for number in missing[platform.machine()]:
+            steps += [(equal, 0, 1, number), (answer, 0, 0, 0x00050000 | 38)]
+        steps += [(answer, 0, 0, 0x7FFF0000)]
+        code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+        program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, program) != 0:
+            sys.exit(os.strerror(ctypes.get_errno()))
+        os.execv(sys.argv[1], sys.argv[1:])
+        """
+}

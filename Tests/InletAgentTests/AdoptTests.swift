@@ -1,0 +1,146 @@
+import InletAgent
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+@Suite struct AdoptTests {
+    private func scene() throws -> Scene {
+        var scene = try Scene()
+        scene.watch[0].existing = .adopt
+        (scene.route.onSuccess, scene.route.onFailure) = (.delete, .quarantine)
+        scene.route.validate.maxSize = 1000
+        return scene
+    }
+
+    /// Until files dropped before are older than a watch that begins now.
+    private func passed(_ path: FilePath) async throws {
+        try await eventually("a millisecond has passed") {
+            guard let changed = try FileLook.look(at: path).identity?.changed else { return false }
+            return WallTime(nanoseconds: changed) < .now
+        }
+    }
+
+    @Test func `what was there is known as delivered, stays, and is not sent; what comes is sent`() async throws {
+        let scene = try scene()
+        try scene.drop("sub/old")
+        // Its route refuses it: a tree that is adopted is left as it is.
+        let large = try scene.drop("large", String(repeating: "x", count: 2000))
+        try await passed(large)
+        try await scene.run { stage in
+            let old = try await stage.finished("sub/old")
+            #expect(old.deliveries.first?.proof?.method == .adopted && old.file.disposition == "kept")
+            try await eventually("it is said how many") { stage.events.names.contains("watch.adopted") }
+            try scene.drop("new")
+            try await stage.finished("new")
+            guard
+                case .watchAdopted(_, let files, let bytes)? = stage.events.all.first(where: {
+                    $0.line.name == "watch.adopted"
+                })
+            else { return }
+            #expect(files == 1 && bytes == 7)
+        }
+        #expect(isThere(scene.root.appending("sub").appending("old")) && isThere(large))
+        // The next start knows it, and content that changes is sent.
+        let again = try Self.again(scene)
+        try await again.run { stage in
+            try again.drop("sub/old", "another content")
+            try await stage.job("sub/old", "sent") { $0.deliveries.first?.proof?.method == .size }
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["new"] && again.here.record.stored.count == 1)
+    }
+
+    /// The next start over the same folders.
+    private static func again(_ scene: Scene) throws -> Scene {
+        var next = try Scene(in: scene.directory)
+        (next.watch, next.route) = (scene.watch, scene.route)
+        return next
+    }
+
+    @Test func `companions are known with their file; one that comes later goes to it`() async throws {
+        var scene = try scene()
+        scene.route.match.extensions = ["mp4"]
+        scene.route.sidecars = SidecarRule(extensions: ["xmp", "srt"], wait: .zero)
+        try scene.drop("a.mp4")
+        try await passed(try scene.drop("a.xmp"))
+        try await scene.run { stage in
+            try await stage.finished("a.mp4")
+            let companion = try await stage.finished("a.xmp")
+            #expect(companion.deliveries.isEmpty)
+            try scene.drop("a.srt", "words")
+            try await stage.finished("a.srt")
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["a.srt"])
+    }
+
+    @Test func `with a check, what a destination does not have is sent; one that does not answer decides nothing`()
+        async throws
+    {
+        var scene = try scene()
+        scene.route.onSuccess = .keep
+        scene.watch[0].adoptCheck = true
+        let shelf = Shelf(holding: ["there": 7, "short": 3], outages: 1)
+        scene.destinations = [
+            Destination(
+                name: "here", type: "shelf", pipeline: shelf, smallLimit: 1 << 20, connections: 8, maxInFlight: nil)
+        ]
+        for name in ["there", "short"] as [FilePath] { try scene.drop(name) }
+        try await passed(try scene.drop("missing"))
+        try await scene.run { stage in
+            let there = try await stage.finished("there")
+            #expect(there.deliveries.first?.proof?.method == .adopted)
+            for name in ["short", "missing"] as [FilePath] {
+                let sent = try await stage.finished(name)
+                #expect(sent.deliveries.first?.proof?.method == .size)
+            }
+            #expect(stage.events.count("file.not_adopted") >= 2 && stage.events.names.contains("file.trouble"))
+        }
+        #expect(shelf.sent.sorted() == ["missing", "short"])
+    }
+}
+
+/// A destination that has some things already, and can be asked.
+private final class Shelf: Pipeline, DeliveryVerifying {
+    private struct State {
+        var sizes: [String: Int64]
+        var outages: Int
+        var sent: [String] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(holding sizes: [String: Int64], outages: Int) { state = Mutex(State(sizes: sizes, outages: outages)) }
+
+    var sent: [String] { state.withLock(\.sent) }
+
+    func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> DeliveryOutcome {
+        state.withLock { state in
+            state.sent.append(order.key)
+            state.sizes[order.key] = order.source.size
+        }
+        return .delivered(Proof(key: order.key, size: order.source.size, method: .size))
+    }
+
+    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
+    func probe() async throws(DeliveryError) -> String { "here" }
+
+    func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        let answer = state.withLock { state -> Verification? in
+            if state.outages > 0 {
+                state.outages -= 1
+                return nil
+            }
+            guard let size = state.sizes[order.proof.key] else { return .missing("nothing of that name") }
+            return size == order.proof.size ? .same("length") : .differs("it has \(size) bytes")
+        }
+        guard let answer else { throw .outage }
+        return answer
+    }
+}

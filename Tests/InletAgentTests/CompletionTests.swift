@@ -1,0 +1,171 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Writers as they are, against a running agent.
+@Suite struct CompletionTests {
+    private func unsettled(_ stage: Stage) -> IntakeStatus.Unsettled? {
+        stage.agent.view.live?.roots().first?.unsettled.first
+    }
+
+    @Test func `a file that never settles is shown with the process that holds it, logged once, never given up`()
+        async throws
+    {
+        var scene = try Scene()
+        scene.watch[0].unsettledAfter = .seconds(3)
+        let file = try scene.drop("recording.wav", "half")
+        try await whileWriting(file) {
+            try await scene.run { stage in
+                try await eventually("its holder is shown") { unsettled(stage)?.holder != nil }
+                let shown = try #require(unsettled(stage))
+                #expect(shown.path == file && shown.busy)
+                try await eventually("it is logged") { stage.events.count("file.unsettled") == 1 }
+                let event = try #require(stage.events.all.first { $0.line.name == "file.unsettled" })
+                let fields = Dictionary(event.line.fields) { first, _ in first }
+                #expect(fields["path"] == .text(file.display))
+                guard case .text(let reason)? = fields["reason"], case .number(let waiting)? = fields["waiting_ms"]
+                else {
+                    Issue.record("the event says no reason and no time")
+                    return
+                }
+                #expect(reason.hasPrefix("open for writing by ") && waiting >= 3000)
+                #expect(try await stage.jobs().isEmpty)
+            }
+        }
+        try await scene.run { stage in try await stage.finished("recording.wav") }
+        #expect(scene.here.record.stored["recording.wav"] == Array("half".utf8))
+    }
+
+    @Test func `space that was set aside is not taken for content while its writer has it open`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = stage.root.appending("card.mp4")
+            let writer = try FileDescriptor.open(
+                file, .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+            try #require(posix_fallocate(writer.rawValue, 0, 20_000) == 0)
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1e9)], ofItemAtPath: file.string)
+            try await eventually("it is seen as busy") { unsettled(stage)?.busy == true }
+            try writer.writeAll([UInt8](repeating: 7, count: 20_000))
+            try writer.close()
+            try await stage.finished("card.mp4")
+        }
+        #expect(scene.here.record.stored["card.mp4"] == [UInt8](repeating: 7, count: 20_000))
+    }
+
+    @Test func `a writer that has mapped the file and closed it is waited for`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.directory.write([UInt8](repeating: 0, count: 4096), to: "mapped")
+            let descriptor = try FileDescriptor.open(file, .readWrite)
+            let page = try #require(
+                mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), descriptor.rawValue, 0))
+            try descriptor.close()
+            try move(file, to: stage.root.appending("mapped.bin"))
+            try await eventually("it is seen as busy") { unsettled(stage)?.busy == true }
+            page.storeBytes(of: 0x2A, as: UInt8.self)
+            munmap(page, 4096)
+            try await stage.finished("mapped.bin")
+        }
+        #expect(scene.here.record.stored["mapped.bin"]?.first == 0x2A)
+    }
+
+    @Test func `holes are content: a sparse file arrives at its full length`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let draft = scene.directory.path.appending("sparse")
+            let writer = try FileDescriptor.open(draft, .writeOnly, options: .create, permissions: .ownerReadWrite)
+            try writer.writeAll([1])
+            _ = try writer.seek(offset: 59_999, from: .start)
+            try writer.writeAll([2])
+            try writer.close()
+            try move(draft, to: stage.root.appending("sparse"))
+            try await stage.finished("sparse")
+        }
+        #expect(scene.here.record.stored["sparse"] == [1] + [UInt8](repeating: 0, count: 59_998) + [2])
+    }
+
+    @Test(arguments: [".film.mp4.aB3xYz", "film.mp4.filepart", "film.mp4.crdownload", "film.mp4.part"])
+    func `copy programs' temporary names are one arrival, under the name that they end with`(name: String) async throws
+    {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let temporary = stage.root.appending(name)
+            for content in ["begun", "begun and whole"] {
+                try Data(content.utf8).write(to: URL(fileURLWithPath: temporary.string))
+            }
+            try move(temporary, to: stage.root.appending("film.mp4"))
+            try await stage.finished("film.mp4")
+            #expect(try await stage.jobs().map(\.file.path) == ["film.mp4"])
+        }
+        #expect(scene.here.record.stored == ["film.mp4": Array("begun and whole".utf8)])
+    }
+
+    @Test func `a file that is rewritten after it was taken ends as what it is at last`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.drop("film.mp4", "moov at the end")
+            let first = try await stage.finished("film.mp4")
+            // Another program moves the index to the front, in place.
+            let writer = try FileDescriptor.open(file, .writeOnly)
+            try writer.writeAll(Array("the moov is first".utf8))
+            try writer.close()
+            let last = try await stage.job("film.mp4", "delivered anew") { job in
+                job.file.id != first.file.id && job.file.state == .delivered
+            }
+            #expect(scene.here.record.stored[last.deliveries[0].key ?? ""] == Array("the moov is first".utf8))
+        }
+    }
+
+    @Test func `a time in the future keeps a file no longer than its settle time`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let draft = try scene.directory.write([1], to: "draft")
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 4e9)], ofItemAtPath: draft.string)
+            try move(draft, to: stage.root.appending("late.bin"))
+            try await stage.finished("late.bin")
+        }
+    }
+
+    @Test func `names in two Unicode normal forms are two files with two keys, and that is said`() async throws {
+        let scene = try Scene()
+        let composed = FilePath(bytes: Array("caf\u{E9}.jpg".utf8))
+        let decomposed = FilePath(bytes: Array("cafe\u{301}.jpg".utf8))
+        try await scene.run { stage in
+            try drop(composed, "one", in: stage.root)
+            try await stage.finished(composed)
+            #expect(stage.events.count("file.note") == 0)
+            try drop(decomposed, "two", in: stage.root)
+            try await stage.finished(decomposed)
+            #expect(stage.events.count("file.note") == 1)
+            #expect(try await stage.jobs().count == 2)
+        }
+        #expect(
+            scene.here.record.stored == ["caf\u{E9}.jpg": Array("one".utf8), "caf\u{E9}_2.jpg": Array("two".utf8)])
+    }
+
+    @Test func `names that differ in case only are two files with two keys`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            for name in ["IMG.JPG", "img.jpg"] as [FilePath] {
+                try scene.drop(name, name.string)
+                try await stage.finished(name)
+            }
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["IMG.JPG", "img.jpg"])
+    }
+
+    /// By the bytes of its name: what Foundation writes has normal form D on some systems.
+    private func drop(_ name: FilePath, _ content: String, in root: FilePath) throws {
+        let file = try FileDescriptor.open(
+            root.pushing(name), .writeOnly, options: .create, permissions: .ownerReadWrite)
+        try file.writeAll(Array(content.utf8))
+        try file.close()
+    }
+}

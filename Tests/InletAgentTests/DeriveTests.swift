@@ -1,0 +1,101 @@
+import InletAgent
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@Suite struct DeriveTests {
+    private func scene(_ rules: DeriveRule...) throws -> Scene {
+        var scene = try Scene()
+        scene.route.derive = rules
+        return scene
+    }
+
+    private func shell(_ name: String, _ script: String, suffix: String = ".copy.txt") -> DeriveRule {
+        DeriveRule(name: name, command: ["sh", "-c", script, "sh", "{in}", "{out}"], suffix: suffix)
+    }
+
+    /// What lies in the folder for what is made of the root's files.
+    private func made(_ scene: Scene) throws -> [String] {
+        let folder = scene.directory.path.appending("state").appending("derived")
+            .appending(DeriveRule.folder(of: scene.root))
+        return isThere(folder) ? try names(in: folder) : []
+    }
+
+    @Test func `what a program makes is delivered beside the original, and removed then`() async throws {
+        // A name that would be an option, or a pattern, to a program that is given it.
+        let name = "-clip%03d [1].mp4"
+        var scene = try scene(shell("copy", "head -c 3 \"$1\" > \"$2\""))
+        scene.route.key = try KeyTemplate("k/{stem}.{ext}")
+        try await scene.run { stage in
+            let path = try scene.drop(FilePath(name), "content")
+            let original = try await stage.finished(FilePath(name))
+            let key = try #require(original.deliveries.first?.key)
+            try await eventually("what was made is there") {
+                scene.here.record.stored[key + ".copy.txt"] == Array("con".utf8)
+            }
+            try await eventually("it is removed here") { try made(scene).isEmpty }
+            #expect(isThere(path) && scene.here.record.stored[key] == Array("content".utf8))
+            #expect(stage.events.count("file.derived") == 1)
+            let companion = try await stage.jobs().first { $0.file.role == "derived" }
+            #expect(companion?.file.mediaType == "text/plain" && companion?.file.batchID == original.file.batchID)
+        }
+    }
+
+    @Test func `one that fails, writes too much or makes nothing is said, and keeps the original from nothing`()
+        async throws
+    {
+        var large = shell("large", "cat > /dev/null; head -c 9000000 /dev/zero > \"$2\"", suffix: ".large.txt")
+        large.maxSize = 4096
+        let missing = DeriveRule(
+            name: "missing", command: ["no-such-program", "{in}", "{out}"], suffix: ".missing.txt")
+        let scene = try scene(
+            shell("fails", "echo broken >&2; exit 3"), large, shell("nothing", ":", suffix: ".nothing.txt"), missing,
+            shell("good", "cp \"$1\" \"$2\"", suffix: ".good.txt"))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            try await eventually("the good one is there") { scene.here.record.stored["a.good.txt"] != nil }
+            let failures = stage.events.all.compactMap { event -> [String]? in
+                if case .fileNotDerived(_, let name, let reason) = event { [name, reason] } else { nil }
+            }
+            #expect(failures.map(\.first) == ["fails", "large", "nothing", "missing"])
+            #expect(failures.first?.last?.hasPrefix("the program ended with 3: broken") == true)
+            #expect(failures.last?.last == "there is no program 'no-such-program'")
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["a", "a.good.txt"])
+    }
+
+    @Test func `what a killed process has left is made anew, and its remains are removed`() async throws {
+        let scene = try scene(shell("copy", "cp \"$1\" \"$2\""))
+        let folder = "state/derived/\(DeriveRule.folder(of: scene.root))"
+        try scene.directory.write([1], to: FilePath("\(folder)/1-old.copy.txt"))
+        try scene.directory.write([1], to: FilePath("\(folder)/.work/out.copy.txt"))
+        try scene.drop("a")
+        try await scene.run { stage in
+            try await stage.finished("a")
+            try await eventually("all is sent and removed") {
+                scene.here.record.stored["a.copy.txt"] != nil ? try made(scene).isEmpty : false
+            }
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["a", "a.copy.txt"])
+    }
+
+    @Test func `others of the root do not wait for a program`() async throws {
+        var scene = try Scene()
+        // It ends only when the test says so.
+        let gate = scene.directory.path.appending("gate")
+        var rule = shell("slow", "until [ -e '\(gate)' ]; do :; done; cp \"$1\" \"$2\"")
+        rule.extensions = ["mp4"]
+        scene.route.derive = [rule]
+        try await scene.run { stage in
+            try scene.drop("a.mp4")
+            try scene.drop("b.txt")
+            try await stage.finished("b.txt")
+            #expect(scene.here.record.stored.keys.sorted() == ["b.txt"])
+            try scene.directory.write([1], to: "gate")
+            try await stage.finished("a.mp4")
+        }
+    }
+}

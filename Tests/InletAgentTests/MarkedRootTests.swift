@@ -1,0 +1,193 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Why a root of a test cannot be watched by fanotify here; nil when it can.
+private let markRefusal: String? = {
+    guard let folder = try? TemporaryDirectory() else { return "no folder" }
+    return MarkCheck.refusal(WatchSettings(path: folder.path, mode: .fanotify))
+}()
+
+/// A root with `mode: fanotify`, on the file system of the tests' folders; skipped, and seen to be, where that cannot be had.
+@Suite(.enabled(if: markRefusal == nil, "\(markRefusal ?? "")"))
+struct MarkedRootTests {
+    private func scene() throws -> Scene {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        return scene
+    }
+
+    @Test func `a thousand folders made at once lose no file, and have no watch`() async throws {
+        let scene = try scene()
+        try scene.drop("before/a")
+        try await scene.run { stage in
+            try await stage.finished("before/a")
+            #expect(stage.modes == ["fanotify"])
+            for number in 0..<1000 { try scene.drop(FilePath("\(number)/DCIM/100CANON/photo.jpg"), "\(number)") }
+            try await eventually("all are delivered") { scene.here.record.stored.count == 1001 }
+            #expect(scene.here.record.orders.count == 1001)
+        }
+    }
+
+    @Test func `a folder that is moved in is taken whole, one that is moved out is forgotten`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            let outside = scene.directory.path.appending("outside")
+            try scene.directory.write([1], to: "outside/deep/a")
+            try DurableFile.rename(outside, to: stage.root.appending("inside"))
+            try await stage.finished("inside/deep/a")
+            try scene.drop("inside/deep/b")
+            try await stage.finished("inside/deep/b")
+            try DurableFile.rename(stage.root.appending("inside"), to: scene.directory.path.appending("gone"))
+            try scene.directory.write([2], to: "gone/deep/c")
+            try scene.drop("last")
+            try await stage.finished("last")
+            #expect(try await stage.jobs().map(\.file.path) == ["last", "inside/deep/b", "inside/deep/a"])
+        }
+    }
+
+    @Test func `a renamed folder is known under its new name, and one that takes the old name is its own`() async throws
+    {
+        let scene = try scene()
+        try await scene.run { stage in
+            try scene.drop("old/a", "first")
+            try await stage.finished("old/a")
+            try DurableFile.rename(stage.root.appending("old"), to: stage.root.appending("new"))
+            try scene.drop("old/b", "second")
+            try scene.drop("new/c", "third")
+            try await stage.finished("old/b")
+            try await stage.finished("new/c")
+        }
+    }
+
+    @Test func `what is archived below the root is not taken again`() async throws {
+        var scene = try scene()
+        scene.route.onSuccess = .archive
+        try await scene.run { stage in
+            for name in ["a", "x/b"] as [FilePath] {
+                try scene.drop(name)
+                try await stage.finished(name)
+                try await eventually("\(name) is archived") { isThere(stage.root.pushing(".inlet/done").pushing(name)) }
+            }
+            #expect(try await stage.jobs().count == 2)
+        }
+    }
+
+    @Test func `a root that is renamed away is lost, and found again when it is back`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            let away = scene.directory.path.appending("away")
+            try DurableFile.rename(stage.root, to: away)
+            try await eventually("it is lost") { stage.events.names.contains("watch.lost") }
+            try scene.directory.write([1], to: "away/a")
+            try DurableFile.rename(away, to: stage.root)
+            try await stage.finished("a")
+        }
+    }
+}
+
+/// `mode: fanotify` where it is of no use, or cannot be had.
+@Suite struct UnmarkedRootTests {
+    @Test func `one folder without those below it is watched by inotify, which is said`() async throws {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        scene.watch[0].recursive = false
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            #expect(stage.modes == ["inotify"])
+        }
+    }
+}
+
+/// Mounts below a root, which have file systems of their own.
+@Suite(.enabled(if: markRefusal == nil && Mounted.isAvailable, "needs fanotify and the right to mount"))
+struct MarkedMountTests {
+    @Test func `a mount below the root has its own mark, and one that cannot be marked is watched by inotify`()
+        async throws
+    {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        let memory = try Mounted("tmpfs", at: scene.directory.makeDirectory("drop/memory"))
+        defer { memory.unmount() }
+        let store = try Mounted("tmpfs", at: scene.directory.makeDirectory("store"))
+        defer { store.unmount() }
+        let layers = try ["lower", "upper", "work"].map { try store.path.appending($0).making() }
+        let options = zip(["lowerdir", "upperdir", "workdir"], layers).map { "\($0)=\($1)" }.joined(separator: ",")
+        let overlay = try Mounted("overlay", at: scene.directory.makeDirectory("drop/layers"), options)
+        defer { overlay.unmount() }
+        try await scene.run { stage in
+            try await eventually("all are watched") { stage.events.names.contains("watch.added") }
+            let modes = stage.modePaths
+            #expect(modes[stage.root] == .fanotify)
+            #expect(modes[memory.path] == .fanotify)
+            #expect(modes[overlay.path] == .inotify)
+            for name in ["memory/new/a", "layers/new/b", "c"] as [FilePath] {
+                try scene.drop(name)
+                try await stage.finished(name)
+            }
+        }
+    }
+}
+
+/// A file system that was mounted for a test.
+private struct Mounted {
+    static let isAvailable: Bool = {
+        guard let folder = try? TemporaryDirectory(), let mounted = try? Mounted("tmpfs", at: folder.path) else {
+            return false
+        }
+        mounted.unmount()
+        return true
+    }()
+
+    let path: FilePath
+
+    init(_ type: String, at path: FilePath, _ options: String = "noatime") throws {
+        self.path = path
+        try Self.run("/bin/mount", ["-t", type, "-o", options, type, path.string])
+    }
+
+    func unmount() { _ = try? Self.run("/bin/umount", ["-l", path.string]) }
+
+    private static func run(_ tool: String, _ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: tool)
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw NotMounted() }
+    }
+
+    private struct NotMounted: Error {}
+}
+
+extension FilePath {
+    /// The folder of that path, made now.
+    fileprivate func making() throws -> FilePath {
+        try FileManager.default.createDirectory(atPath: string, withIntermediateDirectories: true)
+        return self
+    }
+}
+
+extension Stage {
+    /// How each mount of the root is watched, in the order in which that was said.
+    fileprivate var modes: [String] {
+        events.all.compactMap { event in
+            if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil }
+        }
+    }
+
+    fileprivate var modePaths: [FilePath: WatchMode] {
+        var modes: [FilePath: WatchMode] = [:]
+        for event in events.all { if case .watchMode(_, let path, let mode, _) = event { modes[path] = mode } }
+        return modes
+    }
+}

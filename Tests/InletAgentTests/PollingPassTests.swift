@@ -1,0 +1,118 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// Passes over a real folder, with a clock of the test's own.
+@Suite struct PollingPassTests {
+    private let folder: TemporaryDirectory
+    private let root: FilePath
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        root = try folder.makeDirectory("root")
+    }
+
+    /// All that a pass finds.
+    private func pass(_ polling: inout Polling, _ ignore: IgnoreList = IgnoreList()) -> [String] {
+        polling.begin()
+        var found: [String] = []
+        let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .always)])
+        while polling.isLooking {
+            switch polling.step(ignore, modes) {
+            case .file(let path): found.append("file \(path)")
+            case .irregular(let path): found.append("irregular \(path)")
+            case .directory(let path): found.append("directory \(path)")
+            case .gone(let path): found.append("gone \(path)")
+            case .trouble(let path, _): found.append("trouble \(path)")
+            case .nothing, .finished: break
+            }
+        }
+        polling.turnEnded(took: .zero, hasMore: false)
+        return found.sorted()
+    }
+
+    private func age(_ path: FilePath, to time: Double) throws {
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: time)], ofItemAtPath: path.string)
+    }
+
+    @Test func `a folder whose time is unchanged is not listed again, one whose time changed is`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        try folder.write([1], to: "root/a")
+        try age(root, to: 1e9)
+        polling.add("", modified: 1_000_000_000_000_000_000)
+        let first = polling.next
+        #expect(first == clock.now.advanced(by: .seconds(10)))
+        clock.advance(.seconds(10))
+        let second = pass(&polling)
+        #expect(second == ["file a"])
+        clock.advance(.seconds(10))
+        let third = pass(&polling)
+        #expect(third.isEmpty)
+        try folder.write([1], to: "root/b")
+        try folder.makeDirectory("root/sub")
+        try age(root, to: 1.1e9)
+        let fourth = pass(&polling)
+        #expect(fourth == ["directory sub", "file a", "file b"])
+    }
+
+    @Test func `folders that went are told once, and nothing is due without a folder`() throws {
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10))
+        for name in ["", "gone", "file"] as [FilePath] { polling.add(name, modified: 0) }
+        try folder.write([1], to: "root/file")
+        let first = pass(&polling)
+        #expect(first == ["file file", "gone file", "gone gone"])
+        let count = polling.count
+        #expect(count == 1)
+        polling.remove("")
+        let last = pass(&polling)
+        let next = polling.next
+        #expect(last.isEmpty && next == nil, "nothing is polled any more")
+    }
+
+    @Test func `the pause follows what the pass cost, with the looks at what it found`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        polling.add("", modified: 0)
+        polling.begin()
+        let began = clock.now
+        polling.turnEnded(took: .seconds(1), hasMore: true)
+        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:])) }
+        polling.turnEnded(took: .milliseconds(500), hasMore: true)
+        var next = polling.next
+        #expect(next == nil, "files of the pass wait to be looked at")
+        polling.turnEnded(took: .milliseconds(500), hasMore: false)
+        next = polling.next
+        let last = polling.lastPass
+        #expect(next == clock.now.advanced(by: .seconds(98)) && last == began)
+        polling.turnEnded(took: .seconds(100), hasMore: false)
+        let unchanged = polling.next
+        #expect(unchanged == next, "turns between passes cost nothing")
+    }
+
+    @Test func `files that settle for ever do not hold up the next pass`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        polling.add("", modified: 0)
+        polling.begin()
+        while polling.isLooking { _ = polling.step(IgnoreList(), WatchModes([:])) }
+        clock.advance(.seconds(31))
+        polling.turnEnded(took: .zero, hasMore: true)
+        let next = polling.next
+        #expect(next != nil)
+    }
+}
+
+/// A clock that stands still until it is moved.
+private final class ManualClock: Sendable {
+    private let time = Mutex(ContinuousClock.now)
+    var now: ContinuousClock.Instant { time.withLock(\.self) }
+    func advance(_ duration: Duration) { time.withLock { $0 = $0.advanced(by: duration) } }
+}

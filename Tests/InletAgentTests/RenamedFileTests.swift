@@ -1,0 +1,123 @@
+import Foundation
+import InletAgent
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Renames inside a watched folder, by the two events that the kernel ties together.
+@Suite struct RenamedFileTests {
+    @Test func `a delivered file that is renamed is not sent again, nor after a restart`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.drop("a.txt", "the same")
+            let first = try await stage.finished("a.txt")
+            try move(file, to: stage.root.appending("b.txt"))
+            let job = try await stage.job("b.txt")
+            #expect(job.file.id == first.file.id && job.file.state == .delivered)
+            #expect(stage.events.count("job.renamed") == 1)
+        }
+        try await scene.run { stage in
+            try scene.drop("last")
+            try await stage.finished("last")
+            #expect(try await stage.jobs().map(\.file.path) == ["last", "b.txt"])
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["a.txt", "last"])
+    }
+
+    @Test func `a folder of delivered files that is renamed sends nothing again, but what is new in it`() async throws {
+        var scene = try Scene()
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        try await scene.run { stage in
+            for name in ["card/a", "card/sub/b"] as [FilePath] {
+                try scene.drop(name)
+                try await stage.finished(name)
+            }
+            try move(stage.root.appending("card"), to: stage.root.appending("monday"))
+            for name in ["monday/a", "monday/sub/b"] as [FilePath] { try await stage.job(name) }
+            try scene.drop("monday/sub/c")
+            try await stage.finished("monday/sub/c")
+            #expect(try await stage.jobs().count == 3)
+            #expect(scene.here.record.orders.map(\.key) == ["card/a", "card/sub/b", "monday/sub/c"])
+        }
+    }
+
+    @Test func `a file that waits for its destination follows its new path, with one key and one row`() async throws {
+        let scene = try Scene()
+        scene.here.failProbes(.outage)
+        scene.here.script("first.txt", .fail(.outage))
+        try await scene.run { stage in
+            try scene.drop("first.txt")
+            try await eventually("the destination is down") { stage.events.names.contains("destination.down") }
+            let file = try scene.drop("IMG_1.jpg", "picture")
+            let job = try await stage.job("IMG_1.jpg")
+            try move(file, to: stage.root.appending("wedding.jpg"))
+            let renamed = try await stage.job("wedding.jpg")
+            #expect(renamed.file.id == job.file.id && renamed.file.state == .pending)
+            #expect(renamed.deliveries.map(\.key) == ["wedding.jpg"])
+            #expect(try await stage.jobs().count == 2)
+        }
+        try await scene.run { stage in
+            try await stage.finished("wedding.jpg")
+            #expect(scene.here.record.stored["wedding.jpg"] == Array("picture".utf8))
+            #expect(scene.here.attempts(at: "IMG_1.jpg") == 0)
+        }
+    }
+
+    @Test func `a file that is renamed and changed is a new arrival`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.drop("a.txt", "one")
+            let first = try await stage.finished("a.txt")
+            try move(file, to: stage.root.appending("b.txt"))
+            try await stage.job("b.txt")
+            try Data("another".utf8).write(to: URL(fileURLWithPath: stage.root.appending("b.txt").string))
+            let second = try await stage.job("b.txt", "delivered anew") { job in
+                job.file.id != first.file.id && job.file.state == .delivered
+            }
+            #expect(scene.here.record.stored[second.deliveries[0].key ?? ""] == Array("another".utf8))
+        }
+    }
+
+    @Test func `a file that another route takes under its new path is sent by that`() async throws {
+        var scene = try Scene()
+        let there = ScriptedPipeline()
+        scene.destinations.append(.scripted("there", there))
+        var approved = Route(name: "approved", key: try KeyTemplate("{name}"), to: ["there"])
+        approved.match.paths = [try GlobPattern("ok/**")]
+        scene.others = [scene.route]
+        scene.route = approved
+        try await scene.run { stage in
+            let file = try scene.drop("a.txt")
+            try await stage.finished("a.txt")
+            try scene.directory.makeDirectory("drop/ok")
+            try move(file, to: stage.root.pushing("ok/a.txt"))
+            try await stage.finished("ok/a.txt")
+            #expect(there.record.stored.keys.sorted() == ["a.txt"])
+            #expect(try await stage.jobs().count == 2)
+        }
+    }
+
+    @Test func `a new link to a delivered file is no rename: both names are files`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            let file = try scene.drop("a.txt", "linked")
+            try await stage.finished("a.txt")
+            try FileManager.default.linkItem(atPath: file.string, toPath: stage.root.appending("b.txt").string)
+            try await stage.finished("b.txt")
+            #expect(scene.here.record.stored == ["a.txt": Array("linked".utf8), "b.txt": Array("linked".utf8)])
+        }
+    }
+
+    @Test func `of two links the one that is deleted takes nothing from the other`() async throws {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        let file = try scene.drop("a.txt", "linked")
+        try FileManager.default.linkItem(
+            atPath: file.string, toPath: scene.directory.path.appending("outside.txt").string)
+        try await scene.run { stage in try await stage.finished("a.txt") }
+        #expect(!isThere(file))
+        #expect(try text(scene.directory.path.appending("outside.txt")) == "linked")
+    }
+}

@@ -1,0 +1,93 @@
+import InletCore
+import InletJournal
+import SystemPackage
+import Testing
+
+/// Files of removable volumes: the same card is known at every mount point, and another one at the same is not it.
+@Suite struct VolumeTests {
+    private static let card = "uuid:1234-ABCD/DCIM"
+    private static let other = "uuid:9999-0000/DCIM"
+
+    private func admission(
+        _ path: FilePath, on volume: String, at root: FilePath, expire: Duration? = nil
+    ) -> Admission {
+        let plan = Plan(
+            route: "all", category: "images", key: path.string, mediaType: "image/jpeg", destinations: ["r2"],
+            retry: RetryPolicy(expire: expire))
+        let arrival = Arrival(root: root, path: path, identity: .test(), volume: Volume(name: "EOS", key: volume))
+        return Admission(arrival, plan: plan, lanes: ["r2": .big], uptimes: ["r2": 0])
+    }
+
+    @Test func `a card is known at another mount point, and another card at the same is not it`() async throws {
+        let bench = try Bench()
+        let first = admission("a.jpg", on: Self.card, at: "/media/A")
+        guard case .admitted(let id) = try await bench.journal.admit(first, at: Bench.start) else {
+            Issue.record("not admitted")
+            return
+        }
+        let moved = admission("a.jpg", on: Self.card, at: "/media/B")
+        #expect(try await bench.journal.recall([moved.arrival], tolerance: 0) == [.known])
+        #expect(try await bench.journal.admit(moved, at: Bench.start) == .known(id: id))
+        let stranger = admission("a.jpg", on: Self.other, at: "/media/A")
+        #expect(try await bench.journal.recall([stranger.arrival], tolerance: 0) == [.new])
+        guard case .admitted(let second) = try await bench.journal.admit(stranger, at: Bench.start) else {
+            Issue.record("the other card's file was not admitted")
+            return
+        }
+        // Neither took the other's place, and their keys do not meet.
+        #expect(try await bench.job(id).file.state == .pending)
+        #expect(try await bench.job(second).deliveries.first?.key == "a_2.jpg")
+        #expect(try await bench.job(second).file.volume == Self.other)
+    }
+
+    @Test func `what waits of a card is where the card is, and of an absent one nowhere`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.admit(admission("a.jpg", on: Self.card, at: "/media/A"), at: Bench.start)
+        try await bench.journal.volumeArrived(Self.other, at: "/media/A")
+        let away = try #require(try await bench.journal.unfinished(of: Self.card, after: 0, limit: 10).first)
+        #expect(away.root != "/media/A")
+        try await bench.journal.volumeArrived(Self.card, at: "/media/B")
+        let back = try #require(try await bench.journal.unfinished(of: Self.card, after: 0, limit: 10).first)
+        #expect(back.fullPath == "/media/B/a.jpg")
+        #expect(try await bench.journal.unfinished(of: Self.card, after: back.id, limit: 10).isEmpty)
+    }
+
+    @Test func `what waits for its card does not expire, and goes at once when that is back`() async throws {
+        let bench = try Bench()
+        let wanted = admission("a.jpg", on: Self.card, at: "/media/A", expire: .seconds(5))
+        _ = try await bench.journal.admit(wanted, at: Bench.start)
+        let later = Bench.start + .seconds(3600)
+        try await bench.settle(.again(at: later, countsAttempt: false, code: .sourceGone, reason: "it is not mounted"))
+        #expect(try await bench.journal.setUptime("r2", 6000, at: Bench.start).isEmpty)
+        #expect(try await bench.journal.nextExpiries(of: ["r2"]).isEmpty)
+        try await bench.journal.volumeIsBack(Self.card, at: Bench.start)
+        let delivery = try #require(try await bench.job(1).deliveries.first)
+        #expect(delivery.nextAt == Bench.start && delivery.code == nil)
+        #expect(delivery.expiresAt == 11_000)
+    }
+
+    @Test func `a card stands whole once all of it has ended`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.admit(admission("a.jpg", on: Self.card, at: "/media/A"), at: Bench.start)
+        #expect(try await bench.journal.standing(of: Self.card) == nil)
+        try await bench.settle(.delivered(.test()))
+        #expect(try await bench.journal.standing(of: Self.card) == nil)
+        try await bench.finishAll()
+        let standing = try #require(try await bench.journal.standing(of: Self.card))
+        #expect(standing.files == [.delivered: 1])
+        #expect(standing.unproved.isEmpty)
+        #expect(try await bench.journal.standing(of: Self.other)?.files == [:])
+    }
+
+    @Test func `by what a folder was recognised is remembered, and whether it holds files`() async throws {
+        let bench = try Bench()
+        #expect(try await bench.journal.mark(of: "/in") == nil)
+        let mark = RootMark(volume: VolumeIdentity(kind: "ext4", uuid: "u", source: "/dev/sda1"))
+        try await bench.journal.setMark(mark, of: "/in", at: Bench.start)
+        #expect(try await bench.journal.mark(of: "/in") == mark)
+        #expect(try await bench.journal.firstSeen(root: "/in", now: Bench.start + .seconds(9)) == Bench.start)
+        #expect(try await !bench.journal.holdsFiles(of: "/in"))
+        _ = try await bench.admit("a.txt")
+        #expect(try await bench.journal.holdsFiles(of: "/in"))
+    }
+}

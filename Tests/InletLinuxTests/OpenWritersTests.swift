@@ -1,0 +1,107 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Who has a file open, against real processes.
+struct OpenWritersTests {
+    let folder: TemporaryDirectory
+    let path: FilePath
+
+    init() throws {
+        ProcessSetup.ignoreSignals()
+        folder = try TemporaryDirectory()
+        path = try folder.write([UInt8](repeating: 7, count: 8192), to: "a")
+    }
+
+    private func identity() throws -> FileIdentity { try #require(try FileLook.look(at: path).identity) }
+
+    private func holder() throws -> OpenWriters.Holder? { OpenWriters().holder(of: try identity(), at: path) }
+
+    @Test func `a writer in another process is named until it ends`() async throws {
+        let writer = try OtherProcess("exec 3>>\"$1\"; echo ready; read never", path.string)
+        let holder = try #require(try holder())
+        #expect(holder.process == writer.id)
+        #expect(holder.name == "sh" && !holder.isMapping)
+        #expect(holder.text == "sh (process \(writer.id))")
+        writer.kill()
+        try await eventually("nobody holds it") { try self.holder() == nil }
+    }
+
+    @Test func `a reader is no writer`() async throws {
+        let reader = try OtherProcess("exec 3<\"$1\"; echo ready; read never", path.string)
+        // A process that another test starts holds all descriptors of this one until its `exec`.
+        try await eventually("nobody is found") { try holder() == nil }
+        reader.kill()
+    }
+
+    @Test func `a writer under another name of the same inode is found`() throws {
+        let other = folder.path.appending("b")
+        try FileManager.default.linkItem(atPath: path.string, toPath: other.string)
+        let writer = try OtherProcess("exec 3<>\"$1\"; echo ready; read never", other.string)
+        #expect(try holder()?.process == writer.id)
+    }
+
+    @Test func `a writable mapping is found after its descriptor is closed, a private one is not`() async throws {
+        let file = try FileDescriptor.open(path, .readWrite)
+        let shared = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), file.rawValue, 0))
+        let own = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_PRIVATE), file.rawValue, 0))
+        try file.close()
+        try await eventually("only the mapping is left") {
+            let holder = try holder()
+            return holder?.isMapping == true && holder?.process == ProcessInfo.processInfo.processIdentifier
+        }
+        munmap(shared, 4096)
+        try await eventually("nobody holds it") { try holder() == nil }
+        munmap(own, 4096)
+    }
+
+    @Test func `no more is looked at than the limits allow, and that is said`() throws {
+        var limits = OpenWriters.Limits()
+        limits.descriptors = 1
+        let writers = OpenWriters(limits)
+        #expect(writers.isCut)
+        #expect(!OpenWriters().isCut)
+    }
+
+    @Test func `a probe is asked anew for a file that changed since the last look`() throws {
+        // Makes the look that later ones would use.
+        _ = WriterProbe.holder(of: try identity(), at: path)
+        let late = folder.path.appending("late")
+        let writer = try OtherProcess("exec 3>\"$1\"; echo ready; read never", late.string)
+        let identity = try #require(try FileLook.look(at: late).identity)
+        #expect(WriterProbe.holder(of: identity, at: late)?.process == writer.id)
+    }
+
+    @Test(
+        arguments: [
+            ("7fac12c35000-7fac12c36000 rw-s 00000000 fe:00 16239092                   /srv/a b.mov\n", "/srv/a b.mov"),
+            ("1-2 -w-s 0 0:1f 9 /x\n", "/x"), ("1-2 rw-p 0 fe:00 9 /x\n", nil), ("1-2 r--s 0 fe:00 9 /x\n", nil),
+            ("1-2 rw-s 0 00:01 0 /dev/zero (deleted)\n", nil), ("1-2 rw-s 0 fe:00 9\n", nil),
+            ("1-2 rw-s 0 fe 9 /x\n", nil),
+            ("1-2 rw-s 0 fe:00 9 [anon]\n", nil), ("\n \n", nil), ("", nil),
+        ] as [(String, String?)])
+    func `lines of maps`(line: String, expected: String?) {
+        #expect(SharedMapping.parse(Array(line.utf8)).map(\.path) == [expected.map { FilePath($0) }].compactMap(\.self))
+    }
+
+    @Test func `device numbers are those of stat`() {
+        let mapping = SharedMapping.parse(Array("1-2 rw-s 0 fe:00 16239092 /x\n".utf8))
+        #expect(mapping == [SharedMapping(device: 65_024, inode: 16_239_092, path: "/x")])
+    }
+
+    @Test func `random bytes never break the parser`() {
+        let letters = Array("0123456789abcdef:- rws/\n\u{00FF}".utf8)
+        for seed in 0..<2000 as Range<UInt64> {
+            var generator = SeededGenerator(seed: seed)
+            let bytes = (0..<Int.random(in: 0...300, using: &generator)).map { _ in
+                seed % 2 == 0
+                    ? letters.randomElement(using: &generator) ?? 0 : UInt8.random(in: 0...255, using: &generator)
+            }
+            let found = SharedMapping.parse(bytes)
+            #expect(found.allSatisfy { $0.inode != 0 && $0.path.isAbsolute }, "seed \(seed)")
+        }
+    }
+}
