@@ -1,5 +1,6 @@
 import InletConfig
 import InletCore
+import SystemPackage
 import Testing
 
 /// Watched folders that come and go with their volumes.
