@@ -16,7 +16,7 @@ import Testing
             try move(file, to: stage.root.appending("b.txt"))
             let job = try await stage.job("b.txt")
             #expect(job.file.id == first.file.id && job.file.state == .delivered)
-            #expect(stage.events.count("job.renamed") == 1)
+            try await eventually("it is said") { stage.events.count("job.renamed") == 1 }
         }
         try await scene.run { stage in
             try scene.drop("last")

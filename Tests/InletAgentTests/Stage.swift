@@ -49,7 +49,11 @@ struct Scene: Sendable {
     }
 
     /// Runs an agent, and `body` beside it; stops it in order when `body` returns.
+    ///
+    /// Some at a time: a user has 128 inotify instances (`max_user_instances`), and a folder that gets none is polled.
     func run(_ body: (Stage) async throws -> Void) async throws {
+        await agentSeats.take()
+        defer { agentSeats.leave() }
         let stage = try await Stage(self)
         defer { stage.journal.close() }
         try await whileRunning(stage.agent.services) {
@@ -58,6 +62,8 @@ struct Scene: Sendable {
         }
     }
 }
+
+private let agentSeats = Seats(32)
 
 /// A running agent.
 struct Stage: Sendable {

@@ -1,6 +1,5 @@
 internal import Logging
 internal import ServiceLifecycle
-internal import Synchronization
 
 /// Runs a server beside `body`, and ends it in order afterwards.
 ///
@@ -18,8 +17,8 @@ package func whileServing<Result: Sendable>(
         logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     configuration.maximumGracefulShutdownDuration = .seconds(5)
     let group = ServiceGroup(configuration: configuration)
-    await Seats.shared.take()
-    defer { Seats.shared.leave() }
+    await serverSeats.take()
+    defer { serverSeats.leave() }
     return try await withThrowingTaskGroup(of: Void.self) { tasks in
         tasks.addTask { try await group.run() }
         do {
@@ -35,45 +34,10 @@ package func whileServing<Result: Sendable>(
     }
 }
 
+private let serverSeats = Seats(8)
+
 private struct Serving: Service {
     let serve: @Sendable () async throws -> Void
 
     func run() async throws { try await serve() }
-}
-
-/// Who may run a server now.
-private final class Seats: Sendable {
-    static let shared = Seats(8)
-
-    private struct State {
-        var free: Int
-        var waiting: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private let state: Mutex<State>
-
-    init(_ count: Int) { state = Mutex(State(free: count)) }
-
-    func take() async {
-        await withCheckedContinuation { continuation in
-            let isFree = state.withLock { state in
-                guard state.free > 0 else {
-                    state.waiting.append(continuation)
-                    return false
-                }
-                state.free -= 1
-                return true
-            }
-            if isFree { continuation.resume() }
-        }
-    }
-
-    func leave() {
-        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
-            state.free += 1
-            return nil
-        }
-        next?.resume()
-    }
 }
