@@ -159,9 +159,11 @@ extension Journal {
     static func obstacle(
         to arrival: Arrival, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
-        guard let previous = try latest(arrival.root, arrival.path, arrival.volume?.key, database) else { return nil }
-        if recall(arrival, 0, previous) == .known { return .known(id: previous.id) }
-        if previous.state == .pending, try !supersede(previous, now, database) { return .busy(id: previous.id) }
+        guard let previous = try remembered(arrival.root, arrival.path, arrival.volume?.key, database) else {
+            return nil
+        }
+        if previous.standing(of: arrival.identity, 0) == .known { return .known(id: previous.id) }
+        if previous.state == .pending, try !supersede(previous.id, now, database) { return .busy(id: previous.id) }
         return nil
     }
 
@@ -182,15 +184,15 @@ extension Journal {
 
     /// Ends the waiting deliveries of an older content. False while one of them runs: it notices the change by itself. What
     /// closes a unit is not about the content of the file that it stands with.
-    private static func supersede(_ previous: FileRow, _ now: WallTime, _ database: Database) throws -> Bool {
+    private static func supersede(_ previous: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
         let running = try Int.fetchOne(
             database, sql: "SELECT count(*) FROM delivery WHERE file_id = ? AND state = 'claimed' AND closes IS NULL",
-            arguments: [previous.id])
+            arguments: [previous])
         guard running == 0 else { return false }
         let open = try Int64.fetchAll(
             database,
             sql: "SELECT id FROM delivery WHERE file_id = ? AND state IN ('ready', 'parked') AND closes IS NULL",
-            arguments: [previous.id])
+            arguments: [previous])
         for id in open {
             try endDelivery(
                 id, .superseded, code: .sourceChanged, reason: "the file changed before it was sent", now, database)

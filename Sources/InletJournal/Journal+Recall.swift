@@ -19,30 +19,67 @@ extension Journal {
     package func recall(_ arrivals: [Arrival], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
         try await read { database in
             try arrivals.map { arrival in
-                let file = try Self.latest(arrival.root, arrival.path, arrival.volume?.key, database)
-                return file.map { Self.recall(arrival, tolerance, $0) } ?? .new
+                guard let last = try Self.remembered(arrival.root, arrival.path, arrival.volume?.key, database) else {
+                    return .new
+                }
+                return switch last.standing(of: arrival.identity, tolerance) {
+                case .new: .new
+                case .known: .known
+                case .touched: .touched(try Self.file(last.id, database))
+                }
             }
         }
     }
 
-    /// - Parameter file: the newest of the path.
-    static func recall(_ arrival: Arrival, _ tolerance: Int64, _ file: FileRow) -> KnownFile {
-        // What we took away ourselves and what came to nothing was dropped anew on purpose.
-        let wasVacated = file.finishedAt != nil && Disposition.vacates(file.disposition)
-        guard file.state != .gone, file.state != .superseded else { return .new }
-        // The same inode and times again: it was looked at just before we took it away, and is no new file.
-        if wasVacated { return arrival.identity == file.identity ? .known : .new }
-        guard arrival.identity.isKnown(as: file.identity, tolerance: tolerance) else { return .new }
-        return arrival.identity == file.identity ? .known : .touched(file)
+    /// What has to be known of the newest file of a path to tell whether another is the same: asked of every file that a scan
+    /// shows.
+    struct Remembered {
+        var id: Int64
+        var identity: FileIdentity
+        var state: FileState
+        /// What was there was taken away or put elsewhere when it was finished.
+        var wasVacated: Bool
+
+        enum Standing { case new, known, touched }
+
+        func standing(of identity: FileIdentity, _ tolerance: Int64) -> Standing {
+            // What we took away ourselves and what came to nothing was dropped anew on purpose.
+            guard state != .gone, state != .superseded else { return .new }
+            // The same inode and times again: it was looked at just before we took it away, and is no new file.
+            if wasVacated { return identity == self.identity ? .known : .new }
+            guard identity.isKnown(as: self.identity, tolerance: tolerance) else { return .new }
+            return identity == self.identity ? .known : .touched
+        }
+    }
+
+    static func remembered(
+        _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
+    ) throws -> Remembered? {
+        try database.row(
+            "SELECT id, size, modified, changed, inode, device, state, finished_at, disposition FROM file"
+                + " WHERE \(place(volume)) ORDER BY id DESC LIMIT 1",
+            volume.map { .text($0) } ?? .bytes(root.bytes), .bytes(path.bytes)
+        ) { row in
+            Remembered(
+                id: row.integer(0),
+                identity: FileIdentity(
+                    size: row.integer(1), modified: row.integer(2), changed: row.integer(3),
+                    inode: UInt64(bitPattern: row.integer(4)), device: UInt64(bitPattern: row.integer(5))),
+                state: row.text(6).flatMap(FileState.init) ?? .failed,
+                wasVacated: !row.isNull(7) && Disposition.vacates(row.text(8)))
+        }
+    }
+
+    private static func place(_ volume: String?) -> String {
+        volume == nil ? "root = ? AND path = ? AND volume IS NULL" : "volume = ? AND path = ?"
     }
 
     /// The newest file of a path: of a removable volume wherever that was mounted, and never of another one.
     static func latest(
         _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
     ) throws -> FileRow? {
-        let place = volume == nil ? "root = ? AND path = ? AND volume IS NULL" : "volume = ? AND path = ?"
-        return try database.row(
-            "SELECT \(FileRow.columns) FROM file WHERE \(place) ORDER BY id DESC LIMIT 1",
+        try database.row(
+            "SELECT \(FileRow.columns) FROM file WHERE \(place(volume)) ORDER BY id DESC LIMIT 1",
             volume.map { .text($0) } ?? .bytes(root.bytes), .bytes(path.bytes)
         ) { try FileRow($0) }
     }

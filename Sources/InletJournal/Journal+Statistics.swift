@@ -19,9 +19,6 @@ package struct QueueCounts: Sendable, Equatable {
     package var oldest: WallTime?
 
     package init() {}
-
-    /// Whether anything of it can expire.
-    package var canExpire: Bool { waiting + working > 0 }
 }
 
 extension Journal {
@@ -39,6 +36,40 @@ extension Journal {
             }
             return counts
         }
+    }
+
+    /// The same as far as a queue of up to `limit` goes: how many deliveries to `destinations` wait, and to which of them anything
+    /// can expire. Asked again and again, it must not count a million rows.
+    package func queueLength(
+        of destinations: [String], atMost limit: Int
+    ) async throws(JournalError) -> (waiting: Int, canExpire: Set<String>) {
+        try await read { database in
+            var (waiting, canExpire) = (0, Set<String>())
+            for destination in destinations {
+                for lane in Lane.allCases {
+                    let (place, number) = (SQLValue.text(destination), SQLValue.integer(Int64(lane.rawValue)))
+                    let (ready, isOpen) = try Self.countReady(place, number, atMost: limit - waiting, database)
+                    waiting += ready
+                    if isOpen { canExpire.insert(destination) }
+                }
+            }
+            return (waiting, canExpire)
+        }
+    }
+
+    private static func countReady(
+        _ destination: SQLValue, _ lane: SQLValue, atMost limit: Int, _ database: Database
+    ) throws -> (waiting: Int, isOpen: Bool) {
+        let ready =
+            "SELECT 1 FROM delivery INDEXED BY delivery_ready WHERE state = 'ready' AND destination = ? AND lane = ?"
+            + " AND next_at < \(never)"
+        let isOpen = try database.row(ready + " LIMIT 1", destination, lane) { _ in true } ?? false
+        if !isOpen || limit <= 0 { return (0, isOpen) }
+        let waiting = try database.row(
+            "SELECT count(*) FROM (\(ready) AND \(DeliveryRow.isNotBeingWorkedOn) LIMIT ?)", destination, lane,
+            .integer(Int64(limit))
+        ) { Int($0.integer(0)) }
+        return (waiting ?? 0, true)
     }
 
     private static func countReady(_ counts: inout [String: QueueCounts], _ database: Database) throws {

@@ -15,13 +15,19 @@ final class AdmissionNotices: Sendable {
 
     /// Admits and tells in `body`, which is given the time that the files must be admitted with.
     func during<Result>(_ body: (WallTime) async throws -> Result) async rethrows -> Result {
-        let time = WallTime.now
-        state.withLock { $0.open[time, default: 0] += 1 }
-        defer { close(time) }
+        let time = begin()
+        defer { end(time) }
         return try await body(time)
     }
 
-    private func close(_ time: WallTime) {
+    /// The time that files must be admitted with, until `end` says that they have been told of.
+    func begin() -> WallTime {
+        let time = WallTime.now
+        state.withLock { $0.open[time, default: 0] += 1 }
+        return time
+    }
+
+    func end(_ time: WallTime) {
         let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             let left = state.open[time, default: 1] - 1
             state.open[time] = left > 0 ? left : nil

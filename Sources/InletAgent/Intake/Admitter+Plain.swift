@@ -5,12 +5,23 @@ internal import InletLinux
 /// Files that stand for themselves, and of which the routes need to know no more than their names: nearly all of the thousands
 /// that come at once.
 extension Admitter {
-    /// Admissions in one transaction: more would keep what is being delivered from the journal.
+    /// Admissions in one transaction of files that come one by one: more would keep what is being delivered from the journal.
     private static let group = 64
 
-    /// Admits those of `candidates`, many in one transaction. - Returns: what became of them, and the candidates that are left.
-    func admitPlain(_ candidates: [Candidate]) async -> (results: [(Arrival, Result)], others: [Candidate]) {
-        var plain: [(admission: Admission, plan: Plan)] = []
+    /// What the journal remembers of files; nil when it cannot be read now.
+    func recall(_ arrivals: [Arrival], _ journal: Journal, _ tolerance: Int64) async -> [KnownFile]? {
+        if arrivals.isEmpty { return [] }
+        do {
+            return try await journal.recall(arrivals, tolerance: tolerance)
+        } catch {
+            health.fails(error)
+            return nil
+        }
+    }
+
+    /// Those of `candidates`, and those that are left.
+    func plain(_ candidates: [Candidate]) -> (plain: [PlainAdmission], others: [Candidate]) {
+        var plain: [PlainAdmission] = []
         var others: [Candidate] = []
         for candidate in candidates {
             guard case .main(let companions) = candidate.role, companions.isEmpty, !mayDerive(candidate.arrival),
@@ -21,24 +32,29 @@ extension Admitter {
             }
             var admission = admission(candidate.arrival, plan, path: candidate.arrival.path)
             admission.unit = routes.named(plan.route)?.unit(of: candidate.arrival.path)
-            plain.append((admission, plan))
+            plain.append(PlainAdmission(admission: admission, plan: plan))
         }
-        if plain.isEmpty { return ([], others) }
+        return (plain, others)
+    }
+
+    /// Admits them, many in one transaction. - Returns: what became of them.
+    func admit(_ files: [PlainAdmission]) async -> [(Arrival, Result)] {
         var results: [(Arrival, Result)] = []
-        for start in stride(from: 0, to: plain.count, by: Self.group) {
-            let group = plain[start..<min(start + Self.group, plain.count)]
-            let outcomes = await notices.during { now in
-                let outcomes = await commitAll(group.map(\.admission), at: now)
-                tellAdmitted(
-                    zip(group, outcomes).compactMap { candidate, outcome in
-                        guard case .admitted(let id)? = outcome else { return nil }
-                        return (id, candidate.admission, candidate.plan)
-                    })
-                return outcomes
-            }
-            results += zip(group, outcomes).map { ($0.admission.arrival, Self.result($1)) }
+        for start in stride(from: 0, to: files.count, by: Self.group) {
+            let group = Array(files[start..<min(start + Self.group, files.count)])
+            results += await notices.during { now in tell(group, await commitAll(group.map(\.admission), at: now)) }
         }
-        return (results, others)
+        return results
+    }
+
+    /// Says what became of files that were committed.
+    func tell(_ files: [PlainAdmission], _ outcomes: [AdmissionOutcome?]) -> [(Arrival, Result)] {
+        tellAdmitted(
+            zip(files, outcomes).compactMap { file, outcome in
+                guard case .admitted(let id)? = outcome else { return nil }
+                return (id, file.admission, file.plan)
+            })
+        return zip(files, outcomes).map { ($0.admission.arrival, Self.result($1)) }
     }
 
     private static func result(_ outcome: AdmissionOutcome?) -> Result {
@@ -50,7 +66,8 @@ extension Admitter {
     }
 
     /// Durable point 1 for all of them; nil for those that the journal does not take now.
-    private func commitAll(_ admissions: [Admission], at now: WallTime) async -> [AdmissionOutcome?] {
+    func commitAll(_ admissions: [Admission], at now: WallTime) async -> [AdmissionOutcome?] {
+        if admissions.isEmpty { return [] }
         do {
             Failpoint.admitting.reached()
             let outcomes = try await journal.admit(admissions, within: room.limit, at: now)

@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletJournal
 internal import SystemPackage
 
 /// A settled file on its way to the journal.
@@ -30,4 +31,17 @@ struct AdmissionRound: Sendable {
     /// Companions that are in the journal now.
     var companions: [FilePath] = []
     var units: [Joined] = []
+
+    mutating func append(_ other: AdmissionRound) {
+        later += other.later
+        refused += other.refused
+        companions += other.companions
+        units += other.units
+    }
+}
+
+/// A candidate that stands for itself, and of which the routes need to know no more than its name.
+struct PlainAdmission: Sendable {
+    var admission: Admission
+    var plan: Plan
 }

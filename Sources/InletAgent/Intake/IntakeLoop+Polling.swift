@@ -29,10 +29,10 @@ extension IntakeLoop {
     }
 
     /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
-    var nextPass: ContinuousClock.Instant? { isAnnounced && held == nil ? polling.next : nil }
+    var nextPass: ContinuousClock.Instant? { isAnnounced && held.isEmpty ? polling.next : nil }
 
     mutating func advancePoll() {
-        guard held == nil, !isLost else { return }
+        guard held.isEmpty, !isLost else { return }
         if let due = nextPass, due <= .now { beginPass() }
         guard polling.isLooking else { return }
         for _ in 0..<Self.pollBudget {

@@ -20,38 +20,6 @@ extension IntakeLoop {
         nextRescan = settings.rescan.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
     }
 
-    mutating func advanceScan() {
-        guard !scan.isIdle || held != nil else { return }
-        if let path = held {
-            guard settler.discover(path, settle: admission.settle(for: path), at: .now) else { return }
-            held = nil
-        }
-        for _ in 0..<Self.scanBudget {
-            switch scan.next(ignore) {
-            case .enter(let directory): enter(directory)
-            case .file(let path):
-                if !take(path) { return }
-            case .irregular(let path): admission.noteIrregular(path)
-            case .trouble(let directory, let error): tell(directory, error)
-            case .finished: return finishScan()
-            }
-        }
-    }
-
-    /// A listing shows a file. False = no room: the listing waits until files have settled, so that memory stays bounded.
-    mutating func take(_ path: FilePath) -> Bool {
-        // Markers are found with what they mark.
-        if let unit = admission.unitMarked(by: path) {
-            units.markerSeen(in: unit, at: .now)
-        } else if admission.fileMarked(by: path) == nil,
-            !settler.discover(path, settle: admission.settle(for: path), at: .now)
-        {
-            held = path
-            return false
-        }
-        return true
-    }
-
     /// Watch first, then list: what is created in between shows up in one of the two.
     mutating func enter(_ directory: FilePath) {
         do throws(SystemError) {

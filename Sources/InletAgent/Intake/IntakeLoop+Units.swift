@@ -15,7 +15,7 @@ extension IntakeLoop {
     }
 
     /// Whether it is known which files are there: not before the first listing has ended, nor while another runs.
-    var canCloseUnits: Bool { isAnnounced && scan.isIdle && held == nil && !mustRescan }
+    var canCloseUnits: Bool { isAnnounced && scan.isIdle && held.isEmpty && !mustRescan }
 
     /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
     mutating func closeUnits() async throws(SystemError) {

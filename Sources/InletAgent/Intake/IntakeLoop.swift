@@ -35,7 +35,8 @@ struct IntakeLoop: ~Copyable {
     var limitSaid: Int?
     var isAnnounced = false
     var mustRescan = false
-    var held: FilePath?
+    /// Files that the listing has shown, and for which the settler has no room.
+    var held: [FilePath] = []
     var lastPublished: ContinuousClock.Instant?
     var pressure = IntakePressure()
     var holders = FileHolders()
@@ -43,8 +44,6 @@ struct IntakeLoop: ~Copyable {
     /// Before any file was ready.
     let started = ContinuousClock.now
 
-    /// Entries listed between two looks at the events.
-    static let scanBudget = 2000
     /// Before a file that could not be admitted is looked at again.
     static let retryPause = Duration.seconds(1)
 
@@ -83,7 +82,7 @@ struct IntakeLoop: ~Copyable {
             for record in try inotify.read() { handle(record) }
             try readMarks()
             let turn = ContinuousClock.now
-            advanceScan()
+            await advanceScan()
             advancePoll()
             await admitDue()
             polling.turnEnded(took: turn.duration(to: .now), hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
@@ -92,7 +91,7 @@ struct IntakeLoop: ~Copyable {
             try await closeUnits()
             await tellVolume()
             if let due = nextRescan, due <= .now { requestScan() }
-            if mustRescan, scan.isIdle, held == nil { startScan() }
+            if mustRescan, scan.isIdle, held.isEmpty { startScan() }
             let deadline = deadline
             publish(beforeWaiting: deadline)
             _ = try inotify.wait(until: deadline, waker: inbox.waker, other: marks?.source)
@@ -100,7 +99,7 @@ struct IntakeLoop: ~Copyable {
     }
 
     var deadline: ContinuousClock.Instant? {
-        if held == nil, mustRescan || !scan.isIdle || polling.isLooking { return .now }
+        if held.isEmpty, mustRescan || !scan.isIdle || polling.isLooking { return .now }
         return [
             pressure.deadline(settler.nextDeadline), nextRescan, nextPass, canCloseUnits ? units.nextDeadline : nil,
         ].compactMap(\.self).min()
@@ -201,7 +200,11 @@ struct IntakeLoop: ~Copyable {
             case .known: settler.forget(path)
             }
         }
-        let round = await admission.admitQueued()
+        await apply(admission.admitQueued())
+    }
+
+    /// What became of files that were to be admitted.
+    mutating func apply(_ round: AdmissionRound) async {
         for path in round.companions { settler.forget(path) }
         for unit in round.units { join(unit) }
         for path in round.later {

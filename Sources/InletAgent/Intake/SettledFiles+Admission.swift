@@ -8,19 +8,40 @@ extension SettledFiles {
         queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([])))
     }
 
-    /// Admits what is queued, all in one group commit.
+    mutating func takeQueued() -> [Candidate] {
+        defer { queued = [] }
+        return queued
+    }
+
+    /// Admits what is queued, in group commits.
     mutating func admitQueued() async -> AdmissionRound {
-        let candidates = queued
-        queued = []
-        let (plain, others) = await admitter.admitPlain(candidates)
+        let candidates = takeQueued()
+        let (plain, others) = admitter.plain(candidates)
+        var round = round(await admitter.admit(plain))
+        round.append(await admit(others))
+        if !round.refused.isEmpty {
+            // Some were asked for out of their turn.
+            let refused = Set(round.refused)
+            round.refused = candidates.map(\.arrival.path).filter(refused.contains)
+        }
+        return round
+    }
+
+    /// Those of which more than their names must be known, or that have companions.
+    mutating func admit(_ candidates: [Candidate]) async -> AdmissionRound {
+        if candidates.isEmpty { return AdmissionRound() }
         let results = await withTaskGroup(of: (Arrival, Admitter.Result).self) { group in
-            for candidate in others {
+            for candidate in candidates {
                 group.addTask { [admitter, hashing] in
                     (candidate.arrival, await admitter.admit(candidate, hashing: hashing))
                 }
             }
-            return await group.reduce(into: plain) { $0.append($1) }
+            return await group.reduce(into: []) { $0.append($1) }
         }
+        return round(results)
+    }
+
+    mutating func round(_ results: [(Arrival, Admitter.Result)]) -> AdmissionRound {
         var round = AdmissionRound()
         for (arrival, result) in results {
             round.companions += result.companions
@@ -35,11 +56,6 @@ extension SettledFiles {
                         path: root.pushing(arrival.path),
                         reason: "no route takes it; 'inlet route FILE' shows why"))
             }
-        }
-        if !round.refused.isEmpty {
-            // Some were asked for out of their turn.
-            let refused = Set(round.refused)
-            round.refused = candidates.map(\.arrival.path).filter(refused.contains)
         }
         return round
     }

@@ -71,29 +71,42 @@ struct SettledFiles: Sendable {
     /// The quiet time that a route asks for; nil = the root's.
     func settle(for path: FilePath) -> Duration? { admitter.routes.settle(for: path) }
 
+    /// What was seen of some paths.
+    struct Looked: Sendable {
+        /// Those of which no more needs to be known.
+        var judged: [(FilePath, Considered)] = []
+        var arrivals: [Arrival] = []
+
+        var isEmpty: Bool { judged.isEmpty && arrivals.isEmpty }
+    }
+
     /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
     mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
-        roles = [:]
-        var results: [(FilePath, Considered)] = []
-        var arrivals: [Arrival] = []
+        let looked = look(paths)
+        return await consider(looked, await admitter.recall(looked.arrivals, journal, tolerance))
+    }
+
+    /// Blocks.
+    mutating func look(_ paths: [FilePath]) -> Looked {
+        var looked = Looked()
         for path in paths {
             switch look(path) {
             case .regular(let identity, _, _):
                 if isSkipped(identity) {
                     noteSkipped(path)
-                    results.append((path, .known))
+                    looked.judged.append((path, .known))
                 } else {
-                    arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
+                    looked.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
             case .missing:
                 admitter.deriver?.close(path, kept: [])
-                results.append((path, .look(.gone)))
+                looked.judged.append((path, .look(.gone)))
             case .directory, .symlink, .other, nil:
                 noteIrregular(path)
-                results.append((path, .look(.notRegular)))
+                looked.judged.append((path, .look(.notRegular)))
             }
         }
-        return results + (await considerNew(arrivals))
+        return looked
     }
 
     /// A symlink, FIFO, socket or device: said once for each folder and extension.
@@ -127,16 +140,14 @@ struct SettledFiles: Sendable {
         return WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore
     }
 
-    private mutating func considerNew(_ arrivals: [Arrival]) async -> [(FilePath, Considered)] {
-        let known: [KnownFile]
-        do {
-            known = try await journal.recall(arrivals, tolerance: tolerance)
-        } catch {
-            // Not readable now: every file stays in the settler and is asked about again.
-            admitter.health.fails(error)
-            return arrivals.map { ($0.path, .look(.file($0.identity, busy: true))) }
+    /// - Parameter known: what the journal says of the arrivals; nil when it cannot be read now: every file is asked about again.
+    mutating func consider(_ looked: Looked, _ known: [KnownFile]?) async -> [(FilePath, Considered)] {
+        roles = [:]
+        let arrivals = looked.arrivals
+        guard let known else {
+            return looked.judged + arrivals.map { ($0.path, .look(.file($0.identity, busy: true))) }
         }
-        var results: [(FilePath, Considered)] = []
+        var results = looked.judged
         var hashed: Int64 = 0
         let endings = await adopt(
             zip(arrivals, known).filter { $1 == .new && renames.origin(of: $0.path) == nil }.map(\.0))
@@ -209,10 +220,12 @@ struct SettledFiles: Sendable {
 
     /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
     private func probe(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
-        let isBusy = WriterProbe.probe(path: root.pushing(arrival.path)) == .busy
-        if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
+        let path = root.pushing(arrival.path)
+        let (writer, after) = WriterProbe.look(at: path)
+        let isBusy = writer == .busy
+        if isBusy { log.emit(.fileSettling(path: path, busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
-        let identity = look(arrival.path)?.identity ?? arrival.identity
+        let identity = after ?? look(arrival.path)?.identity ?? arrival.identity
         guard let binding else { return .file(identity, busy: isBusy) }
         return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
     }

@@ -7,8 +7,10 @@ enum TwinName {
     /// What a person should know of a file beside which its twin is; nil for nearly all, which costs nothing for ASCII names.
     /// Blocks for a look at the folder otherwise.
     static func note(_ arrival: Arrival) -> String? {
+        let spellings = FileName(arrival.path).otherSpellings
+        if spellings.isEmpty { return nil }
         let folder = arrival.root.pushing(arrival.path).removingLastComponent()
-        for spelling in FileName(arrival.path).otherSpellings {
+        for spelling in spellings {
             let twin = (try? FileLook.look(at: folder.pushing(FilePath(bytes: spelling))))?.identity
             // A file system that folds normal forms shows one file under both.
             guard let twin, twin.inode != arrival.identity.inode || twin.device != arrival.identity.device else {

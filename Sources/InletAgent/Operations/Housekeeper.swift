@@ -16,7 +16,8 @@ struct Housekeeper: Service {
 
     private static let interval = Duration.seconds(30)
 
-    /// How many deliveries wait, in the journal or at hand, and the destinations of those that can expire.
+    /// How many deliveries wait, in the journal or at hand, as far as it matters here; and the destinations of those that can
+    /// expire.
     typealias Waiting = (total: Int, clocks: Set<String>)
 
     func run() async throws {
@@ -44,9 +45,14 @@ struct Housekeeper: Service {
 
     func waiting() async throws(JournalError) -> Waiting {
         let atHand = smallWork.waiting
-        let counts = try await journal.queueCounts()
-        let total = counts.values.reduce(0) { $0 + $1.waiting } + atHand.values.reduce(0, +)
-        return (total, Set(counts.filter(\.value.canExpire).keys).union(atHand.keys))
+        let (waiting, canExpire) = try await journal.queueLength(of: board.names, atMost: queueWarning + 1)
+        return (waiting + atHand.values.reduce(0, +), canExpire.union(atHand.keys))
+    }
+
+    /// How many wait indeed.
+    private func all(atLeast known: Int) async -> Int {
+        let counts = (try? await journal.queueCounts()) ?? [:]
+        return max(known, counts.values.reduce(smallWork.waiting.values.reduce(0, +)) { $0 + $1.waiting })
     }
 
     /// Sooner than the interval when something expires sooner.
@@ -65,7 +71,9 @@ struct Housekeeper: Service {
             while await expire(name, uptime), !Task.isCancelled {}
         }
         let isOver = waiting.total > queueWarning
-        if isOver, !wasOver { log.emit(.queueWarning(waiting: waiting.total, limit: queueWarning)) }
+        if isOver, !wasOver {
+            log.emit(.queueWarning(waiting: await all(atLeast: waiting.total), limit: queueWarning))
+        }
         if wasOver, !isOver { log.emit(.queueCalm(waiting: waiting.total, limit: queueWarning)) }
         return isOver
     }

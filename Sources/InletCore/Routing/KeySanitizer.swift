@@ -7,6 +7,7 @@ enum KeySanitizer {
 
     /// `text` as a key; empty when nothing of it can stay.
     static func key(_ text: String) -> String {
+        if isPlain(text) { return limited(text) }
         var scalars = String.UnicodeScalarView()
         for scalar in KeyTemplate.composed(text).unicodeScalars {
             scalars.append(isHarmless(scalar) ? scalar : "_")
@@ -14,6 +15,24 @@ enum KeySanitizer {
         // Split by scalar: a slash with a combining mark is one Character, but stores see the slash.
         let names = scalars.split(separator: "/").map { String($0) }.filter { $0 != "." && $0 != ".." }
         return limited(names.joined(separator: "/"))
+    }
+
+    /// Whether `text` is a key as it is, but for its length: printable ASCII, and no name that is empty, `.` or `..`. Nearly all
+    /// are, and what Unicode says of each letter need not be looked up.
+    private static func isPlain(_ text: String) -> Bool {
+        var (length, dots) = (0, 0)
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "/"):
+                if length == dots, length <= 2 { return false }
+                (length, dots) = (0, 0)
+            case UInt8(ascii: "."): (length, dots) = (length + 1, dots + 1)
+            case 0x5C: return false
+            case 0x21...0x7E: length += 1
+            default: return false
+            }
+        }
+        return length != dots || length > 2
     }
 
     /// `text` with each control character as `_`.

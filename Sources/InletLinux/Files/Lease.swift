@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import InletCore
 package import SystemPackage
 
 /// What the kernel says about writers of a file.
@@ -19,13 +20,18 @@ package enum LeaseProbe: Sendable, Hashable {
 package enum Lease {
     /// Probes the file at `path`. A file that cannot be opened is `.unknown` with the error's text; one whose opening a
     /// lease of another process would block (Samba's oplock) is `.busy`. Blocks.
-    package static func probe(path: FilePath) -> LeaseProbe {
+    package static func probe(path: FilePath) -> LeaseProbe { look(at: path).probe }
+
+    /// The same with what the file is after the probe; nil where it cannot be opened. Blocks.
+    static func look(at path: FilePath) -> (probe: LeaseProbe, identity: FileIdentity?) {
         do throws(SystemError) {
-            return try SourceFile(opening: path).probeLease()
+            let source = try SourceFile(opening: path)
+            let probe = source.probeLease()
+            return (probe, try source.identity())
         } catch  where error.code == .resourceTemporarilyUnavailable {
-            return .busy
+            return (.busy, nil)
         } catch {
-            return .unknown(error.description)
+            return (.unknown(error.description), nil)
         }
     }
 

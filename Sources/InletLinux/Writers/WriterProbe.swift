@@ -22,10 +22,15 @@ package enum WriterProbe {
 
     /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
     /// nothing: it stays `.unknown` then. Blocks.
-    package static func probe(path: FilePath) -> LeaseProbe {
-        let answer = Lease.probe(path: path)
-        guard case .unknown = answer, let identity = (try? FileLook.look(at: path))?.identity else { return answer }
-        return holder(of: identity, at: path) == nil ? answer : .busy
+    package static func probe(path: FilePath) -> LeaseProbe { look(at: path).writer }
+
+    /// The same with what the file is after the probe; nil where it cannot be opened. Blocks.
+    package static func look(at path: FilePath) -> (writer: LeaseProbe, identity: FileIdentity?) {
+        let (answer, identity) = Lease.look(at: path)
+        guard case .unknown = answer, let known = identity ?? (try? FileLook.look(at: path))?.identity else {
+            return (answer, identity)
+        }
+        return (holder(of: known, at: path) == nil ? answer : .busy, identity)
     }
 
     /// Who may write to a file. The last look at the processes serves again for up to a second, but not for a file that was

@@ -1,0 +1,123 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import SystemPackage
+
+/// What a listing shows, from the directory to the journal.
+///
+/// A file that is complete goes there without a stay in the settler, which keeps only those that must be looked at again. The
+/// journal takes one batch while the next is looked at.
+extension IntakeLoop {
+    /// Entries listed between two looks at the events.
+    private static let scanBudget = 4000
+    /// Files in one transaction: few enough for what waits behind it, many enough for a disk that syncs slowly.
+    private static let batch = 256
+
+    /// Files that are being admitted, and then told of.
+    private struct Committed {
+        var files: [PlainAdmission]
+        var outcomes: [AdmissionOutcome?]
+        var time: WallTime
+    }
+
+    mutating func advanceScan() async {
+        guard !scan.isIdle || !held.isEmpty, trackHeld() else { return }
+        var budget = Self.scanBudget
+        guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
+        let (journal, tolerance, admitter) = (admission.journal, admission.tolerance, admission.admitter)
+        var looked = admission.look(listed(&budget))
+        var ready: [PlainAdmission] = []
+        var last: Committed?
+        while !looked.isEmpty || !ready.isEmpty {
+            let (arrivals, files, time) = (looked.arrivals, ready, admitter.notices.begin())
+            // In this order: what the journal is asked must not wait for what it is given.
+            async let known = admitter.recall(arrivals, journal, tolerance)
+            async let outcomes = admitter.commitAll(files.map(\.admission), at: time)
+            await Task.yield()
+            await tell(last)
+            ready = await judge(looked, await known)
+            looked = admission.look(listed(&budget))
+            last = Committed(files: files, outcomes: await outcomes, time: time)
+        }
+        await tell(last)
+    }
+
+    private mutating func tell(_ last: Committed?) async {
+        guard let last else { return }
+        let results = admission.admitter.tell(last.files, last.outcomes)
+        admission.admitter.notices.end(last.time)
+        await apply(admission.round(results))
+    }
+
+    /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest.
+    private mutating func judge(_ looked: SettledFiles.Looked, _ known: [KnownFile]?) async -> [PlainAdmission] {
+        for (path, verdict) in await admission.consider(looked, known) {
+            guard case .look(let look) = verdict else { continue }
+            let settle = admission.settle(for: path)
+            if let identity = look.complete(settle: settle ?? settings.settle, wall: .now) {
+                admission.queue(path, identity)
+            } else if !settler.discover(path, settle: settle, at: .now) {
+                held.append(path)
+            } else if case .settled(let identity) = settler.judge(path, look, at: .now, wall: .now) {
+                admission.queue(path, identity)
+            }
+        }
+        let (plain, others) = admission.admitter.plain(admission.takeQueued())
+        if !others.isEmpty { await apply(admission.admit(others)) }
+        return plain
+    }
+
+    /// The next files of the listing that nothing is known of yet; none when the turn is over.
+    private mutating func listed(_ budget: inout Int) -> [FilePath] {
+        var paths: [FilePath] = []
+        while budget > 0, paths.count < Self.batch, held.isEmpty, !inbox.isStopped, let path = nextListed(&budget) {
+            if !settler.isTracked(path), !isMarker(path) { paths.append(path) }
+        }
+        return paths
+    }
+
+    /// All that is listed waits its turn: there is not room for every file.
+    private mutating func trackListed(_ budget: inout Int) {
+        while budget > 0, let path = nextListed(&budget) {
+            if !take(path) { return }
+        }
+    }
+
+    /// The next file of the listing, complete or not.
+    private mutating func nextListed(_ budget: inout Int) -> FilePath? {
+        while budget > 0, !scan.isIdle {
+            budget -= 1
+            switch scan.next(ignore) {
+            case .enter(let directory): enter(directory)
+            case .file(let path): return path
+            case .irregular(let path): admission.noteIrregular(path)
+            case .trouble(let directory, let error): tell(directory, error)
+            case .finished: finishScan()
+            }
+        }
+        return nil
+    }
+
+    /// Files for which there was no room before. False = there is none yet.
+    private mutating func trackHeld() -> Bool {
+        while let path = held.last {
+            guard settler.discover(path, settle: admission.settle(for: path), at: .now) else { return false }
+            held.removeLast()
+        }
+        return true
+    }
+
+    /// A listing shows a file. False = no room: the listing waits until files have settled, so that memory stays bounded.
+    mutating func take(_ path: FilePath) -> Bool {
+        if isMarker(path) || settler.discover(path, settle: admission.settle(for: path), at: .now) { return true }
+        held.append(path)
+        return false
+    }
+
+    /// Markers are found with what they mark.
+    private mutating func isMarker(_ path: FilePath) -> Bool {
+        guard let unit = admission.unitMarked(by: path) else { return admission.fileMarked(by: path) != nil }
+        units.markerSeen(in: unit, at: .now)
+        return true
+    }
+}
