@@ -134,21 +134,21 @@ struct SettledFiles: Sendable {
         } catch {
             // Not readable now: every file stays in the settler and is asked about again.
             admitter.health.fails(error)
-            return arrivals.map { ($0.path, .look(.file($0.identity, busy: true))) }
+            return arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
         }
         var results: [(FilePath, Considered)] = []
         var hashed: Int64 = 0
         let endings = await adopt(
-            zip(arrivals, known).filter { $1 == .new && renames.origin(of: $0.path) == nil }.map(\.0))
+            zip(arrivals, known).filter { $1 == .new && renames.origins(of: $0.path).isEmpty }.map(\.0))
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
             case .new where !renames.isEmpty && hashed > Self.hashBudget:
-                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
+                results.append((arrival.path, .look(.comparedLater)))
             case .new: results.append((arrival.path, await considerUnknown(arrival, endings[arrival.path], &hashed)))
             case .touched where hashed > Self.hashBudget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
-                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
+                results.append((arrival.path, .look(.comparedLater)))
             case .touched(let file):
                 if file.content != nil { hashed += arrival.identity.size }
                 let isSame = await isUnchanged(arrival, file)
@@ -173,9 +173,9 @@ struct SettledFiles: Sendable {
             case .unmarked(let marker):
                 noteUnmarked(path, marker)
                 return .known
-            case .unsettled: return .look(.file(arrival.identity, busy: true))
+            case .unsettled: return .look(.belongingsUnsettled)
             case .corrected(let main, let job):
-                guard try await journal.retake(job) else { return .look(.file(arrival.identity, busy: true)) }
+                guard try await journal.retake(job) else { return .look(.belongingsUnsettled) }
                 wakes.append((path, main))
                 return .look(.waiting(for: .seconds(1), why: "waiting for its file \(Self.name(main))"))
             case .waiting(let main, let wait):
@@ -189,7 +189,7 @@ struct SettledFiles: Sendable {
             }
         } catch {
             log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
-            return .look(.file(arrival.identity, busy: true))
+            return .look(.later("\(error)", .seconds(5)))
         }
     }
 
