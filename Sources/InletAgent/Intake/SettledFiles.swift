@@ -68,8 +68,8 @@ struct SettledFiles: Sendable {
 
     var ignored: Int { tally.total }
 
-    /// The quiet time that a route asks for; nil = the root's.
-    func settle(for path: FilePath) -> Duration? { admitter.routes.settle(for: path) }
+    /// The quiet time before a first look; nil = the root's.
+    func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: finder.settle) }
 
     /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
     mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
@@ -213,8 +213,15 @@ struct SettledFiles: Sendable {
         if isBusy { log.emit(.fileSettling(path: root.pushing(arrival.path), busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
         let identity = look(arrival.path)?.identity ?? arrival.identity
-        guard let binding else { return .file(identity, busy: isBusy) }
+        guard let binding = binding ?? ownQuiet(arrival.path, identity) else { return .file(identity, busy: isBusy) }
         return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
+    }
+
+    /// The quiet time that the route asks for which takes the file as it is.
+    private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
+        admitter.routes.longestSettle(for: path, size: identity.size, root: finder.settle).map {
+            ($0, "waiting for its route's settle time")
+        }
     }
 
     /// Whether a file of which only inode, device or ctime changed still has the content that was admitted.

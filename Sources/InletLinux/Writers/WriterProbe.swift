@@ -21,11 +21,23 @@ package enum WriterProbe {
     private static let tick = Duration.milliseconds(20)
 
     /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
-    /// nothing: it stays `.unknown` then. Blocks.
+    /// nothing: the answer stays what it was then. Blocks.
     package static func probe(path: FilePath) -> LeaseProbe {
         let answer = Lease.probe(path: path)
-        guard case .unknown = answer, let identity = (try? FileLook.look(at: path))?.identity else { return answer }
+        guard isAskedOfProcesses(answer, path), let identity = (try? FileLook.look(at: path))?.identity else {
+            return answer
+        }
         return holder(of: identity, at: path) == nil ? answer : .busy
+    }
+
+    /// An overlay grants a lease on a file that is still mapped for writing, once its descriptor is closed: the mapping is one
+    /// of the layer below.
+    private static func isAskedOfProcesses(_ answer: LeaseProbe, _ path: FilePath) -> Bool {
+        switch answer {
+        case .busy: false
+        case .free: (try? FileSystemKind.of(path))?.name == "overlay"
+        case .unknown: true
+        }
     }
 
     /// Who may write to a file. The last look at the processes serves again for up to a second, but not for a file that was
