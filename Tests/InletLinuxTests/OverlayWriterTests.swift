@@ -29,6 +29,7 @@ private final class Overlay {
     @Test func `a mapping that an overlay's lease does not show is found among the processes`() async throws {
         ProcessSetup.ignoreSignals()
         let overlay = try Overlay()
+        defer { withExtendedLifetime(overlay) {} }
         let path = overlay.path.appending("mapped.bin")
         let file = try FileDescriptor.open(path, .readWrite, options: .create, permissions: .ownerReadWrite)
         try file.writeAll([UInt8](repeating: 0, count: 4096))
