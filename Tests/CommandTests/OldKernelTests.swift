@@ -55,19 +55,22 @@ enum OldKernel {
         return ["/usr/bin/python3", script.string]
     }
 
-    /// statx, openat2, copy_file_range, renameat2, pidfd_open, close_range, faccessat2, getrandom and clone3 give ENOSYS (38), all
-    /// others are let through: a BPF program for seccomp(2) that looks at the call's number.
+    /// statx, openat2, copy_file_range, renameat2, pidfd_open, close_range, faccessat2, getrandom and clone3 give ENOSYS (38);
+    /// openat with O_TMPFILE gives EISDIR (21), which is what kernels before 3.11 make of it. All others are let through: a BPF
+    /// program for seccomp(2) that looks at the call's number and, of openat, at its flags.
     private static let script = """
         import ctypes, os, platform, struct, sys
         missing = {
             "x86_64": [332, 437, 326, 316, 434, 436, 439, 318, 435],
             "aarch64": [291, 437, 285, 276, 434, 436, 439, 278, 435],
         }
-        load, equal, answer = 0x20, 0x15, 0x06
+        open_at = {"x86_64": 257, "aarch64": 56}
+        load, equal, has, answer = 0x20, 0x15, 0x45, 0x06
         steps = [(load, 0, 0, 0)]
         for number in missing[platform.machine()]:
             steps += [(equal, 0, 1, number), (answer, 0, 0, 0x00050000 | 38)]
-        steps += [(answer, 0, 0, 0x7FFF0000)]
+        steps += [(equal, 0, 3, open_at[platform.machine()]), (load, 0, 0, 32)]
+        steps += [(has, 0, 1, 0x400000), (answer, 0, 0, 0x00050000 | 21), (answer, 0, 0, 0x7FFF0000)]
         code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
         program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
         libc = ctypes.CDLL(None, use_errno=True)

@@ -90,12 +90,21 @@ import Testing
         #expect(scene.here.record.stored["sparse"] == [1] + [UInt8](repeating: 0, count: 59_998) + [2])
     }
 
-    @Test(arguments: [".film.mp4.aB3xYz", "film.mp4.filepart", "film.mp4.crdownload", "film.mp4.part"])
-    func `copy programs' temporary names are one arrival, under the name that they end with`(name: String) async throws
-    {
+    @Test(
+        arguments: [
+            ".film.mp4.aB3xYz", ".~tmp~/film.mp4", ".rsync-partial/film.mp4", "film.mp4.filepart", ".in.film.mp4.",
+            ".pureftpd-upload.5f3e.15.1a2b.c3", "film.mp4.crdownload", "Unconfirmed 4711.crdownload", "film.mp4.part",
+            "film.mp4.!qB", "film.mp4.tmp", ".pending-1700000000-film.mp4",
+        ] as [FilePath])
+    func `copy programs' temporary names are one arrival, under the name that they end with`(
+        name: FilePath
+    ) async throws {
         let scene = try Scene()
         try await scene.run { stage in
-            let temporary = stage.root.appending(name)
+            let temporary = stage.root.pushing(name)
+            if name.components.count > 1 {
+                try scene.directory.makeDirectory(FilePath("drop").pushing(name).removingLastComponent())
+            }
             for content in ["begun", "begun and whole"] {
                 try Data(content.utf8).write(to: URL(fileURLWithPath: temporary.string))
             }
@@ -119,6 +128,41 @@ import Testing
                 job.file.id != first.file.id && job.file.state == .delivered
             }
             #expect(scene.here.record.stored[last.deliveries[0].key ?? ""] == Array("the moov is first".utf8))
+        }
+    }
+
+    @Test func `a route's own settle time counts, also where the size decides which route that is`() async throws {
+        var scene = try Scene()
+        scene.watch[0].settle = .seconds(3600)
+        var small = scene.route
+        (small.name, small.match, small.settle) = ("small", RouteMatch(maxSize: 10), .zero)
+        scene.others = [scene.route]
+        scene.route = small
+        try await scene.run { stage in
+            let large = try scene.drop("large", String(repeating: "x", count: 100))
+            try scene.drop("small", "tiny")
+            #expect(try await stage.finished("small").file.route == "small")
+            try await eventually("the other is seen, and waits for as long as its own route says") {
+                unsettled(stage)?.path == large && unsettled(stage)?.why == "waiting for its route's settle time"
+            }
+            #expect(try await stage.jobs().count == 1)
+        }
+    }
+
+    @Test func `a file that is never quiet is said to change, and not to be open`() async throws {
+        var scene = try Scene()
+        scene.watch[0].settle = .seconds(3600)
+        try await scene.run { stage in
+            let file = try scene.drop("log", "one")
+            try await eventually("its changes are counted") {
+                let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file.string))
+                try handle.seekToEnd()
+                try handle.write(contentsOf: Data("more".utf8))
+                try handle.close()
+                return unsettled(stage)?.why?.hasPrefix("it keeps changing: ") ?? false
+            }
+            #expect(unsettled(stage)?.busy == false)
+            #expect(try await stage.jobs().isEmpty)
         }
     }
 

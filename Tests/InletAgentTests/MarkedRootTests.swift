@@ -66,6 +66,24 @@ struct MarkedRootTests {
         }
     }
 
+    /// Since Linux 5.17, which tells both names of a rename together.
+    @Test func `delivered files that are renamed, by themselves or with their folder, are recognised`() async throws {
+        let scene = try scene()
+        try await scene.run { stage in
+            try scene.drop("card/a", "first")
+            let job = try await stage.finished("card/a")
+            let names: [FilePath] = ["monday/a", "tuesday/a", "tuesday/b"]
+            try DurableFile.rename(stage.root.appending("card"), to: stage.root.appending("monday"))
+            #expect(try await stage.job(names[0]).file.id == job.file.id)
+            try DurableFile.rename(stage.root.appending("monday"), to: stage.root.appending("tuesday"))
+            #expect(try await stage.job(names[1]).file.id == job.file.id)
+            try DurableFile.rename(stage.root.pushing(names[1]), to: stage.root.pushing(names[2]))
+            #expect(try await stage.job(names[2]).file.id == job.file.id)
+            #expect(stage.events.count("job.renamed") == 3)
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["card/a"])
+    }
+
     @Test func `what is archived below the root is not taken again`() async throws {
         var scene = try scene()
         scene.route.onSuccess = .archive

@@ -5,7 +5,9 @@ import Testing
 struct IgnoreListTests {
     @Test(arguments: [
         "a.part", "a.mp4.partial", "a.filepart", "x.TMP", "x.temp", "x.crdownload", "x.download", "x.opdownload",
-        "notes.txt~", ".~lock.report.odt#", ".#main.c", "a.swp", ".a.swx", ".DS_Store", "._IMG_1.jpg",
+        "a.mkv.!qB", "a.mkv.!ut", "a.mkv.bc!", "a.iso.aria2", ".pending-1700000000-IMG_1.jpg", ".in.a.mp4.",
+        ".pureftpd-upload.5f3e.15.1a2b.c3", ".smbdeleteAAA1f2e", ".~tmp~/a.jpg", ".rsync-partial/a.jpg",
+        ".rsync-partial", "notes.txt~", ".~lock.report.odt#", ".#main.c", "a.swp", ".a.swx", ".DS_Store", "._IMG_1.jpg",
         ".Spotlight-V100/x", ".Trashes/1", ".fseventsd/0", ".TemporaryItems/f", "a/@eaDir/x.jpg", "#recycle/y",
         "@Recycle/y",
         ".recycle/y", "lost+found/#1", "System Volume Information/x", "$RECYCLE.BIN/x", "Thumbs.db", "desktop.ini",
@@ -20,6 +22,7 @@ struct IgnoreListTests {
     @Test(arguments: [
         "a.jpg", "part", "tmp/a.jpg", ".hidden", ".photos.sqlite", "a.parts", "x.CATPart", "~", "IMG.123456", "inlet/a",
         ".profile", "a.b.aB3xYz", "recycle/a", "desktop.ini.txt", ".x.000123", "clip.receipt.json",
+        ".in.a.mp4", "a.qB", "in.a.", "pending-1.jpg",
     ])
     func `a user's file is not`(path: String) {
         #expect(!IgnoreList().ignores(FilePath(path), isDirectory: false))

@@ -54,6 +54,28 @@ struct RouteTableTests {
         #expect(table.settle(for: "a.jpg") == nil)
     }
 
+    @Test func `a file is quiet for as long as the route asks for that takes it, not one that only might`() throws {
+        var film = RouteMatch(minSize: 1000)
+        film.mediaTypes = [try MediaTypePattern("video/*")]
+        let table = RouteTable([
+            Route(name: "films", match: film, to: ["a"], settle: .seconds(2)),
+            Route(name: "large", match: RouteMatch(minSize: 1000), to: ["a"], settle: .seconds(60)),
+            Route(name: "scans", match: RouteMatch(extensions: ["pdf"]), to: ["a"], settle: .seconds(30)),
+            Route(name: "rest", to: ["a"]),
+        ])
+        let root = Duration.seconds(5)
+        #expect(table.shortestSettle(for: "a.pdf", root: root) == .seconds(2))
+        #expect(table.longestSettle(for: "a.pdf", size: 999, root: root) == .seconds(30))
+        #expect(table.longestSettle(for: "a.jpg", size: 999, root: root) == root)
+        // A film or not: its content says so later.
+        #expect(table.longestSettle(for: "a.pdf", size: 1000, root: root) == .seconds(60))
+        let plain = RouteTable([Route(name: "all", to: ["a"], settle: .seconds(9))])
+        #expect(plain.shortestSettle(for: "a", root: root) == .seconds(9))
+        #expect(plain.longestSettle(for: "a", size: 1, root: root) == nil)
+        #expect(RouteTable([]).shortestSettle(for: "a", root: root) == nil)
+        #expect(try self.table().shortestSettle(for: "b", root: root) == root)
+    }
+
     @Test func `a plan holds all that admission needs`() throws {
         let route = Route(
             name: "all", category: "shots", key: try KeyTemplate("{owner}/{sha256:4}_{name}"), owner: "me", to: ["a"],

@@ -72,26 +72,83 @@ struct SettlerWriterTests {
         #expect(settler.oldest().map(\.reason) == ["it keeps changing: 3 times since it was seen"])
     }
 
+    @Test func `a writer that never leaves a file quiet is seen, though it is never looked at`() {
+        var settler = Settler(settle: .seconds(5))
+        for turn in 0..<400 {
+            // Two events of one writing.
+            #expect(settler.observe("log", at: at(Double(turn) * 3)) == true)
+            #expect(settler.observe("log", at: at(Double(turn) * 3 + 0.1)) == true)
+            #expect(settler.due(at: at(Double(turn) * 3 + 2.9)).isEmpty)
+        }
+        #expect(settler.oldest().map(\.changes) == [399])
+        var watch = UnsettledWatch(after: .seconds(900))
+        #expect(watch.overdue(settler.oldest(), at: at(1200)).map(\.path) == ["log"])
+        #expect(settler.oldest().map(\.reason) == ["it keeps changing: 399 times since it was seen"])
+    }
+
+    @Test func `files that wait for others or for room do not hide one that somebody holds`() {
+        var settler = Settler(settle: .seconds(1))
+        for number in 0..<200 { #expect(settler.discover(FilePath("waits\(number)"), at: at(0)) == true) }
+        for path in settler.due(at: at(0)) {
+            #expect(settler.judge(path, .waiting(for: .seconds(600), why: "x"), at: at(0), wall: wall(0)) == .waiting)
+        }
+        #expect(settler.observe("held", at: at(1)) && settler.discover("room", at: at(1)))
+        let due = settler.due(at: at(2))
+        #expect(Set(due) == ["held", "room"])
+        let look = Settler.Look.file(identity(0, size: 1), busy: true)
+        #expect(settler.judge("held", look, at: at(2), wall: wall(2)) == .waiting)
+        #expect(settler.oldest(1).map(\.path) == ["held"])
+        #expect(settler.oldest(3).dropFirst().allSatisfy { $0.why == "x" })
+    }
+
     // MARK: - Clocks
 
-    @Test(arguments: [86_400, -86_400, 3600, -1] as [Double])
-    func `a clock that jumps neither hurries a file that is being watched nor keeps it`(jump: Double) {
+    /// Written at 0 and told of then; the clock jumps before the first look, at 5.
+    @Test(arguments: [(86_400.0, 5.0), (3600, 5), (-1, 6), (-4, 9), (-6, 10), (-3600, 10), (-86_400, 10)])
+    func `a clock that jumps never keeps a file longer than it was to be quiet once more`(
+        jump: Double, complete: Double
+    ) {
         var settler = Settler(settle: .seconds(5))
         #expect(settler.observe("a", at: at(0)) == true)
         #expect(settler.due(at: at(4.9)).isEmpty)
         #expect(settler.due(at: at(5)) == ["a"])
         let look = Settler.Look.file(identity(0, size: 1), busy: false)
         var verdict = settler.judge("a", look, at: at(5), wall: wall(5 + jump))
-        if jump > 0 {
-            #expect(verdict == .settled(identity(0, size: 1)))
-            return
+        if complete > 5 {
+            #expect(verdict == .waiting)
+            #expect(settler.nextDeadline == at(complete))
+            #expect(settler.due(at: at(complete)) == ["a"])
+            verdict = settler.judge("a", look, at: at(complete), wall: wall(complete + jump))
         }
-        // Its time is in the future now: only what is seen counts.
-        #expect(verdict == .waiting)
-        #expect(settler.nextDeadline == at(10))
-        #expect(settler.due(at: at(10)) == ["a"])
-        verdict = settler.judge("a", look, at: at(10), wall: wall(10 + jump))
         #expect(verdict == .settled(identity(0, size: 1)))
+    }
+
+    @Test func `a clock that is put forward makes no new file old`() {
+        var settler = Settler(settle: .seconds(5))
+        settler.note(at(99), wall: wall(99))
+        // A listing finds what was written a second before, when the clock was still an hour behind.
+        #expect(settler.discover("new", at: at(100)) == true)
+        #expect(settler.due(at: at(100)) == ["new"])
+        let look = Settler.Look.file(identity(99, size: 1), busy: false)
+        #expect(settler.judge("new", look, at: at(100), wall: wall(3700)) == .waiting)
+        #expect(settler.nextDeadline == at(105) && settler.due(at: at(105)) == ["new"])
+        #expect(settler.judge("new", look, at: at(105), wall: wall(3705)) == .settled(identity(99, size: 1)))
+        // By then the times of files can be believed again.
+        #expect(settler.discover("old", at: at(106)) == true)
+        #expect(settler.due(at: at(106)) == ["old"])
+        let old = Settler.Look.file(identity(3690, size: 1), busy: false)
+        #expect(settler.judge("old", old, at: at(106), wall: wall(3706)) == .settled(identity(3690, size: 1)))
+    }
+
+    @Test func `a clock that runs as it should, or a little faster, is believed at once`() {
+        var settler = Settler(settle: .seconds(5))
+        for second in stride(from: 0.0, through: 3600, by: 60) {
+            settler.note(at(second), wall: wall(second * 1.01))
+        }
+        #expect(settler.discover("a", at: at(3600)) == true)
+        #expect(settler.due(at: at(3600)) == ["a"])
+        let look = Settler.Look.file(identity(3600, size: 1), busy: false)
+        #expect(settler.judge("a", look, at: at(3600), wall: wall(3636)) == .settled(identity(3600, size: 1)))
     }
 
     @Test func `a file from the future settles by what is seen, though its clock never comes true`() {

@@ -23,10 +23,12 @@ struct FileHolders {
         }
         if let next, now < next { return holders.filter { busy.contains($0.key) } }
         holders = [:]
+        // One look for all of them: each is being written to, and would have a probe look anew.
+        let writers = OpenWriters()
         for path in busy {
             let file = root.pushing(path)
             guard let identity = (try? FileLook.look(at: file))?.identity else { continue }
-            holders[path] = WriterProbe.holder(of: identity, at: file)
+            holders[path] = writers.holder(of: identity, at: file)
         }
         let cost = now.duration(to: .now)
         next = now.advanced(by: max(Self.pause, cost * 200))

@@ -4,12 +4,13 @@ internal import SystemPackage
 
 /// Files that are not complete yet, and what keeps them.
 extension IntakeLoop {
-    /// How many the status shows.
-    private static let shown = 5
+    /// How many the status shows, and how many are told of when they wait for long.
+    private static let shown = 10
+    private static let told = 100
 
     /// Those that have waited longest. One that has kept waiting for a quarter of an hour is also logged, once.
     mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [IntakeStatus.Unsettled] {
-        let waiting = settler.oldest(Self.shown)
+        let waiting = settler.oldest(Self.told)
         let holders = holders.holders(of: waiting, below: settings.path, at: now)
         for file in unsettledWatch.overdue(waiting, at: now) {
             var reason = file.reason ?? "it has changed since it was seen"
@@ -18,7 +19,7 @@ extension IntakeLoop {
                 .fileUnsettled(
                     path: settings.path.pushing(file.path), reason: reason, waiting: file.since.duration(to: now)))
         }
-        return waiting.map { file in
+        return waiting.prefix(Self.shown).map { file in
             IntakeStatus.Unsettled(
                 path: settings.path.pushing(file.path), busy: file.isBusy, why: file.isBusy ? nil : file.reason,
                 holder: file.isBusy ? holders[file.path] : nil, waiting: file.since.duration(to: now))

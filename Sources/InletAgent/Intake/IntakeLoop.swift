@@ -75,6 +75,7 @@ struct IntakeLoop: ~Copyable {
         startScan()
         while !inbox.isStopped, !isLost {
             heartbeat.beat(.intake(settings.path))
+            settler.note(.now, wall: .now)
             for path in inbox.takeLooks() { notice(path) }
             for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }

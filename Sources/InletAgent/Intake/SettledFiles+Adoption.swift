@@ -15,7 +15,7 @@ extension SettledFiles {
             return .look(.waiting(for: .seconds(30), why: "waiting for its derived files"))
         }
         var ending = ending
-        if renames.origin(of: arrival.path) != nil {
+        if !renames.origins(of: arrival.path).isEmpty {
             if let renamed = await considerRenamed(arrival) {
                 hashed += arrival.identity.size
                 return renamed
@@ -23,7 +23,7 @@ extension SettledFiles {
             ending = await adopt([arrival])[arrival.path]
         }
         return switch ending {
-        case .later: .look(.file(arrival.identity, busy: true))
+        case .later: .look(.later("waiting for what is known of it"))
         case .adopted, .known, .unmatched: .known
         case .send, nil: await place(arrival)
         }

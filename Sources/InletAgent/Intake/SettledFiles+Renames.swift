@@ -10,10 +10,8 @@ extension SettledFiles {
     /// - Returns: nil when it is new indeed, or is to be taken as such: its new path has another route, its content is another,
     ///   it belongs together with others.
     mutating func considerRenamed(_ arrival: Arrival) async -> Considered? {
-        guard let old = renames.origin(of: arrival.path) else { return nil }
         do {
-            guard let renamed = try await journal.renamed(from: old, to: arrival), try hasLeft(old, for: arrival)
-            else { return forget(arrival) }
+            guard let renamed = try await known(arrival) else { return forget(arrival) }
             let facts = try await admitter.firstFacts(of: arrival, at: root.pushing(arrival.path), hashing)
             guard
                 let route = admitter.routes.route(
@@ -24,8 +22,17 @@ extension SettledFiles {
             return try await goOn(renamed, arrival, facts)
         } catch {
             log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)"))
-            return .look(.file(arrival.identity, busy: true))
+            return .look(.later("\(error)", .seconds(5)))
         }
+    }
+
+    /// The file of the journal that is at `arrival`'s path now. The journal may know it by any of the names that it had.
+    private func known(_ arrival: Arrival) async throws -> RenamedFile? {
+        for old in renames.origins(of: arrival.path) {
+            guard let renamed = try await journal.renamed(from: old, to: arrival) else { continue }
+            return try hasLeft(old, for: arrival) ? renamed : nil
+        }
+        return nil
     }
 
     private mutating func goOn(
@@ -43,7 +50,7 @@ extension SettledFiles {
             plan = found
         }
         guard try await journal.rename(renamed, to: arrival, plan: plan) else {
-            return .look(.file(arrival.identity, busy: true))
+            return .look(.later("waiting for its delivery: it was renamed meanwhile"))
         }
         log.emit(.jobRenamed(job: renamed.file.id, path: path, from: renamed.file.fullPath))
         _ = forget(arrival)

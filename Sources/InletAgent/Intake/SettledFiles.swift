@@ -68,8 +68,8 @@ struct SettledFiles: Sendable {
 
     var ignored: Int { tally.total }
 
-    /// The quiet time that a route asks for; nil = the root's.
-    func settle(for path: FilePath) -> Duration? { admitter.routes.settle(for: path) }
+    /// The quiet time before a first look; nil = the root's.
+    func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: finder.settle) }
 
     /// What was seen of some paths.
     struct Looked: Sendable {
@@ -145,21 +145,22 @@ struct SettledFiles: Sendable {
         roles = [:]
         let arrivals = looked.arrivals
         guard let known else {
-            return looked.judged + arrivals.map { ($0.path, .look(.file($0.identity, busy: true))) }
+            return looked.judged
+                + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
         }
         var results = looked.judged
         var hashed: Int64 = 0
         let endings = await adopt(
-            zip(arrivals, known).filter { $1 == .new && renames.origin(of: $0.path) == nil }.map(\.0))
+            zip(arrivals, known).filter { $1 == .new && renames.origins(of: $0.path).isEmpty }.map(\.0))
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
             case .new where !renames.isEmpty && hashed > Self.hashBudget:
-                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
+                results.append((arrival.path, .look(.comparedLater)))
             case .new: results.append((arrival.path, await considerUnknown(arrival, endings[arrival.path], &hashed)))
             case .touched where hashed > Self.hashBudget:
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
-                results.append((arrival.path, .look(.file(arrival.identity, busy: true))))
+                results.append((arrival.path, .look(.comparedLater)))
             case .touched(let file):
                 if file.content != nil { hashed += arrival.identity.size }
                 let isSame = await isUnchanged(arrival, file)
@@ -184,9 +185,9 @@ struct SettledFiles: Sendable {
             case .unmarked(let marker):
                 noteUnmarked(path, marker)
                 return .known
-            case .unsettled: return .look(.file(arrival.identity, busy: true))
+            case .unsettled: return .look(.belongingsUnsettled)
             case .corrected(let main, let job):
-                guard try await journal.retake(job) else { return .look(.file(arrival.identity, busy: true)) }
+                guard try await journal.retake(job) else { return .look(.belongingsUnsettled) }
                 wakes.append((path, main))
                 return .look(.waiting(for: .seconds(1), why: "waiting for its file \(Self.name(main))"))
             case .waiting(let main, let wait):
@@ -200,7 +201,7 @@ struct SettledFiles: Sendable {
             }
         } catch {
             log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
-            return .look(.file(arrival.identity, busy: true))
+            return .look(.later("\(error)", .seconds(5)))
         }
     }
 
@@ -226,8 +227,15 @@ struct SettledFiles: Sendable {
         if isBusy { log.emit(.fileSettling(path: path, busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
         let identity = after ?? look(arrival.path)?.identity ?? arrival.identity
-        guard let binding else { return .file(identity, busy: isBusy) }
+        guard let binding = binding ?? ownQuiet(arrival.path, identity) else { return .file(identity, busy: isBusy) }
         return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
+    }
+
+    /// The quiet time that the route asks for which takes the file as it is.
+    private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
+        admitter.routes.longestSettle(for: path, size: identity.size, root: finder.settle).map {
+            ($0, "waiting for its route's settle time")
+        }
     }
 
     /// Whether a file of which only inode, device or ctime changed still has the content that was admitted.

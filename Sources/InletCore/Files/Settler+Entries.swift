@@ -1,29 +1,6 @@
-package import SystemPackage
+import SystemPackage
 
 extension Settler {
-    /// A file that is not complete yet, for the status.
-    package struct Waiting: Sendable, Equatable {
-        package var path: FilePath
-        /// Since when it is tracked.
-        package var since: ContinuousClock.Instant
-        /// A writer holds it; otherwise it has not been quiet for long enough.
-        package var isBusy: Bool
-        /// What it waits for, when that is neither of the two.
-        package var why: String?
-        /// How many of the looks at it found something else than the one before.
-        package var changes: Int
-
-        package init(
-            path: FilePath, since: ContinuousClock.Instant, isBusy: Bool, why: String? = nil, changes: Int = 0
-        ) {
-            self.path = path
-            self.since = since
-            self.isBusy = isBusy
-            self.why = why
-            self.changes = changes
-        }
-    }
-
     /// A path's place in the queue; stale when its entry has another number.
     struct Turn: Comparable, Sendable {
         var deadline: ContinuousClock.Instant
@@ -46,7 +23,7 @@ extension Settler {
         var why: String?
         /// The first of the looks in a row that found the same identity.
         var look: (identity: FileIdentity, time: ContinuousClock.Instant)?
-        /// Looks that found another identity than the one before.
+        /// Looks that found another identity than the one before, and signs of life apart from one another.
         var changes = 0
         /// The number of the turn in the queue; nil while the path is handed out.
         var turn: UInt64?
@@ -64,14 +41,22 @@ extension Settler {
         /// Whether it was looked at, and only others keep it.
         var isAwaiting: Bool { why != nil && !isBusy }
 
+        /// Whether a sign of life at `now` is another than the last one: programs make several at once.
+        func isStirredAgain(at now: ContinuousClock.Instant) -> Bool {
+            deadline.advanced(by: .seconds(1) - settle) <= now
+        }
+
         /// How much longer the file must stay as it is; nil = it is complete. Either we saw it unchanged for `settle`, or
         /// its own times say so and can be trusted, which a time in the future cannot.
+        ///
+        /// - Parameter wall: nil when the wall clock says nothing of that.
         static func remainingWait(
             _ settle: Duration, _ identity: FileIdentity, since: ContinuousClock.Instant, now: ContinuousClock.Instant,
-            wall: WallTime
+            wall: WallTime?
         ) -> Duration? {
             let bySight = settle - since.duration(to: now)
-            let age = wall - WallTime(nanoseconds: max(identity.modified, identity.changed))
+            let written = WallTime(nanoseconds: max(identity.modified, identity.changed))
+            let age = wall.map { $0 - written } ?? .seconds(-1)
             let byClock = age < .zero ? bySight : settle - age
             // A first look is not yet two looks, whatever the settle time.
             let isSecondLook = now > since || age >= .zero

@@ -35,15 +35,19 @@ package struct Settler: Sendable {
 
     private let settle: Duration
     private let capacity: Int
-    private var entries: [FilePath: Entry] = [:]
+    private(set) var entries: [FilePath: Entry] = [:]
     private var queue: Heap<Turn> = []
     private var turns: UInt64 = 0
+    private var steps = ClockSteps()
 
     /// - Parameter settle: the quiet time of files for which `observe` names no other.
     package init(settle: Duration, capacity: Int = 50_000) {
         self.settle = settle
         self.capacity = capacity
     }
+
+    /// Notices that the wall clock was put forward; every call of `judge` does so too.
+    package mutating func note(_ now: ContinuousClock.Instant, wall: WallTime) { steps.note(now, wall) }
 
     package var count: Int { entries.count }
     package func isTracked(_ path: FilePath) -> Bool { entries[path] != nil }
@@ -57,7 +61,9 @@ package struct Settler: Sendable {
         _ path: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
     ) -> Bool {
         let settle = settle ?? self.settle
-        guard var entry = entries[path] ?? makeEntry(settle, at: now) else { return false }
+        let known = entries[path]
+        guard var entry = known ?? makeEntry(settle, at: now) else { return false }
+        if known?.isStirredAgain(at: now) ?? false { entry.changes += 1 }
         entry.settle = settle
         entry.busyWait = Self.shortestBusyWait
         entry.isBusy = false
@@ -144,6 +150,7 @@ package struct Settler: Sendable {
     package mutating func judge(
         _ path: FilePath, _ look: Look, at now: ContinuousClock.Instant, wall: WallTime
     ) -> Verdict {
+        steps.note(now, wall)
         guard var entry = entries[path] else {
             dropStaleTurns()
             return .dropped
@@ -183,7 +190,9 @@ package struct Settler: Sendable {
         } else if isBusy {
             schedule(path, &entry, at: now.advanced(by: entry.busyWait))
             entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
-        } else if let wait = Entry.remainingWait(quiet, identity, since: since, now: now, wall: wall) {
+        } else if let wait = Entry.remainingWait(
+            quiet, identity, since: since, now: now, wall: steps.areTrue(for: quiet, at: now) ? wall : nil)
+        {
             schedule(path, &entry, at: now.advanced(by: wait))
         } else {
             forget(path)
@@ -212,21 +221,5 @@ package struct Settler: Sendable {
         guard queue.count > 2 * entries.count + 1024 else { return }
         let live = queue.unordered.filter { entries[$0.path]?.turn == $0.number }
         queue = Heap(live)
-    }
-}
-
-extension Settler {
-    /// The files that have been waiting longest, oldest first.
-    package func oldest(_ limit: Int = 10) -> [Waiting] {
-        var oldest: [Waiting] = []
-        for (path, entry) in entries {
-            if oldest.count == limit, let last = oldest.last, last.since <= entry.since { continue }
-            let waiting = Waiting(
-                path: path, since: entry.since, isBusy: entry.isBusy, why: entry.isBusy ? nil : entry.why,
-                changes: entry.changes)
-            oldest.insert(waiting, at: oldest.firstIndex { $0.since > entry.since } ?? oldest.endIndex)
-            if oldest.count > limit { oldest.removeLast() }
-        }
-        return oldest
     }
 }

@@ -9,6 +9,7 @@ package struct IgnoreList: Sendable {
     package static let builtIn: [String] = [
         // Transfers and downloads under way.
         "*.part", "*.partial", "*.filepart", "*.tmp", "*.temp", "*.crdownload", "*.download", "*.opdownload",
+        "*.!qB", "*.!ut", "*.bc!", "*.aria2", ".pending-*", ".in.*.", ".pureftpd-upload.*", ".smbdelete*",
         ".syncthing.*.tmp", "~syncthing~*.tmp", ".goutputstream-*", ".rsync-partial", ".~tmp~",
         // Editors and offices.
         "*~", ".~lock.*#", "~$*", ".#*", "*.swp", "*.swx",

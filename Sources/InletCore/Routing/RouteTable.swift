@@ -9,12 +9,16 @@ package struct RouteTable: Sendable {
     package let hasUnits: Bool
     /// Whether anything is made of files.
     package let hasDerivations: Bool
+    /// Whether a file's quiet time depends on more than its path.
+    let hasVaryingSettle: Bool
 
     package init(_ routes: [Route]) {
         self.routes = routes
         hasCompanions = routes.contains(where: \.hasCompanions)
         hasUnits = routes.contains { $0.unit == .folder }
         hasDerivations = routes.contains { !$0.derive.isEmpty }
+        hasVaryingSettle =
+            routes.contains { $0.settle != nil || $0.wantsMarker } && routes.contains { !$0.match.isByPath }
     }
 
     /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
@@ -47,13 +51,6 @@ package struct RouteTable: Sendable {
             if route.match.mediaTypes.isEmpty { break }
         }
         return found
-    }
-
-    /// The quiet time that the first route which might take the file asks for; nil = the root's.
-    /// A file with a marker of its own has none: only the marker counts.
-    package func settle(for path: FilePath) -> Duration? {
-        let route = route(for: path, size: nil)
-        return route?.wantsMarker == true ? .zero : route?.settle
     }
 
     /// The same routes for files that are only known, not sent: nothing is read of them but what their keys need.

@@ -22,16 +22,17 @@ package enum Lease {
     /// lease of another process would block (Samba's oplock) is `.busy`. Blocks.
     package static func probe(path: FilePath) -> LeaseProbe { look(at: path).probe }
 
-    /// The same with what the file is after the probe; nil where it cannot be opened. Blocks.
-    static func look(at path: FilePath) -> (probe: LeaseProbe, identity: FileIdentity?) {
+    /// The same with what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. Blocks.
+    static func look(at path: FilePath) -> (probe: LeaseProbe, identity: FileIdentity?, isOverlay: Bool) {
         do throws(SystemError) {
             let source = try SourceFile(opening: path)
             let probe = source.probeLease()
-            return (probe, try source.identity())
+            let kind = FileSystemKind(of: source.descriptor.number)
+            return (probe, try source.identity(), kind?.name == "overlay")
         } catch  where error.code == .resourceTemporarilyUnavailable {
-            return (.busy, nil)
+            return (.busy, nil, false)
         } catch {
-            return (.unknown(error.description), nil)
+            return (.unknown(error.description), nil, false)
         }
     }
 

@@ -21,16 +21,25 @@ package enum WriterProbe {
     private static let tick = Duration.milliseconds(20)
 
     /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
-    /// nothing: it stays `.unknown` then. Blocks.
+    /// nothing: the answer stays what it was then. Blocks.
     package static func probe(path: FilePath) -> LeaseProbe { look(at: path).writer }
 
     /// The same with what the file is after the probe; nil where it cannot be opened. Blocks.
     package static func look(at path: FilePath) -> (writer: LeaseProbe, identity: FileIdentity?) {
-        let (answer, identity) = Lease.look(at: path)
-        guard case .unknown = answer, let known = identity ?? (try? FileLook.look(at: path))?.identity else {
-            return (answer, identity)
-        }
+        let (answer, identity, isOverlay) = Lease.look(at: path)
+        guard isAskedOfProcesses(answer, isOverlay), let known = identity ?? (try? FileLook.look(at: path))?.identity
+        else { return (answer, identity) }
         return (holder(of: known, at: path) == nil ? answer : .busy, identity)
+    }
+
+    /// An overlay grants a lease on a file that is still mapped for writing, once its descriptor is closed: the mapping is one
+    /// of the layer below.
+    private static func isAskedOfProcesses(_ answer: LeaseProbe, _ isOverlay: Bool) -> Bool {
+        switch answer {
+        case .busy: false
+        case .free: isOverlay
+        case .unknown: true
+        }
     }
 
     /// Who may write to a file. The last look at the processes serves again for up to a second, but not for a file that was

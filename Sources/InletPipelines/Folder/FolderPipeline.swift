@@ -20,7 +20,7 @@ package struct FolderPipeline: Pipeline {
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
-            .delivered(try await copyIn(source, order, attempt))
+            .delivered(try await copyBesideTwins(source, order, attempt))
         }
     }
 
@@ -29,7 +29,7 @@ package struct FolderPipeline: Pipeline {
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
             // What lies on an unmounted disk is still there.
             try requireFolder()
-            let (target, name) = try place(order)
+            let (target, name) = try place(order.key, order)
             FileCopy.removeLeftovers(of: name, in: target.removingLastComponent())
         }
     }
@@ -53,19 +53,22 @@ package struct FolderPipeline: Pipeline {
     // MARK: - Steps
 
     /// The copy cannot be gone on with after a restart, so from its first byte to its final name it is one step.
-    private func copyIn(
-        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ///
+    /// - Parameter key: the order's, or one of those that it has where others are spelled alike.
+    func copyIn(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt, key: String
     ) async throws(DeliveryError) -> Proof {
         if attempt.isStopping() { throw .stopping }
         try SourceGuard.check(source, order)
-        let (target, name) = try place(order)
+        let target = try place(key, order).target
+        let name = try place(order.key, order).name
         let directory = target.removingLastComponent()
         try requireFolder()
         // First, because they take the space that is asked for next.
         if attempt.checkpoint.entries[Self.copyingNote] != nil {
             FileCopy.removeLeftovers(of: name, in: directory)
         }
-        if let proof = try await existing(target, source, order) { return proof }
+        if let proof = try await existing(target, source, order, key) { return proof }
         try prepare(directory, size: order.source.size)
         let wanted = settings.verify == .readBack ? try await hash(source) : nil
         if attempt.isStopping() { throw .stopping }
@@ -78,17 +81,19 @@ package struct FolderPipeline: Pipeline {
         } catch {
             try? DurableFile.remove(temporary)
             // The answer to our own rename can be lost (NFS), and is then repeated as a refusal.
-            if error.code == .destinationExists, let proof = try await existing(target, source, order) { return proof }
+            if error.code == .destinationExists, let proof = try await existing(target, source, order, key) {
+                return proof
+            }
             throw error
         }
-        return proof(order, target, wanted)
+        return proof(order, key, target, wanted)
     }
 
     /// Where the order's file goes.
-    private func place(
-        _ order: DeliveryOrder
+    func place(
+        _ key: String, _ order: DeliveryOrder
     ) throws(DeliveryError) -> (target: FilePath, name: FilePath.Component) {
-        let key = FilePath(order.key)
+        let key = FilePath(key)
         guard key.isRelative, let name = key.lastComponent, key.components.allSatisfy({ $0.kind == .regular }) else {
             throw DeliveryError(.giveUp, .internalFault, "the key '\(order.key)' is not a path below a folder")
         }
@@ -138,7 +143,7 @@ package struct FolderPipeline: Pipeline {
     /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost). Lengths alone
     /// would prove nothing here, so the bytes are compared whatever `verify` says.
     private func existing(
-        _ target: FilePath, _ source: SourceFile, _ order: DeliveryOrder
+        _ target: FilePath, _ source: SourceFile, _ order: DeliveryOrder, _ key: String
     ) async throws(DeliveryError) -> Proof? {
         let look: FileLook
         do {
@@ -159,7 +164,7 @@ package struct FolderPipeline: Pipeline {
         } catch {
             throw Self.unwritable(error)
         }
-        return proof(order, target, wanted)
+        return proof(order, key, target, wanted)
     }
 
     static func taken(_ target: FilePath) -> DeliveryError {
@@ -168,9 +173,9 @@ package struct FolderPipeline: Pipeline {
             "\(target.display) exists and is another file; it is never overwritten. Rename one of them, then retry")
     }
 
-    private func proof(_ order: DeliveryOrder, _ target: FilePath, _ digest: Digest?) -> Proof {
+    private func proof(_ order: DeliveryOrder, _ key: String, _ target: FilePath, _ digest: Digest?) -> Proof {
         Proof(
-            key: order.key, size: order.source.size, method: digest == nil ? .size : .readBack,
+            key: key, size: order.source.size, method: digest == nil ? .size : .readBack,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, etag: nil, url: target.display)
     }
 

@@ -1,0 +1,42 @@
+internal import InletCore
+internal import InletLinux
+internal import SystemPackage
+
+/// Names that are two for us and one for the folder: exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one
+/// normal form from another.
+extension FolderPipeline {
+    /// More files of one spelling are no collection of cards.
+    private static let mostTwins = 1000
+
+    /// Delivers under the order's key; where the folder shows another file under that, whose name is spelled otherwise, under
+    /// `key_2`, `key_3`…, which the proof says. Every attempt goes through the same ones.
+    func copyBesideTwins(
+        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
+    ) async throws(DeliveryError) -> Proof {
+        var number = 1
+        while true {
+            let key = number == 1 ? order.key : KeyTemplate.disambiguated(order.key, number: number)
+            do {
+                return try await copyIn(source, order, attempt, key: key)
+            } catch {
+                let target = try place(key, order).target
+                guard error.code == .destinationExists, number < Self.mostTwins, Self.isSpelledOtherwise(target)
+                else { throw error }
+            }
+            number += 1
+        }
+    }
+
+    /// Whether what is at `path` has another name there.
+    static func isSpelledOtherwise(_ path: FilePath) -> Bool {
+        do throws(SystemError) {
+            var names = try DirectoryStream(path.removingLastComponent())
+            while let entry = try names.next() {
+                if entry.name == path.lastComponent { return false }
+            }
+            return try FileLook.look(at: path) != .missing
+        } catch {
+            return false
+        }
+    }
+}

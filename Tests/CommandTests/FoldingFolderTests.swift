@@ -1,0 +1,53 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// A destination that does not tell `IMG.JPG` from `img.jpg`: exFAT, through FUSE, in an image of its own.
+private final class ExFAT {
+    /// Removed after the disk is out.
+    private let folder: TemporaryDirectory
+    private let point: FilePath
+
+    static let isAvailable: Bool = {
+        let programs = ["/usr/sbin/mkfs.exfat", "/sbin/mount.exfat-fuse"]
+        guard getuid() == 0, programs.allSatisfy({ FileManager.default.isExecutableFile(atPath: $0) }),
+            let folder = try? TemporaryDirectory(), (try? folder.makeDirectory("disk")) != nil
+        else { return false }
+        return (try? ExFAT(in: folder, at: folder.path.appending("disk"))) != nil
+    }()
+
+    init(in folder: TemporaryDirectory, at point: FilePath) throws {
+        self.folder = folder
+        self.point = point
+        let image = try folder.write(Data(), to: "exfat.img")
+        try Tool.run(
+            "/bin/sh", "-c", "truncate -s 16M \"$1\" && mkfs.exfat \"$1\" && mount -t exfat-fuse -o loop \"$1\" \"$2\"",
+            "sh", image.string, point.string)
+    }
+
+    deinit { try? Tool.run("/bin/umount", "-l", point.string) }
+}
+
+@Suite(.enabled(if: ExFAT.isAvailable, "needs root, exfatprogs and exfat-fuse")) struct FoldingFolderTests {
+    @Test func `names that differ in case only all arrive in a folder that does not tell them apart`() async throws {
+        let place = try Place()
+        let disk = try ExFAT(in: place.folder, at: place.library)
+        defer { withExtendedLifetime(disk) {} }
+        let agent = try await place.run()
+        let names: [FilePath] = ["IMG_1.JPG", "img_1.jpg", "Img_1.Jpg", "other.txt"]
+        for (number, name) in names.enumerated() {
+            try place.put(name, bytes(1000, seed: UInt64(number)))
+            try await agent.line("job.finished") { $0.isAbout(name.string) && $0["state"] == "delivered" }
+        }
+        let found = try FileManager.default.contentsOfDirectory(atPath: place.library.string).sorted()
+        #expect(found == ["IMG_1.JPG", "Img_1_3.Jpg", "img_1_2.jpg", "other.txt"])
+        for (name, number) in [("IMG_1.JPG", 0), ("img_1_2.jpg", 1), ("Img_1_3.Jpg", 2)] as [(String, UInt64)] {
+            #expect(try place.content(place.library.appending(name)) == bytes(1000, seed: number), "\(name)")
+        }
+        let keys = agent.lines("job.delivered").map { $0["key"] }
+        #expect(keys == ["IMG_1.JPG", "img_1_2.jpg", "Img_1_3.Jpg", "other.txt"])
+        #expect(try await place.inlet("verify", "--all").ending == .code(0))
+        #expect(try await agent.stop() == .code(0))
+    }
+}
