@@ -99,7 +99,9 @@ struct MarkedMounts: ~Copyable {
         ["vfat", "exfat"].contains(kind.name) ? "\(kind.name) has no handles that stay" : nil
     }
 
-    /// Whether a mount that is marked begins at `directory`.
+    /// The folders at which mounts that are marked begin.
+    var beginnings: [FilePath] { mounts.values.compactMap { $0.fileSystem == nil ? nil : $0.directory } }
+
     func begins(at directory: FilePath) -> Bool {
         mounts.values.contains { $0.directory == directory && $0.fileSystem != nil }
     }
@@ -112,6 +114,9 @@ struct MarkedMounts: ~Copyable {
         }
         return false
     }
+
+    /// Something was mounted or unmounted: a folder that was found may be covered now, and another one seen.
+    mutating func forgetPlaces() { places.forgetAll() }
 
     // MARK: - Records
 

@@ -95,7 +95,9 @@ final class VolumeRoots: Service {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
-        _ = try mounts.wait(until: isWhole ? nil : .now.advanced(by: Self.retryPause), waker: waker)
+        if try mounts.wait(until: isWhole ? nil : .now.advanced(by: Self.retryPause), waker: waker) {
+            for intake in intakes { intake.mountsChanged() }
+        }
     }
 
     private func end(_ root: FilePath) {
