@@ -26,7 +26,7 @@ extension IntakeLoop {
             }
         }
         // All have one: the next shortage is said again.
-        if !isRefused, taken < Self.mostAtOnce { isLimitSaid = false }
+        if !isRefused, taken < Self.mostAtOnce { (isLimited, isLimitSaid) = (false, false) }
     }
 
     /// Where the kernel had no instance for this root, and has one now.

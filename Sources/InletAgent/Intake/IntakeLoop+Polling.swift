@@ -107,7 +107,9 @@ extension IntakeLoop {
 
     /// How long a unit of which something is polled must wait for the pass that shows all of it; nil = it may be closed.
     mutating func passWait(for unit: UnitClock.Unit) -> Duration? {
-        guard polling.count > 0, isLimitSaid || polling.isHandingOver || modes.isPolled(inOrBelow: unit.folder) else { return nil }
+        guard polling.count > 0,
+            isLimitSaid || polling.isHandingOver || modes.isPolled(inOrBelow: unit.folder)
+        else { return nil }
         let now = ContinuousClock.now
         let asked = polling.awaited[unit] ?? now
         polling.awaited[unit] = asked
