@@ -38,9 +38,7 @@ struct FanotifyTests {
         try fanotify.mark(folder.path)
         let deep = try folder.makeDirectory("a/b")
         // Under its own name from the start: what is written without one is closed without one.
-        try FileDescriptor.open(
-            deep.appending("file"), .writeOnly, options: .create, permissions: .ownerReadWrite
-        ).close()
+        try create(deep.appending("file"))
         try DurableFile.rename(deep.appending("file"), to: folder.path.appending("moved"))
         let moved = Array("moved".utf8)
         let reader = try HandleReader(folder.path)
@@ -82,6 +80,22 @@ struct FanotifyTests {
         #expect(try !fanotify.isDrained)
     }
 
+    @Test func `what does not fit in the queue is lost, and one record says so`() throws {
+        let limit = try? DurableFile.read("/proc/sys/fs/fanotify/max_queued_events", limit: 64)
+        let most = limit.flatMap { Int(String(decoding: $0, as: UTF8.self).filter(\.isNumber)) } ?? 16_384
+        let fanotify = try Fanotify()
+        try fanotify.mark(folder.path)
+        for number in 0..<(most + 10) { try create(folder.path.appending("\(number)")) }
+        var (count, losses) = (0, 0)
+        while true {
+            let batch = try fanotify.read()
+            if batch.isEmpty { break }
+            count += batch.count
+            losses += batch.count(where: \.isOverflow)
+        }
+        #expect(losses == 1 && count == most + 1)
+    }
+
     @Test func `a path that is no folder, or not there, is refused`() throws {
         let fanotify = try Fanotify()
         let file = try folder.write([1], to: "file")
@@ -109,6 +123,10 @@ struct FanotifyTests {
             if let last = batch.firstIndex(where: isLast) { return records + batch[...last] }
             records += batch
         }
+    }
+
+    private func create(_ path: FilePath) throws {
+        try FileDescriptor.open(path, .writeOnly, options: .create, permissions: .ownerReadWrite).close()
     }
 
     private func directory(_ path: FilePath) throws -> FileIdentity? {
