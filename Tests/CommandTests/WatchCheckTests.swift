@@ -12,7 +12,7 @@ import Testing
 
     @Test func `the folders are counted, and compared with what the kernel allows`() async throws {
         let place = try Place()
-        for name in ["a", "b/c", ".stfolder/ignored"] { try place.folder.makeDirectory("drop/\(name)") }
+        for name in ["a", "b/c", ".stfolder/ignored"] { try place.folder.makeDirectory(FilePath("drop/\(name)")) }
         let said = try await place.inlet("check").output
         #expect(said.contains("4 of \(try limit("max_user_watches")) needed (fs.inotify.max_user_watches)"))
         #expect(said.contains("1 of \(try limit("max_user_instances")) inotify instances needed"))

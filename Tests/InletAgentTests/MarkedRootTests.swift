@@ -153,6 +153,27 @@ struct MarkedMountTests {
             try await stage.finished("disk/sub/c")
         }
     }
+
+    @Test func `what a disk that was unmounted here goes on with elsewhere costs no listing`() async throws {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        let place = try scene.directory.makeDirectory("drop/disk")
+        let elsewhere = try TestMount("tmpfs", at: scene.directory.makeDirectory("elsewhere"))
+        defer { elsewhere.unmount() }
+        let disk = try TestMount(folder: elsewhere.path, at: place)
+        defer { disk.unmount() }
+        try await scene.run { stage in
+            try scene.directory.write([1], to: "elsewhere/a")
+            try await stage.finished("disk/a")
+            disk.unmount()
+            try FileManager.default.removeItem(atPath: place.string)
+            try scene.directory.write([1], to: "elsewhere/b")
+            try scene.drop("c")
+            try await stage.finished("c")
+            #expect(!stage.events.names.contains("watch.overflow"))
+            #expect(try await stage.jobs().count == 2)
+        }
+    }
 }
 
 extension FilePath {

@@ -20,6 +20,12 @@ package final class TestMount: Sendable {
         try Self.run("mount", ["-t", type, "-o", options, type, path.string])
     }
 
+    /// `folder` with all in it, at another place too.
+    package init(folder: FilePath, at path: FilePath) throws {
+        self.path = path
+        try Self.run("mount", ["--bind", folder.string, path.string])
+    }
+
     /// What is done in `folder` behind this mount raises no events in it.
     package init(bindfs folder: FilePath, at path: FilePath) throws {
         self.path = path

@@ -171,7 +171,10 @@ struct MarkedMounts: ~Copyable {
 
     private mutating func place(of handle: FileHandle) throws(SystemError) -> HandlePlaces.Place {
         if let known = places[handle] { return known }
-        guard let mount = mounts.values.first(where: { $0.fileSystem == handle.fileSystem }) else { return .outside }
+        // A file system may be unmounted here, or covered, and go on elsewhere.
+        guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }),
+            (try? MountNumber.of(root.pushing(mount.directory))) == number
+        else { return .outside }
         let reader = try HandleReader(root.pushing(mount.directory))
         guard let found = try reader.find(handle),
             let below = MarkedNews.path(of: found.path, below: try reader.own().path)
