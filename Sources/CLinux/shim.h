@@ -137,11 +137,9 @@ static inline int inlet_cached_status(const char *_Nonnull path, uint64_t *_Nonn
     return S_ISREG(status.st_mode);
 }
 
-/* fanotify_init(2) with FAN_CLASS_NOTIF, FAN_CLOEXEC, FAN_NONBLOCK and FAN_REPORT_DFID_NAME (Linux 5.9); `unlimited` adds
-   FAN_UNLIMITED_QUEUE. By number: headers may be older than the kernel. */
-static inline int inlet_fanotify_init(int unlimited) {
-    return fanotify_init(0x1U | 0x2U | 0xC00U | (unlimited ? 0x10U : 0U), O_RDONLY | O_CLOEXEC);
-}
+/* fanotify_init(2) with FAN_CLASS_NOTIF, FAN_CLOEXEC, FAN_NONBLOCK and FAN_REPORT_DFID_NAME (Linux 5.9), by number: headers
+   may be older than the kernel. */
+static inline int inlet_fanotify_init(void) { return fanotify_init(0x1U | 0x2U | 0xC00U, O_RDONLY | O_CLOEXEC); }
 
 /* fanotify_mark(2): FAN_MARK_ADD | FAN_MARK_ONLYDIR | FAN_MARK_FILESYSTEM for the file system of a folder. */
 static inline int inlet_fanotify_mark(int group, uint64_t mask, const char *_Nonnull folder) {

@@ -9,6 +9,19 @@ private enum LowLimit {
         ["/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo \(value) > /proc/sys/user/\(limit) && exec \"$@\"", "--"]
     }
 
+    /// Raises it again for a process that was started so.
+    static func raise(_ limit: String, to value: Int, for process: Int32) throws {
+        let raising = Process()
+        raising.executableURL = URL(fileURLWithPath: "/usr/bin/nsenter")
+        raising.arguments = [
+            "--preserve-credentials", "-U", "-t", "\(process)", "/bin/sh", "-c",
+            "echo \(value) > /proc/sys/user/\(limit)",
+        ]
+        try raising.run()
+        raising.waitUntilExit()
+        try #require(raising.terminationStatus == 0)
+    }
+
     static let isAvailable: Bool = {
         let process = Process()
         let command = launcher("max_inotify_watches", 3) + ["/bin/true"]
@@ -49,6 +62,32 @@ private enum LowLimit {
         #expect(reason.hasPrefix("3 of 5 folders have a watch, the other 2 are polled"))
         #expect(reason.contains("sysctl fs.inotify.max_user_watches=524288"))
         try await expectAll(place, agent)
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test(arguments: [("max_inotify_watches", 3, 100), ("max_inotify_instances", 0, 10)])
+    func `what is polled for want of watches gets them when there are some, without a rescan and without being lost`(
+        _ limit: String, _ few: Int, _ enough: Int
+    ) async throws {
+        let place = try place()
+        let agent = try await place.run(launcher: LowLimit.launcher(limit, few))
+        try await agent.line("watch.limit")
+        try await agent.wait("that is shown") { try await place.inlet("status").output.contains("polled)") }
+        try LowLimit.raise(limit, to: enough, for: agent.id)
+        try await agent.wait("nothing is polled") { try await !place.inlet("status").output.contains("polled)") }
+        try await expectAll(place, agent)
+        #expect(agent.lines("watch.lost").isEmpty && agent.lines("watch.added").count == 1)
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `watches of folders that were removed go to those that had none`() async throws {
+        let place = try place()
+        let agent = try await place.run(launcher: LowLimit.launcher("max_inotify_watches", 3))
+        try await agent.line("watch.limit")
+        for name in ["a", "b", "c"] { try FileManager.default.removeItem(atPath: place.drop.appending(name).string) }
+        try await agent.wait("nothing is polled") { try await !place.inlet("status").output.contains("polled)") }
+        try place.put("d/1", bytes(10))
+        try await agent.line("job.finished")
         #expect(try await agent.stop() == .code(0))
     }
 

@@ -125,7 +125,7 @@ struct MarkedRootTests {
 }
 
 /// Mounts below a root, which have file systems of their own.
-@Suite(.enabled(if: markRefusal == nil && Mounted.isAvailable, "needs fanotify and the right to mount"))
+@Suite(.enabled(if: markRefusal == nil && TestMount.hasOverlays, "needs fanotify and the right to mount"))
 struct MarkedMountTests {
     @Test func `a mount below the root has its own mark, and one that cannot be marked is watched by inotify`()
         async throws
@@ -133,13 +133,13 @@ struct MarkedMountTests {
         var scene = try Scene()
         scene.watch[0].mode = .fanotify
         scene.route.key = try KeyTemplate("{dir}/{name}")
-        let memory = try Mounted("tmpfs", at: scene.directory.makeDirectory("drop/memory"))
+        let memory = try TestMount("tmpfs", at: scene.directory.makeDirectory("drop/memory"))
         defer { memory.unmount() }
-        let store = try Mounted("tmpfs", at: scene.directory.makeDirectory("store"))
+        let store = try TestMount("tmpfs", at: scene.directory.makeDirectory("store"))
         defer { store.unmount() }
         let layers = try ["lower", "upper", "work"].map { try store.path.appending($0).making() }
         let options = zip(["lowerdir", "upperdir", "workdir"], layers).map { "\($0)=\($1)" }.joined(separator: ",")
-        let overlay = try Mounted("overlay", at: scene.directory.makeDirectory("drop/layers"), options)
+        let overlay = try TestMount("overlay", at: scene.directory.makeDirectory("drop/layers"), options: options)
         defer { overlay.unmount() }
         try await scene.run { stage in
             try await eventually("all are watched") { stage.events.names.contains("watch.added") }
@@ -153,38 +153,45 @@ struct MarkedMountTests {
             }
         }
     }
-}
 
-/// A file system that was mounted for a test.
-private struct Mounted {
-    static let isAvailable: Bool = {
-        guard let folder = try? TemporaryDirectory(), let mounted = try? Mounted("tmpfs", at: folder.path) else {
-            return false
+    @Test func `a mount that comes over a folder of the root is marked at once, and its end is seen`() async throws {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        scene.route.key = try KeyTemplate("{dir}/{name}")
+        try scene.drop("disk/sub/a")
+        try await scene.run { stage in
+            try await stage.finished("disk/sub/a")
+            let disk = try TestMount("tmpfs", at: stage.root.appending("disk"))
+            defer { disk.unmount() }
+            try await eventually("it is marked") { stage.modePaths[disk.path] == .fanotify }
+            try scene.drop("disk/sub/b")
+            try await stage.finished("disk/sub/b")
+            disk.unmount()
+            try scene.drop("disk/sub/c")
+            try await stage.finished("disk/sub/c")
         }
-        mounted.unmount()
-        return true
-    }()
-
-    let path: FilePath
-
-    init(_ type: String, at path: FilePath, _ options: String = "noatime") throws {
-        self.path = path
-        try Self.run("/bin/mount", ["-t", type, "-o", options, type, path.string])
     }
 
-    func unmount() { _ = try? Self.run("/bin/umount", ["-l", path.string]) }
-
-    private static func run(_ tool: String, _ arguments: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: tool)
-        process.arguments = arguments
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw NotMounted() }
+    @Test func `what a disk that was unmounted here goes on with elsewhere costs no listing`() async throws {
+        var scene = try Scene()
+        scene.watch[0].mode = .fanotify
+        let place = try scene.directory.makeDirectory("drop/disk")
+        let elsewhere = try TestMount("tmpfs", at: scene.directory.makeDirectory("elsewhere"))
+        defer { elsewhere.unmount() }
+        let disk = try TestMount(folder: elsewhere.path, at: place)
+        defer { disk.unmount() }
+        try await scene.run { stage in
+            try scene.directory.write([1], to: "elsewhere/a")
+            try await stage.finished("disk/a")
+            disk.unmount()
+            try FileManager.default.removeItem(atPath: place.string)
+            try scene.directory.write([1], to: "elsewhere/b")
+            try scene.drop("c")
+            try await stage.finished("c")
+            #expect(!stage.events.names.contains("watch.overflow"))
+            #expect(try await stage.jobs().count == 2)
+        }
     }
-
-    private struct NotMounted: Error {}
 }
 
 extension FilePath {
@@ -192,20 +199,5 @@ extension FilePath {
     fileprivate func making() throws -> FilePath {
         try FileManager.default.createDirectory(atPath: string, withIntermediateDirectories: true)
         return self
-    }
-}
-
-extension Stage {
-    /// How each mount of the root is watched, in the order in which that was said.
-    fileprivate var modes: [String] {
-        events.all.compactMap { event in
-            if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil }
-        }
-    }
-
-    fileprivate var modePaths: [FilePath: WatchMode] {
-        var modes: [FilePath: WatchMode] = [:]
-        for event in events.all { if case .watchMode(_, let path, let mode, _) = event { modes[path] = mode } }
-        return modes
     }
 }

@@ -46,21 +46,97 @@ import Testing
         let clock = ManualClock()
         var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
         try folder.write([1], to: "root/a")
-        try age(root, to: 1e9)
-        polling.add("", modified: 1_000_000_000_000_000_000)
+        polling.add("", modified: try touched(root))
         let first = polling.next
         #expect(first == clock.now.advanced(by: .seconds(10)))
         clock.advance(.seconds(10))
         let second = pass(&polling)
         #expect(second == ["file a"])
-        clock.advance(.seconds(10))
+        clock.advance(.seconds(590))
         let third = pass(&polling)
-        #expect(third.isEmpty)
+        #expect(third.isEmpty, "it is not young any more")
+        let before = try touched(root)
         try folder.write([1], to: "root/b")
         try folder.makeDirectory("root/sub")
-        try age(root, to: 1.1e9)
+        try setBack(root, after: before)
         let fourth = pass(&polling)
         #expect(fourth == ["directory sub", "file a", "file b"])
+    }
+
+    @Test func `a folder whose mtime was set back after a file was added, as rsync does, is listed again`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        try age(root, to: 1e9)
+        polling.add("", modified: try touched(root))
+        clock.advance(.seconds(600))
+        let first = pass(&polling)
+        #expect(first.isEmpty)
+        let before = try touched(root)
+        try folder.write([1], to: "root/a")
+        try setBack(root, after: before)
+        let second = pass(&polling)
+        #expect(second == ["file a"])
+    }
+
+    @Test func `a folder that gets a watch is looked at once more, and forgotten then`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        try folder.write([1], to: "root/sub/a")
+        for name in ["", "sub", "gone"] as [FilePath] {
+            polling.add(name, modified: try touched(root.pushing(name)))
+        }
+        clock.advance(.seconds(600))
+        _ = pass(&polling)
+        for name in ["sub", "gone", "never there"] as [FilePath] { polling.handOver(name) }
+        var isHandingOver = polling.isHandingOver
+        #expect(isHandingOver)
+        let last = pass(&polling)
+        #expect(last == ["file sub/a"])
+        isHandingOver = polling.isHandingOver
+        let directories = polling.directories
+        #expect(!isHandingOver && directories == [""])
+    }
+
+    @Test func `the top of a share is always listed, whatever the times of the folders in it show`() throws {
+        let clock = ManualClock()
+        var polling = Polling(root: root, isRecursive: true, least: .seconds(10), clock: { clock.now })
+        let sub = try folder.makeDirectory("root/sub")
+        for name in ["", "sub"] as [FilePath] { polling.add(name, modified: try touched(root.pushing(name))) }
+        clock.advance(.seconds(10))
+        _ = steps(&polling)
+        let before = try touched(sub)
+        try folder.write([1], to: "root/sub/a")
+        try setBack(sub, after: before)
+        _ = steps(&polling)
+        clock.advance(.seconds(600))
+        _ = steps(&polling)
+        // Of the top its beginning, the name in it and its end, one of `sub`, and the end of all.
+        let last = steps(&polling)
+        #expect(last == 5)
+    }
+
+    /// How many things a pass looks at on a share.
+    private func steps(_ polling: inout Polling) -> Int {
+        let modes = WatchModes(["": WatchWay(isPolled: true, reason: "", times: .whenSeen)])
+        polling.begin()
+        var count = 0
+        while polling.isLooking {
+            _ = polling.step(IgnoreList(), modes)
+            count += 1
+        }
+        polling.turnEnded(took: .zero, hasMore: false)
+        return count
+    }
+
+    /// Gives a folder an old mtime, at a moment that its file system's clock can tell from that of `time`.
+    private func setBack(_ path: FilePath, after time: Int64) throws {
+        repeat { try age(path, to: 1e9) } while try touched(path) == time
+    }
+
+    /// The time that tells of names.
+    private func touched(_ path: FilePath) throws -> Int64 {
+        guard case .directory(let identity) = try FileLook.look(at: path) else { return 0 }
+        return identity.touched
     }
 
     @Test func `folders that went are told once, and nothing is due without a folder`() throws {

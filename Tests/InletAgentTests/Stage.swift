@@ -108,6 +108,20 @@ struct Stage: Sendable {
     }
 }
 
+extension Stage {
+    /// What `watch.mode` said, in its order.
+    var modes: [String] {
+        events.all.compactMap { event in if case .watchMode(_, _, let mode, _) = event { mode.rawValue } else { nil } }
+    }
+
+    /// How each mount of the root is watched, as it was said last.
+    var modePaths: [FilePath: WatchMode] {
+        var modes: [FilePath: WatchMode] = [:]
+        for event in events.all { if case .watchMode(_, let path, let mode, _) = event { modes[path] = mode } }
+        return modes
+    }
+}
+
 /// Every event of an agent, in order.
 final class EventRecord: Sendable {
     private let events = Mutex<[AgentEvent]>([])

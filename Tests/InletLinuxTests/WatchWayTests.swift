@@ -98,8 +98,30 @@ import Testing
         #expect(modes.isPolled(inOrBelow: "") && modes.isPolled(inOrBelow: "nas/x"))
         #expect(!modes.isPolled(inOrBelow: "nas/disk") && !modes.isPolled(inOrBelow: "other"))
         #expect(modes.isMixed(below: "nas") && !modes.isMixed(below: "nas/disk"))
+        #expect(modes.changes(since: modes).isEmpty)
         watch.recursive = false
         #expect(WatchModes(table, mount, watch.path, watch, kind: { _ in nil }).sorted.map(\.place) == [""])
+    }
+
+    @Test(arguments: [
+        ("40 30 0:70 / /srv/drop/new rw - nfs nas:/new rw", ["new"]),
+        // The next disk at the same place.
+        ("31 30 8:33 / /srv/drop/nas rw - ext4 /dev/sdc1 rw", ["nas"]),
+        ("40 30 8:33 / /srv/other rw - ext4 /dev/sdc1 rw", []),
+    ])
+    func `a mount that comes or takes another's place is a change where it is`(line: String, places: [String]) throws {
+        let watch = WatchSettings(path: "/srv/drop")
+        func modes(_ text: String) throws -> WatchModes {
+            let table = MountTable(parsing: Array(text.utf8))
+            return WatchModes(
+                table, try #require(table.mount(of: watch.path)), watch.path, watch, kind: { _ in nil })
+        }
+        let before = try modes(MountTableTests.text)
+        let after = try modes(
+            MountTableTests.text.split(separator: "\n").filter { !$0.hasPrefix(line.prefix(3)) }.joined(separator: "\n")
+                + "\n" + line)
+        #expect(after.changes(since: before).map(\.string) == places)
+        #expect(before.changes(since: after).map(\.string) == places)
     }
 
     @Test(arguments: [(3, 8192, true, 524_288), (300_000, 524_288, true, 1_048_576), (9000, 8192, false, 524_288)])

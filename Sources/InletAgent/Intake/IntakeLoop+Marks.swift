@@ -21,8 +21,11 @@ extension IntakeLoop {
     mutating func watch(_ directory: FilePath) throws(SystemError) {
         let path = settings.path.pushing(directory)
         if try isMarked(directory) {
-            // What becomes of the root itself is asked of inotify. Without a watch it is noticed at the next listing.
-            guard directory.isEmpty, let watch = try? inotify.add(path, onlyItself: true) else { return }
+            // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
+            // file system is unmounted. Without a watch it is noticed at the next listing.
+            guard directory.isEmpty || marks?.begins(at: directory) ?? false,
+                let watch = try? inotify.add(path, onlyItself: true)
+            else { return }
             return watches.add(watch, directory)
         }
         watches.add(try inotify.add(path), directory)
@@ -65,8 +68,9 @@ extension IntakeLoop {
     var directories: Int {
         mutating get {
             guard let marked = marks?.directories, marked > 0 else { return watches.count + polling.count }
-            // The root has a watch of its own besides.
-            return marked + max(0, watches.count - 1) + polling.count
+            // The first folder of each mount has a watch besides.
+            let own = marks?.beginnings.count { watches.contains($0) } ?? 0
+            return marked + max(0, watches.count - own) + polling.count
         }
     }
 

@@ -9,13 +9,15 @@ extension IntakeLoop {
     /// Before a unit that waits for a pass is looked at again.
     private static let shortestWait = Duration.milliseconds(100)
 
-    /// Decides anew how each mount is watched, and says what is not as it was. Blocks.
+    /// Decides anew how each mount is watched, says what is not as it was, and forgets what was known of places where
+    /// something was mounted or unmounted. Blocks.
     ///
-    /// - Returns: whether anything is not as it was.
+    /// - Returns: those places, which are to be listed.
     @discardableResult
-    mutating func refreshModes() -> Bool {
+    mutating func refreshModes() -> [FilePath] {
         let found = WatchModes(of: settings)
-        guard found != modes else { return false }
+        let changes = found.changes(since: modes)
+        for place in changes { forget(below: place) }
         for (place, way) in found.sorted where modes.places[place] != way {
             // What can be marked is known once its first folder is listed, and is said then.
             if settings.mode == .fanotify, !way.isPolled { continue }
@@ -25,7 +27,22 @@ extension IntakeLoop {
                     reason: way.reason))
         }
         modes = found
-        return true
+        return changes
+    }
+
+    /// Something was mounted or unmounted below the root: what is there now is watched and listed.
+    mutating func followMounts() {
+        let changes = refreshModes()
+        if changes.contains("") { return requestScan() }
+        for place in changes { scan.add(place) }
+    }
+
+    /// The watches of folders that a mount has covered tell of nothing that can be seen, and would be taken for those of the
+    /// folders that have their names now.
+    private mutating func forget(below place: FilePath) {
+        for watch in watches.remove(below: place) { inotify.remove(watch) }
+        polling.remove(below: place)
+        marks?.forgetPlaces()
     }
 
     /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
@@ -55,11 +72,8 @@ extension IntakeLoop {
     }
 
     private mutating func beginPass() {
-        if refreshModes() { requestScan() }
-        if isLimitSaid, let limit = WatchNeed.limit, limit > limitSaid ?? limit {
-            limitSaid = limit
-            requestScan()
-        }
+        followMounts()
+        takeFreedWatches()
         polling.begin()
     }
 
@@ -69,18 +83,7 @@ extension IntakeLoop {
         guard case .directory(let identity) = try FileLook.look(at: path) else {
             throw SystemError(call: "opendir", path: path, code: .noSuchFileOrDirectory)
         }
-        polling.add(directory, modified: identity.modified)
-    }
-
-    /// Whether the kernel has an instance for this root again, after it had none: watching begins anew then.
-    var hasInstanceNow: Bool {
-        guard inotify.refusal != nil else { return false }
-        do throws(SystemError) {
-            _ = try Inotify()
-            return true
-        } catch {
-            return false
-        }
+        polling.add(directory, modified: identity.touched)
     }
 
     /// Said once, when the listing has counted the folders; until there was room for all.
@@ -88,24 +91,25 @@ extension IntakeLoop {
         guard isLimited else { return isLimitSaid = false }
         if isLimitSaid { return }
         isLimitSaid = true
-        limitSaid = WatchNeed.limit
         let all = watches.count + polling.count
         if let refusal = inotify.refusal {
             return log.emit(
                 .watchLimit(root: settings.path, reason: "\(refusal); until then all \(all) folders are polled"))
         }
-        let need = WatchNeed(directories: all, limit: limitSaid)
+        let need = WatchNeed(directories: all)
         log.emit(
             .watchLimit(
                 root: settings.path,
                 reason: "\(watches.count) of \(all) folders have a watch, the other \(polling.count) are polled; "
-                    + "fs.inotify.max_user_watches is \(limitSaid.map(String.init) ?? "not known"), for all programs of user "
+                    + "fs.inotify.max_user_watches is \(need.limit.map(String.init) ?? "not known"), for all programs of user "
                     + "\(ProcessSetup.userID): raise it with '\(need.remedy)' and keep it in /etc/sysctl.d"))
     }
 
     /// How long a unit of which something is polled must wait for the pass that shows all of it; nil = it may be closed.
     mutating func passWait(for unit: UnitClock.Unit) -> Duration? {
-        guard polling.count > 0, isLimitSaid || modes.isPolled(inOrBelow: unit.folder) else { return nil }
+        guard polling.count > 0,
+            isLimitSaid || polling.isHandingOver || modes.isPolled(inOrBelow: unit.folder)
+        else { return nil }
         let now = ContinuousClock.now
         let asked = polling.awaited[unit] ?? now
         polling.awaited[unit] = asked

@@ -13,7 +13,6 @@ extension IntakeLoop {
     mutating func startScan() {
         mustRescan = false
         isLimited = false
-        if hasInstanceNow { isLost = true }
         refreshModes()
         marks?.directories = 0
         scan.add("")

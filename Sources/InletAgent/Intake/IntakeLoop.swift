@@ -12,7 +12,7 @@ struct IntakeLoop: ~Copyable {
     let inbox: IntakeInbox
     var admission: SettledFiles
 
-    let inotify: Inotify
+    var inotify: Inotify
     /// With `mode: fanotify`, where that can be had.
     var marks: MarkedMounts?
     let ignore: IgnoreList
@@ -31,8 +31,6 @@ struct IntakeLoop: ~Copyable {
     var isLost = false
     var isLimited = false
     var isLimitSaid = false
-    /// Of watches, when it was last said to be too low.
-    var limitSaid: Int?
     var isAnnounced = false
     var mustRescan = false
     /// Files that the listing has shown, and for which the settler has no room.
@@ -79,7 +77,10 @@ struct IntakeLoop: ~Copyable {
             for path in inbox.takeLooks() { notice(path) }
             for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }
-            if inbox.takeMountChange(), FolderPlace(settings.path) != place { return loseRoot() }
+            if inbox.takeMountChange() {
+                if FolderPlace(settings.path) != place { return loseRoot() }
+                followMounts()
+            }
             for record in try inotify.read() { handle(record) }
             try readMarks()
             let turn = ContinuousClock.now
@@ -120,7 +121,8 @@ struct IntakeLoop: ~Copyable {
         }
         if record.mask.contains(.watchRemoved) { return watches.remove(record.watch) }
         if !record.mask.isDisjoint(with: [.selfDeleted, .selfMoved, .unmounted]) {
-            if directory.isEmpty { loseRoot() } else if record.mask.contains(.unmounted) { requestScan() }
+            // What the mount has covered is seen again.
+            if directory.isEmpty { loseRoot() } else if record.mask.contains(.unmounted) { scan.add(directory) }
             return
         }
         guard let name = FilePath(bytes: record.name).lastComponent else { return }

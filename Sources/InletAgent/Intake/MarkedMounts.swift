@@ -99,7 +99,9 @@ struct MarkedMounts: ~Copyable {
         ["vfat", "exfat"].contains(kind.name) ? "\(kind.name) has no handles that stay" : nil
     }
 
-    /// Whether a mount that is marked begins at `directory`.
+    /// The folders at which mounts that are marked begin.
+    var beginnings: [FilePath] { mounts.values.compactMap { $0.fileSystem == nil ? nil : $0.directory } }
+
     func begins(at directory: FilePath) -> Bool {
         mounts.values.contains { $0.directory == directory && $0.fileSystem != nil }
     }
@@ -112,6 +114,9 @@ struct MarkedMounts: ~Copyable {
         }
         return false
     }
+
+    /// Something was mounted or unmounted: a folder that was found may be covered now, and another one seen.
+    mutating func forgetPlaces() { places.forgetAll() }
 
     // MARK: - Records
 
@@ -166,7 +171,10 @@ struct MarkedMounts: ~Copyable {
 
     private mutating func place(of handle: FileHandle) throws(SystemError) -> HandlePlaces.Place {
         if let known = places[handle] { return known }
-        guard let mount = mounts.values.first(where: { $0.fileSystem == handle.fileSystem }) else { return .outside }
+        // A file system may be unmounted here, or covered, and go on elsewhere.
+        guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }),
+            (try? MountNumber.of(root.pushing(mount.directory))) == number
+        else { return .outside }
         let reader = try HandleReader(root.pushing(mount.directory))
         guard let found = try reader.find(handle),
             let below = MarkedNews.path(of: found.path, below: try reader.own().path)

@@ -80,6 +80,14 @@ struct Polling: ~Copyable {
         if case .resting = phase, next == nil { next = clock().advanced(by: least) }
     }
 
+    /// Something else tells of the folder from now on: it is looked at once more.
+    mutating func handOver(_ directory: FilePath) { book.leave(directory) }
+
+    /// The folders that are polled now.
+    var directories: [FilePath] { book.directories }
+    /// Whether folders that were handed over have not had their last look.
+    var isHandingOver: Bool { book.isBeingLeft }
+
     mutating func remove(_ directory: FilePath) {
         if !book.isEmpty { book.remove(directory) }
     }
@@ -136,11 +144,11 @@ struct Polling: ~Copyable {
                 troubled.remove(directory)
                 return .gone(directory)
             }
-            let times = known(modes.way(for: directory))
-            switch book.act(on: directory, modified: identity.modified, times: times, at: clock(), wall: .now) {
+            let (time, times) = (identity.touched, known(directory, modes.way(for: directory)))
+            switch book.act(on: directory, modified: time, times: times, at: clock(), wall: .now) {
             case .skip: break
-            case .names: try open(directory, identity.modified, isComparing: true)
-            case .files: try open(directory, identity.modified, isComparing: false)
+            case .names: try open(directory, time, isComparing: true)
+            case .files: try open(directory, time, isComparing: false)
             }
             return .nothing
         } catch {
@@ -172,9 +180,11 @@ struct Polling: ~Copyable {
         return .nothing
     }
 
-    /// What was seen of a file system outweighs what is said of its type.
-    private func known(_ way: (place: FilePath, way: WatchWay)) -> PollBook.Times {
+    /// What was seen of a file system outweighs what is said of its type. What folders below show says nothing of the one that
+    /// the mount is at: it may be the top of a FAT disk.
+    private func known(_ directory: FilePath, _ way: (place: FilePath, way: WatchWay)) -> PollBook.Times {
         switch (way.way.times, times[way.place]) {
+        case (.whenSeen, .always) where directory == way.place: .whenSeen
         case (.never, _), (_, .never): .never
         case (.always, _), (_, .always): .always
         case (.whenSeen, _): .whenSeen

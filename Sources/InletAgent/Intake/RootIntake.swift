@@ -86,7 +86,7 @@ final class RootIntake: Service {
                 if !isAnnounced {
                     isAnnounced = true
                     inbox.publish(IntakeStatus(root: settings.path, state: .missing))
-                    log.emit(.watchLost(root: settings.path, reason: "not there; watched as soon as it appears"))
+                    log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
                 }
                 _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
                 continue

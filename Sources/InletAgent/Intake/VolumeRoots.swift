@@ -89,7 +89,9 @@ final class VolumeRoots: Service {
             found = again
         } while true
         found = FoundRoots(pattern)
-        for (root, entry) in state.withLock({ $0.entries }) where found.roots[root] != entry.device { end(root) }
+        for (root, entry) in state.withLock({ $0.entries }) {
+            if found.roots[root] == entry.device { entry.intake.mountsChanged() } else { end(root) }
+        }
         var isWhole = true
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }

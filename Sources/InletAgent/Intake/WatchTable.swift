@@ -41,9 +41,4 @@ struct WatchTable: Sendable {
         }
         return Array(gone.values)
     }
-
-    mutating func removeAll() {
-        paths = [:]
-        watches = [:]
-    }
 }

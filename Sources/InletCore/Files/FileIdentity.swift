@@ -22,6 +22,10 @@ package struct FileIdentity: Hashable, Sendable, Codable {
         self.device = device
     }
 
+    /// Of a folder, when a name in it came or went, as far as its times tell: the later one. Tools that set the mtime of what they
+    /// have written (rsync, tar, `cp -a`) cannot set the ctime.
+    package var touched: Int64 { max(modified, changed) }
+
     /// Whether `other` is the same content by the rule for known files: size, and mtime to `tolerance` nanoseconds
     /// (2 s on FAT, whose clock is that coarse; 0 elsewhere).
     package func isKnown(as other: FileIdentity, tolerance: Int64 = 0) -> Bool {

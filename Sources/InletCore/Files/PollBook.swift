@@ -2,11 +2,11 @@ package import SystemPackage
 
 /// What is remembered of folders whose changes raise no events, and what each needs at the next look.
 ///
-/// A folder's mtime changes when a name is added to it, where the file system keeps it so; then a folder with the same mtime
-/// need not be listed. It counts as known once a listing has begun two seconds after its mtime was first seen: a coarse clock,
-/// or one that is not this machine's, hides nothing.
+/// A folder's times change when a name is added to it, where the file system keeps them so; then a folder with the same time
+/// (`FileIdentity.touched`) need not be listed. It counts as known once a listing has begun two seconds after that time was
+/// first seen: a coarse clock, or one that is not this machine's, hides nothing.
 package struct PollBook: Sendable {
-    /// Whether a folder's mtime tells that names were added.
+    /// Whether a folder's time tells that names were added.
     package enum Times: Sendable, Hashable {
         case always
         case never
@@ -31,13 +31,13 @@ package struct PollBook: Sendable {
 
     private struct Look: Sendable {
         var modified: Int64?
-        /// When this mtime was first seen.
+        /// When this time was first seen.
         var since: ContinuousClock.Instant
         /// Another one was seen before.
         var isWitnessed = false
         /// A listing that began long enough after `since` has ended.
         var isKnown = false
-        /// Those of the last listing, and the mtime before it.
+        /// Those of the last listing, and the time before it.
         var names: UInt64?
         var listedAt: Int64?
     }
@@ -49,6 +49,8 @@ package struct PollBook: Sendable {
     private static let youth = Duration.seconds(600)
 
     private var looks: [FilePath: Look] = [:]
+    /// Those that are in it until their next listing has ended.
+    private var leaving: Set<FilePath> = []
 
     package init() {}
 
@@ -57,8 +59,9 @@ package struct PollBook: Sendable {
     package var directories: [FilePath] { Array(looks.keys) }
     package func contains(_ directory: FilePath) -> Bool { looks[directory] != nil }
 
-    /// A folder is there, with this mtime; its files are being looked at by others.
+    /// A folder is there, with this time; its files are being looked at by others.
     package mutating func enter(_ directory: FilePath, modified: Int64?, at now: ContinuousClock.Instant) {
+        leaving.remove(directory)
         guard let look = looks[directory] else {
             looks[directory] = Look(modified: modified, since: now)
             return
@@ -66,7 +69,17 @@ package struct PollBook: Sendable {
         if look.modified != modified { renew(directory, modified, now) }
     }
 
-    /// What a folder with this mtime needs now.
+    /// Others tell of what happens in the folder from now on: all files in it are looked at once more, then it is forgotten.
+    package mutating func leave(_ directory: FilePath) {
+        guard looks[directory] != nil else { return }
+        looks[directory]?.isKnown = false
+        leaving.insert(directory)
+    }
+
+    /// Whether folders wait for their last look.
+    package var isBeingLeft: Bool { !leaving.isEmpty }
+
+    /// What a folder with this time needs now.
     package func act(
         on directory: FilePath, modified: Int64, times: Times, at now: ContinuousClock.Instant, wall: WallTime
     ) -> Act {
@@ -86,6 +99,10 @@ package struct PollBook: Sendable {
         _ directory: FilePath, modified: Int64, names: UInt64, from start: ContinuousClock.Instant
     ) -> Evidence? {
         guard var look = looks[directory], look.modified == modified else { return nil }
+        if leaving.contains(directory) {
+            remove(directory)
+            return nil
+        }
         var evidence: Evidence?
         if let last = look.names, last != names {
             if look.listedAt != modified { evidence = .changesTime } else if look.isKnown { evidence = .keepsTime }
@@ -100,10 +117,14 @@ package struct PollBook: Sendable {
     /// The names of the last listing, as `NameSum` counts them.
     package func names(in directory: FilePath) -> UInt64? { looks[directory]?.names }
 
-    package mutating func remove(_ directory: FilePath) { looks[directory] = nil }
+    package mutating func remove(_ directory: FilePath) {
+        looks[directory] = nil
+        leaving.remove(directory)
+    }
 
     package mutating func remove(below directory: FilePath) {
         looks = looks.filter { !$0.key.starts(with: directory) }
+        leaving = leaving.filter { !$0.starts(with: directory) }
     }
 
     private mutating func renew(_ directory: FilePath, _ modified: Int64?, _ now: ContinuousClock.Instant) {

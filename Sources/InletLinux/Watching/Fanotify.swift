@@ -8,19 +8,11 @@ package import SystemPackage
 package struct Fanotify: ~Copyable, Sendable {
     private let descriptor: Descriptor
 
-    /// The queue has no limit where that is allowed: the kernel counts it as this process's memory. Throws `EPERM`, `ENOSYS`,
-    /// `EINVAL` (before Linux 5.9) or `EMFILE`, with what can be done about it.
+    /// The queue has the kernel's limit (`fs.fanotify.max_queued_events`): whoever may write to the file system could fill the
+    /// memory otherwise, while nobody reads. Throws `EPERM`, `ENOSYS`, `EINVAL` (before Linux 5.9) or `EMFILE`, with what can be
+    /// done about it.
     package init() throws(SystemError) {
-        do throws(SystemError) {
-            descriptor = try Self.group(unlimited: true)
-        } catch {
-            guard error.code == .notPermitted else { throw error }
-            descriptor = try Self.group(unlimited: false)
-        }
-    }
-
-    private static func group(unlimited: Bool) throws(SystemError) -> Descriptor {
-        Descriptor(owning: try SystemCall.result("fanotify_init") { inlet_fanotify_init(unlimited ? 1 : 0) })
+        descriptor = Descriptor(owning: try SystemCall.result("fanotify_init") { inlet_fanotify_init() })
     }
 
     /// Has everything reported that happens in the file system of `directory`, by whatever mount; the mark ends when it is

@@ -6,6 +6,22 @@ package import SystemPackage
 package struct WatchModes: Sendable, Hashable {
     /// By the folder that a mount is at, relative to the root; the empty path is the root itself.
     package private(set) var places: [FilePath: WatchWay]
+    /// Which mount is at each place; empty where that cannot be known.
+    private var mounts: [FilePath: Sign] = [:]
+
+    /// What tells one mount at a place from the next one there.
+    private struct Sign: Hashable {
+        var id: Int
+        var major: UInt32
+        var minor: UInt32
+        var root: FilePath
+        var source: FilePath
+
+        init(_ mount: MountTable.Mount) {
+            (id, major, minor) = (mount.id, mount.major, mount.minor)
+            (root, source) = (mount.root, mount.source)
+        }
+    }
 
     package init(_ places: [FilePath: WatchWay]) { self.places = places }
 
@@ -29,12 +45,14 @@ package struct WatchModes: Sendable, Hashable {
         kind: (FilePath) -> FileSystemKind?
     ) {
         places = ["": WatchWay.decide(mount, in: table, mode: watch.mode, kind: { kind(root) })]
+        mounts = ["": Sign(mount)]
         guard watch.recursive else { return }
         for mount in table.below(root) {
             var relative = mount.point
             guard relative.removePrefix(root), !IgnoreList(user: watch.ignore).ignores(relative, isDirectory: true)
             else { continue }
             places[relative] = WatchWay.decide(mount, in: table, mode: watch.mode, kind: { kind(mount.point) })
+            mounts[relative] = Sign(mount)
         }
     }
 
@@ -58,6 +76,13 @@ package struct WatchModes: Sendable, Hashable {
     /// Whether a mount below `folder` is not polled.
     package func isMixed(below folder: FilePath) -> Bool {
         places.contains { !$0.value.isPolled && $0.key != folder && $0.key.starts(with: folder) }
+    }
+
+    /// The places where another mount is now, where one has come or gone, or that are watched in another way.
+    package func changes(since last: WatchModes) -> [FilePath] {
+        Set(places.keys).union(last.places.keys)
+            .filter { places[$0] != last.places[$0] || mounts[$0] != last.mounts[$0] }
+            .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
     }
 
     /// In the order of their paths.

@@ -99,8 +99,8 @@ package struct WatchWay: Sendable, Hashable {
         return local.contains(type) || type.hasPrefix("nfs") ? .always : .whenSeen
     }
 
-    /// FAT's top folder has no time; an overlay shows that of its upper layer only.
-    private static let timeless: Set<String> = ["vfat", "msdos", "exfat", "overlay"]
+    /// FAT's top folder has no time, whichever program drives the disk; an overlay shows that of its upper layer only.
+    private static let timeless: Set<String> = ["vfat", "msdos", "exfat", "fuseblk", "overlay"]
 
     /// Everything is written through this machine's kernel. `fuseblk` is a disk in the hands of one program (ntfs-3g).
     private static let local: Set<String> = [

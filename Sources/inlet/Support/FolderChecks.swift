@@ -40,7 +40,7 @@ struct RootCheck {
         }
         do {
             guard case .directory = try FileLook.look(at: watch.path) else {
-                return findings.add(.warning, name, "not there yet; watched as soon as it appears")
+                return findings.add(.warning, name, RootAbsence.reason(watch.path))
             }
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()

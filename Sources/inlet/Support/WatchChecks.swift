@@ -48,11 +48,11 @@ enum WatchLimitCheck {
     /// A pattern has one of its own, for the folders that it may find.
     private static func checkInstances(_ roots: [WatchSettings], patterns: Int, _ findings: inout Findings) {
         let needed = roots.count { $0.mode != .poll } + patterns
-        guard let limit = WatchNeed.instanceLimit, needed > limit else { return }
-        findings.add(
-            .warning, "watches",
-            "\(needed) of \(limit) inotify instances needed (fs.inotify.max_user_instances); the rest is polled. Raise it "
-                + "with 'sysctl fs.inotify.max_user_instances=\(max(1024, needed * 2))'")
+        guard let limit = WatchNeed.instanceLimit else { return }
+        let counts = "\(needed) of \(limit) inotify instances needed (fs.inotify.max_user_instances)"
+        if needed <= limit { return findings.add(.fine, "watches", counts) }
+        let remedy = "sysctl fs.inotify.max_user_instances=\(max(1024, needed * 2))"
+        findings.add(.warning, "watches", "\(counts); the rest is polled. Raise it with '\(remedy)'")
     }
 
     /// Folders that need a watch.

@@ -1,0 +1,61 @@
+import Foundation
+package import SystemPackage
+
+/// A file system that a test mounts, with the machine's own tools.
+package final class TestMount: Sendable {
+    package let path: FilePath
+
+    /// Whether this process may mount one.
+    package static let isAllowed = works { try TestMount("tmpfs", at: $0.makeDirectory("point")) }
+    /// Whether overlays can be mounted above the tests' folders, too: not where those are on an overlay themselves.
+    package static let hasOverlays = works { try TestMount(layers: $0, at: $0.makeDirectory("point")) }
+    /// Whether bindfs (FUSE) can mount a folder at another place: with the package, `/dev/fuse` and the right to it.
+    package static let hasBindfs = works {
+        try TestMount(bindfs: $0.makeDirectory("other"), at: $0.makeDirectory("point"))
+    }
+
+    /// - Parameter path: a folder that is there.
+    package init(_ type: String, at path: FilePath, options: String = "noatime") throws {
+        self.path = path
+        try Self.run("mount", ["-t", type, "-o", options, type, path.string])
+    }
+
+    /// `folder` with all in it, at another place too.
+    package init(folder: FilePath, at path: FilePath) throws {
+        self.path = path
+        try Self.run("mount", ["--bind", folder.string, path.string])
+    }
+
+    /// What is done in `folder` behind this mount raises no events in it.
+    package init(bindfs folder: FilePath, at path: FilePath) throws {
+        self.path = path
+        try Self.run("bindfs", [folder.string, path.string])
+    }
+
+    /// An overlay of the folders `upper` and `lower` of `layers` without one to write to: all changes are made behind it.
+    package convenience init(layers: TemporaryDirectory, at path: FilePath) throws {
+        let (upper, lower) = (try layers.makeDirectory("upper"), try layers.makeDirectory("lower"))
+        try self.init("overlay", at: path, options: "lowerdir=\(upper):\(lower)")
+    }
+
+    deinit { unmount() }
+
+    /// Doing it again does no harm.
+    package func unmount() { try? Self.run("umount", ["-l", path.string]) }
+
+    private static func works(_ mount: (TemporaryDirectory) throws -> TestMount) -> Bool {
+        guard let folder = try? TemporaryDirectory(), let mounted = try? mount(folder) else { return false }
+        mounted.unmount()
+        return true
+    }
+
+    private static func run(_ tool: String, _ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [tool] + arguments
+        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw CocoaError(.executableLoad) }
+    }
+}
