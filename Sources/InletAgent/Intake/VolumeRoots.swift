@@ -89,13 +89,21 @@ final class VolumeRoots: Service {
             found = again
         } while true
         found = FoundRoots(pattern)
-        for (root, entry) in state.withLock({ $0.entries }) where found.roots[root] != entry.device { end(root) }
+        for (root, entry) in state.withLock({ $0.entries }) where !isStill(entry, at: root, found) { end(root) }
         var isWhole = true
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
         _ = try mounts.wait(until: isWhole ? nil : .now.advanced(by: Self.retryPause), waker: waker)
+    }
+
+    /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
+    private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
+        guard found.roots[root] == entry.device else { return false }
+        // What cannot be asked now is looked at by its own intake.
+        guard let (volume, _) = try? FoundRoots.volume(of: root, pattern) else { return true }
+        return volume?.key == entry.volume?.key
     }
 
     private func end(_ root: FilePath) {
@@ -182,9 +190,8 @@ struct FoundRoots {
             throw SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
         }
         guard case .directory(let parent) = try FileLook.look(at: pattern.parent) else { return (nil, identity.device) }
-        let volume = try VolumeFinder().identity(of: root)
+        let (volume, folder) = try VolumeFinder().place(of: root)
         if parent.device == identity.device { return (Volume(name: volume.name), identity.device) }
-        let folder = try VolumeFinder.mountPoint(of: root).folder
         return (Volume(volume, folder: folder), identity.device)
     }
 }
