@@ -64,8 +64,15 @@ struct NoticeText: Sendable {
         object.add("files", Int64(end.files))
         object.add("bytes", end.bytes)
         object.add("ignored", Int64(end.ignored))
-        object.add("text", "all of '\(DisplayText.escape(end.volume))' is delivered and proved; it is safe to remove")
+        object.add("text", text(end))
         return object.finished
+    }
+
+    private static func text(_ end: VolumeEnd) -> String {
+        let name = DisplayText.escape(end.volume)
+        if end.ignored == 0 { return "all of '\(name)' is delivered and proved; it is safe to remove" }
+        return "all that routes take of '\(name)' is delivered and proved; it is safe to remove. "
+            + "On it alone are \(end.ignored) files that no route takes"
     }
 
     /// - Parameter jobs: the batch's files, those that were not delivered first; of a large batch not all.
