@@ -72,87 +72,46 @@ import Testing
 /// Real disks in files.
 @Suite(.enabled(if: DiskImage.isAvailable, "needs the right to mount, a loop device and mkfs.ext4"))
 struct MountedVolumeTests {
-    @Test func `a disk is the same at each place, a folder of it that is mounted too, and another disk is another`()
-        throws
-    {
-        let first = try DiskImage(label: "EOS 1/2")
-        let second = try DiskImage(label: "EOS 1/2")
-        let (card, other) = (try first.mounted(), try second.mounted())
-        #expect(card.volume.label == "EOS 1/2" && card.volume.name == "EOS 1/2")
-        #expect(card.volume.isSame(as: other.volume) == false && card.volume.key != other.volume.key)
-        #expect(card.folder == "DCIM")
-        #expect(try first.mounted() == card)
-        #expect(try first.mounted(folder: "DCIM") == card)
-    }
+    private let directory: TemporaryDirectory
+    private let point: FilePath
 
-    @Test func `udev's names are found by the device, and say what the kernel says`() throws {
-        let image = try DiskImage(label: "EOS")
-        try image.whileMounted { folder in
-            let plain = try VolumeFinder().identity(of: folder)
-            let disks = try image.directory.makeDirectory("disk")
-            for (kind, name) in [("by-uuid", "9999-0000"), ("by-label", "MY\\x20CARD")] {
-                let links = try image.directory.makeDirectory(FilePath("disk/\(kind)"))
-                try FileManager.default.createSymbolicLink(
-                    atPath: links.appending(name).string, withDestinationPath: plain.source)
-            }
-            let named = try VolumeFinder(disks: disks).identity(of: folder)
-            #expect(named.uuid == "9999-0000" && named.label == "MY CARD")
-            // It does not matter to the journal whether udev was there.
-            #expect(named.key == plain.key)
-        }
-    }
-}
-
-/// An ext4 file system in a file, with a folder `DCIM`.
-private final class DiskImage {
-    let directory: TemporaryDirectory
-    private var point: FilePath { directory.path.appending("point") }
-
-    static let isAvailable = (try? DiskImage(label: "test").mounted()) != nil
-
-    init(label: String) throws {
+    init() throws {
         directory = try TemporaryDirectory()
-        try directory.makeDirectory("point")
-        let image = directory.path.appending("image")
-        try Data().write(to: URL(fileURLWithPath: image.string))
-        try FileHandle(forWritingTo: URL(fileURLWithPath: image.string)).truncate(atOffset: 4 << 20)
-        try Self.run("/usr/sbin/mkfs.ext4", "-q", "-F", "-L", label, image.string)
-        try whileMounted { folder in
-            try FileManager.default.createDirectory(
-                atPath: folder.appending("DCIM").string, withIntermediateDirectories: false)
+        point = try directory.makeDirectory("point")
+    }
+
+    /// What the folder `DCIM` of a disk is. Which loop device it got is chance.
+    private func place(_ disk: DiskImage) throws -> (volume: VolumeIdentity, folder: String) {
+        try disk.mount(at: point)
+        defer { try? disk.unmount(point) }
+        var place = try VolumeFinder().place(of: point.appending("DCIM"))
+        place.volume.source = ""
+        return place
+    }
+
+    @Test func `a disk is the same each time it is mounted, and another of the same name is another`() throws {
+        let disks = try (0..<2).map { _ in try DiskImage(label: "EOS 1/2") }
+        for disk in disks { try disk.write([1], to: "DCIM/a") }
+        let places = try disks.map(place)
+        #expect(places.allSatisfy { $0.volume.label == "EOS 1/2" && $0.folder == "DCIM" })
+        #expect(places[0].volume.isSame(as: places[1].volume) == false)
+        #expect(places[0].volume.key != places[1].volume.key)
+        #expect(try place(disks[0]) == places[0])
+    }
+
+    @Test func `udev's names are found by the device, and change nothing for the journal`() throws {
+        let disk = try DiskImage(label: "EOS")
+        try disk.mount(at: point)
+        defer { try? disk.unmount(point) }
+        let plain = try VolumeFinder().identity(of: point)
+        let disks = try directory.makeDirectory("disk")
+        for (kind, name) in [("by-uuid", "9999-0000"), ("by-label", "MY\\x20CARD")] {
+            let links = try directory.makeDirectory(FilePath("disk/\(kind)"))
+            try FileManager.default.createSymbolicLink(
+                atPath: links.appending(name).string, withDestinationPath: plain.source)
         }
-    }
-
-    func whileMounted<Value>(_ body: (FilePath) throws -> Value) throws -> Value {
-        try Self.run("/bin/mount", "-o", "loop", directory.path.appending("image").string, point.string)
-        defer { try? Self.run("/bin/umount", point.string) }
-        return try body(point)
-    }
-
-    /// What its folder `DCIM` is; with `folder`, where only that is mounted a second time. Which loop device it got is chance.
-    func mounted(folder: FilePath.Component? = nil) throws -> (volume: VolumeIdentity, folder: String) {
-        var found = try whileMounted { top in
-            guard let folder else { return try VolumeFinder().place(of: top.appending("DCIM")) }
-            let second = try directory.makeDirectory("second")
-            try Self.run("/bin/mount", "--bind", top.appending(folder).string, second.string)
-            defer { try? Self.run("/bin/umount", second.string) }
-            return try VolumeFinder().place(of: second)
-        }
-        found.volume.source = ""
-        return found
-    }
-
-    private static func run(_ program: String, _ arguments: String...) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failed(what: program) }
-    }
-
-    private struct Failed: Error {
-        let what: String
+        let named = try VolumeFinder(disks: disks).identity(of: point)
+        #expect(named.uuid == "9999-0000" && named.label == "MY CARD")
+        #expect(named.key == plain.key)
     }
 }

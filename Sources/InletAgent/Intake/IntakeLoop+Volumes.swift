@@ -31,8 +31,11 @@ extension IntakeLoop {
         let end = VolumeEnd(
             root: settings.path, volume: volume.name, standing, unproved: unproved, unread: unread + admission.unread,
             ignored: admission.ignored)
-        guard end != saidOfVolume, (try? isDrained) == true else { return }
-        saidOfVolume = end
+        // What no route takes is told with what is to be told, but is no news by itself.
+        var news = end
+        news.ignored = 0
+        guard news != saidOfVolume, (try? isDrained) == true else { return }
+        saidOfVolume = news
         log.emit(.volumeDone(end))
     }
 }

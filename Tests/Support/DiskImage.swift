@@ -1,0 +1,68 @@
+import Foundation
+package import SystemPackage
+
+/// A disk or card for tests: an ext4 file system in a file, with a UUID and a label of its own. Unmounted when the last
+/// reference goes.
+package final class DiskImage {
+    private let directory: TemporaryDirectory
+    private let image: FilePath
+    private var points: [FilePath] = []
+
+    /// Whether this machine lets us make such disks and mount them.
+    package static let isAvailable: Bool = {
+        guard getuid() == 0, let disk = try? DiskImage(label: "test"), let folder = try? TemporaryDirectory() else {
+            return false
+        }
+        return (try? disk.mount(at: folder.makeDirectory("point"))) != nil
+    }()
+
+    /// - Parameter label: at most 16 bytes.
+    package init(label: String) throws {
+        directory = try TemporaryDirectory()
+        image = directory.path.appending("image")
+        try Data().write(to: URL(fileURLWithPath: image.string))
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
+        try file.truncate(atOffset: 4 << 20)
+        try file.close()
+        try Self.run("mkfs.ext4", "-q", "-F", "-L", label, image.string)
+    }
+
+    deinit { for point in points { try? Self.run("umount", "-l", point.string) } }
+
+    /// Puts a file on the disk while it is out.
+    package func write(_ bytes: some Sequence<UInt8>, to name: FilePath) throws {
+        let point = try directory.makeDirectory("point")
+        try mount(at: point)
+        let file = point.pushing(name)
+        try FileManager.default.createDirectory(
+            atPath: file.removingLastComponent().string, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: file.string))
+        try unmount(point)
+    }
+
+    package func mount(at point: FilePath, readOnly: Bool = false) throws {
+        try Self.run("mount", "-o", readOnly ? "loop,ro" : "loop", image.string, point.string)
+        points.append(point)
+    }
+
+    /// - Parameter pulled: although something on it is open.
+    package func unmount(_ point: FilePath, pulled: Bool = false) throws {
+        try pulled ? Self.run("umount", "-l", point.string) : Self.run("umount", point.string)
+        points.removeAll { $0 == point }
+    }
+
+    private static func run(_ program: String, _ arguments: String...) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [program] + arguments
+        process.environment = ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failed(what: "\(program) \(arguments)") }
+    }
+
+    private struct Failed: Error {
+        let what: String
+    }
+}
