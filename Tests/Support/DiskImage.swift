@@ -17,12 +17,12 @@ package final class DiskImage {
     }()
 
     /// - Parameter label: at most 16 bytes.
-    package init(label: String) throws {
+    package init(label: String, megabytes: UInt64 = 4) throws {
         directory = try TemporaryDirectory()
         image = directory.path.appending("image")
         try Data().write(to: URL(fileURLWithPath: image.string))
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
-        try file.truncate(atOffset: 4 << 20)
+        try file.truncate(atOffset: megabytes << 20)
         try file.close()
         try Self.run("mkfs.ext4", "-q", "-F", "-L", label, image.string)
     }
@@ -45,21 +45,37 @@ package final class DiskImage {
         points.append(point)
     }
 
-    /// - Parameter pulled: although something on it is open.
-    package func unmount(_ point: FilePath, pulled: Bool = false) throws {
-        try pulled ? Self.run("umount", "-l", point.string) : Self.run("umount", point.string)
+    package func unmount(_ point: FilePath) throws {
+        try Self.run("umount", point.string)
         points.removeAll { $0 == point }
     }
 
-    private static func run(_ program: String, _ arguments: String...) throws {
+    /// Pulls it out while it is in use: from now on every read of an open file fails with EIO. Needs python3.
+    package func pull(_ point: FilePath) throws {
+        // EXT4_IOC_SHUTDOWN without flushing the journal; a mere lazy unmount would let open files be read on.
+        let script = "import fcntl,os,sys; fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, b'\\2\\0\\0\\0')"
+        try Self.run("python3", "-c", script, point.string)
+        try Self.run("umount", "-l", point.string)
+        points.removeAll { $0 == point }
+    }
+
+    /// Whether nobody holds anything of it any more, so that it can be mounted anew.
+    package var isOut: Bool { (try? Self.run("losetup", "-j", image.string))?.isEmpty ?? false }
+
+    @discardableResult
+    private static func run(_ program: String, _ arguments: String...) throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [program] + arguments
         process.environment = ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"]
+        let output = Pipe()
+        process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()
+        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         guard process.terminationStatus == 0 else { throw Failed(what: "\(program) \(arguments)") }
+        return said
     }
 
     private struct Failed: Error {
