@@ -33,7 +33,12 @@ extension Journal {
         // The same inode and times again: it was looked at just before we took it away, and is no new file.
         if wasVacated { return arrival.identity == file.identity ? .known : .new }
         guard arrival.identity.isKnown(as: file.identity, tolerance: tolerance) else { return .new }
-        return arrival.identity == file.identity ? .known : .touched(file)
+        // A card is not read from end to end each time it is put in.
+        let isSame =
+            arrival.volume?.key == nil
+            ? arrival.identity == file.identity
+            : arrival.identity.isSame(onVolumeAs: file.identity, tolerance: tolerance)
+        return isSame ? .known : .touched(file)
     }
 
     /// The newest file of a path: of a removable volume wherever that was mounted, and never of another one.

@@ -36,6 +36,14 @@ struct VolumeSettingsTests {
         #expect(complaints(text("/srv/drop", route: route)).isEmpty)
     }
 
+    @Test(arguments: ["/media/EOS/DCIM", "\"/media/EOS*/DCIM\"", "/media/EOS/DCIM/100CANON"])
+    func `a folder that a pattern stands for cannot be watched beside it`(other: String) {
+        for (one, two) in [("\"/media/*/DCIM\"", other), (other, "\"/media/*/DCIM\"")] {
+            #expect(complaints(text("\(one) }, { path: \(two)")).contains("can mean the same folder"))
+        }
+        #expect(complaints(text("\"/media/*/DCIM\" }, { path: /media/EOS/MUSIC")).isEmpty)
+    }
+
     @Test(arguments: [
         ("/srv/drop, volume_done_after: 2", "pattern"),
         ("\"/media/*/DCIM\", volume_done_after: 0", "volume_done_after"),

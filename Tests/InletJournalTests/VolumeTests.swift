@@ -112,6 +112,26 @@ import Testing
         for proofs in [3, nil] { #expect(try await standing(proofs)?.unproved == ["a.jpg"]) }
     }
 
+    @Test func `a card that is mounted anew is not read again to know its files`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.admit(admission("a.jpg", on: Self.card, at: "/media/A"), at: Bench.start)
+        func recall(_ identity: FileIdentity, tolerance: Int64) async throws -> KnownFile? {
+            let arrival = Arrival(root: "/media/B", path: "a.jpg", identity: identity, volume: Self.volume)
+            return try await bench.journal.recall([arrival], tolerance: tolerance).first
+        }
+        #expect(try await recall(.test(inode: 7, device: 9), tolerance: 0) == .known)
+        // FAT makes up inodes and ctime, and knows every second second.
+        let second: Int64 = 1_000_000_000
+        #expect(try await recall(.test(modified: second, changed: 5, inode: 7), tolerance: 2 * second) == .known)
+        #expect(try await recall(.test(modified: 3 * second), tolerance: 2 * second) == .new)
+        #expect(try await recall(.test(size: 11), tolerance: 2 * second) == .new)
+        // Elsewhere ctime tells that somebody has touched it.
+        guard case .touched = try await recall(.test(changed: 5), tolerance: 0) else {
+            Issue.record("a touched file was believed")
+            return
+        }
+    }
+
     @Test func `each card has been known since its own first day`() async throws {
         let bench = try Bench()
         let later = Bench.start + .seconds(9)

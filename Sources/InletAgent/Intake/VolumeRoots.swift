@@ -32,6 +32,8 @@ final class VolumeRoots: Service {
 
     /// Before a folder that could not be taken up is tried again.
     private static let retryPause = Duration.seconds(2)
+    /// Before it is looked at folders that nothing tells of.
+    private static let blindPause = Duration.seconds(30)
 
     init(
         _ settings: WatchSettings, _ pattern: RootPattern, arrivals: VolumeArrivals,
@@ -95,7 +97,8 @@ final class VolumeRoots: Service {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
-        _ = try mounts.wait(until: isWhole ? nil : .now.advanced(by: Self.retryPause), waker: waker)
+        let pause = isWhole ? mounts.isBlind ? Self.blindPause : nil : Self.retryPause
+        _ = try mounts.wait(until: pause.map { .now.advanced(by: $0) }, waker: waker)
     }
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
