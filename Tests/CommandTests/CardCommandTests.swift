@@ -169,8 +169,10 @@ extension Place {
 /// `inlet resume --root`, and what `inlet status` says of a paused folder; no mounts are needed.
 @Suite(.serialized) struct ResumeRootTests {
     /// A place whose folder is empty although a file was left in it, and its agent, which has noticed.
-    private func alarmed() async throws -> (Place, InletProcess) {
-        let place = try Place()
+    private func alarmed(_ notify: [String] = []) async throws -> (Place, InletProcess) {
+        var config = ConfigText()
+        config.top += notify
+        let place = try Place(config)
         let first = try await place.run()
         try place.put("a.bin", bytes(10))
         try await first.line("job.finished")
@@ -191,6 +193,18 @@ extension Place {
         try await agent.wait("the status shows it") { try await !place.inlet("status").output.contains("paused") }
         try place.put("b.bin", bytes(20))
         try await agent.line("job.finished") { $0.isAbout("b.bin") }
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `somebody is told of a paused folder`() async throws {
+        let receiver = NoticeReceiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let (place, agent) = try await alarmed([
+            "notify:", "  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", on: [root_paused] }",
+        ])
+        try await agent.line("notification.sent")
+        let told = receiver.notices.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(told.count == 1 && told[0].contains("root_paused") && told[0].contains(place.drop.string), "\(told)")
         #expect(try await agent.stop() == .code(0))
     }
 

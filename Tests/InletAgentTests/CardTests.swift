@@ -165,6 +165,17 @@ import Testing
 }
 
 @Suite struct VolumeNoticeTests {
+    @Test func `a notice of a paused folder says which and why`() throws {
+        let payload = NoticeText.pausedRoot("/srv/drop", reason: "it is empty")
+        let said = String(decoding: payload, as: UTF8.self)
+        for part in [#""path":"/srv/drop""#, #""state":"paused""#, "it is empty"] {
+            #expect(said.contains(part), "\(said)")
+        }
+        let environment = NoticeDetails(folder: payload).environment("root_paused")
+        #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/srv/drop".utf8) })
+        #expect(environment.contains { $0.name == "INLET_STATE" && $0.value == Array("paused".utf8) })
+    }
+
     @Test func `a notice of a card says which, where and how much, to webhooks and programs`() throws {
         var standing = VolumeStanding()
         (standing.proved, standing.bytes) = (4, 400)

@@ -22,6 +22,7 @@ struct NoticeText: Sendable {
             case .batchDone: "batch"
             case .destinationDown, .destinationUp: "destination"
             case .volumeDone: "volume"
+            case .rootPaused: "folder"
             }
         self.init(
             id: "inlet-\(identity)-\(notice.id)", event: notice.event.rawValue, at: notice.createdAt, host: host, key,
@@ -65,6 +66,14 @@ struct NoticeText: Sendable {
         object.add("bytes", end.bytes)
         object.add("ignored", Int64(end.ignored))
         object.add("text", text(end))
+        return object.finished
+    }
+
+    static func pausedRoot(_ root: FilePath, reason: String) -> [UInt8] {
+        var object = JSONLine()
+        object.add("path", root.display)
+        object.add("state", "paused")
+        object.add("reason", DisplayText.escape(reason))
         return object.finished
     }
 
