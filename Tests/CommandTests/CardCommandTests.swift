@@ -8,12 +8,11 @@ import Testing
 /// FAT.
 @Suite(.enabled(if: DiskImage.isAvailable, "needs the right to mount, a loop device and mkfs.ext4"), .serialized)
 struct CardCommandTests {
-    private func place(_ more: String = "", notify: [String] = []) throws -> Place {
+    private func place(notify: [String] = []) throws -> Place {
         let place = try Place()
         try place.folder.makeDirectory("media/one")
         try place.folder.makeDirectory("media/two")
         var config = ConfigText()
-        config.watch = ["settle: 0s"] + (more.isEmpty ? [] : [more])
         config.route = ["key: \"cards/{volume}/{dir}/{name}\""]
         config.top += notify
         try place.configure(text: config.text.replacing("path: drop", with: "path: \"\(place.media)/*/DCIM\""))

@@ -45,8 +45,9 @@ package final class DiskImage {
         points.append(point)
     }
 
+    /// Takes it out. Who just looks at it does not keep it in.
     package func unmount(_ point: FilePath) throws {
-        try Self.run("umount", point.string)
+        if (try? Self.run("umount", point.string)) == nil { try Self.run("umount", "-l", point.string) }
         points.removeAll { $0 == point }
     }
 

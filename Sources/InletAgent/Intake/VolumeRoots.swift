@@ -11,9 +11,7 @@ final class VolumeRoots: Service {
     /// A folder that is watched now.
     private struct Entry {
         var intake: RootIntake
-        /// The file system that it is on; nil where it is the one that the pattern begins on.
-        var volume: Volume?
-        var device: UInt64
+        var place: FoundRoots.Place
         var isEnding = false
     }
 
@@ -103,10 +101,10 @@ final class VolumeRoots: Service {
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
-        guard found.roots[root] == entry.device else { return false }
-        // What cannot be asked now is looked at by its own intake.
-        guard let (volume, _) = try? FoundRoots.volume(of: root, pattern) else { return true }
-        return volume?.key == entry.volume?.key
+        guard found.roots[root] == entry.place.device else { return false }
+        // What cannot be asked now is looked at by its own intake; what udev names only now is no other.
+        guard let now = try? VolumeFinder().identity(of: root) else { return true }
+        return now.isSame(as: entry.place.identity) != false
     }
 
     private func end(_ root: FilePath) {
@@ -121,15 +119,16 @@ final class VolumeRoots: Service {
     /// - Returns: false when it is to be tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
-            let (volume, device) = try FoundRoots.volume(of: root, pattern)
+            let place = try FoundRoots.place(of: root, pattern)
+            let volume = place.volume
             let isTwice = state.withLock { state in
-                volume?.key != nil && state.entries.values.contains { $0.volume?.key == volume?.key }
+                volume.key != nil && state.entries.values.contains { $0.place.volume.key == volume.key }
             }
             // Mounted twice: one of them has its files.
             if isTwice { return true }
             try await arrivals.arrived(volume, at: root)
             let intake = try make(settings.at(root), volume)
-            state.withLock { $0.entries[root] = Entry(intake: intake, volume: volume, device: device) }
+            state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 try? await intake.run()
                 self.arrivals.left(volume, root)
@@ -186,15 +185,26 @@ struct FoundRoots {
         if case .directory? = try? FileLook.look(at: path) { true } else { false }
     }
 
-    /// The volume of a folder of the pattern, with its key where it is another file system than the one that the pattern
-    /// begins on; and its device number.
-    static func volume(of root: FilePath, _ pattern: RootPattern) throws -> (Volume?, device: UInt64) {
-        guard case .directory(let identity) = try FileLook.look(at: root) else {
+    /// What a folder of the pattern is on.
+    struct Place {
+        var identity: VolumeIdentity
+        /// Below the top of the file system.
+        var folder: String
+        var device: UInt64
+        /// Whether that is another file system than the one that the pattern begins on.
+        var isVolume: Bool
+
+        var volume: Volume { isVolume ? Volume(identity, folder: folder) : Volume(name: identity.name) }
+    }
+
+    static func place(of root: FilePath, _ pattern: RootPattern) throws -> Place {
+        guard case .directory(let own) = try FileLook.look(at: root),
+            case .directory(let parent) = try FileLook.look(at: pattern.parent)
+        else {
             throw SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
         }
-        guard case .directory(let parent) = try FileLook.look(at: pattern.parent) else { return (nil, identity.device) }
-        let (volume, folder) = try VolumeFinder().place(of: root)
-        if parent.device == identity.device { return (Volume(name: volume.name), identity.device) }
-        return (Volume(volume, folder: folder), identity.device)
+        let (identity, folder) = try VolumeFinder().place(of: root)
+        return Place(
+            identity: identity, folder: folder, device: own.device, isVolume: parent.device != own.device)
     }
 }
