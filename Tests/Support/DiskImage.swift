@@ -27,7 +27,7 @@ package final class DiskImage {
         try Self.run("mkfs.ext4", "-q", "-F", "-L", label, image.string)
     }
 
-    deinit { for point in points { try? Self.run("umount", "-l", point.string) } }
+    deinit { for point in points { _ = try? Self.run("umount", "-l", point.string) } }
 
     /// Puts a file on the disk while it is out.
     package func write(_ bytes: some Sequence<UInt8>, to name: FilePath) throws {
