@@ -169,3 +169,20 @@ static inline int inlet_mount_number(const char *_Nonnull path, uint64_t *_Nonnu
     if (mask & 0x1000U) memcpy(number, answer + 144, sizeof *number);
     return 0;
 }
+
+/* ioctl(2) is variadic. The volume ID of a mounted FAT file system by any of its folders (linux/msdos_fs.h): the four bytes
+   that tools write as 1234-ABCD. */
+static inline int inlet_fat_volume(int folder, uint32_t *_Nonnull number) {
+    return ioctl(folder, _IOR('r', 0x13, uint32_t), number);
+}
+
+/* Likewise FS_IOC_GETFSUUID (Linux 6.9): how many bytes the UUID has, then those. */
+static inline int inlet_file_system_uuid(int folder, unsigned char *_Nonnull answer) {
+    struct inlet_uuid { unsigned char bytes[17]; };
+    return ioctl(folder, _IOR(0x15, 0, struct inlet_uuid), answer);
+}
+
+/* Likewise FS_IOC_GETFSLABEL (Linux 4.18): up to 256 bytes, zeros after the label. */
+static inline int inlet_file_system_label(int folder, char *_Nonnull answer) {
+    return ioctl(folder, _IOR(0x94, 49, char[256]), answer);
+}

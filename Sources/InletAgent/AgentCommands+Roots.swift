@@ -8,7 +8,8 @@ extension AgentCommands {
     ///
     /// - Returns: false when there is no folder at `root`.
     package func resume(root: FilePath, by: String) async throws -> Bool {
-        guard let mark = try RootCaution.mark(of: root) else { return false }
+        guard var mark = try RootCaution.mark(of: root) else { return false }
+        mark.wasEmptied = RootCaution.isEmpty(root) ? true : nil
         try await journal.setMark(mark, of: root, at: .now)
         live?.log.emit(.watchResumed(root: root, by: by))
         live?.resumed(root)

@@ -113,7 +113,7 @@ struct AgentParts: Sendable {
             roots: intakes.states)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
-            batchBell: batchBell, lookAgain: lookAgain, room: admitter.room)
+            batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room)
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
             pool: io, grace: settings.shutdownGrace, health: admitter.health, heartbeat: heartbeat,
@@ -129,7 +129,7 @@ struct AgentParts: Sendable {
     func manifests(_ version: String) -> ManifestWriter {
         ManifestWriter(
             journal: journal, board: board, admitter: admitter, log: log, bell: batchBell, pool: moving,
-            home: settings.stateDirectory.appending("manifests"), roots: settings.watch.map(\.path), version: version)
+            home: settings.stateDirectory.appending("manifests"), roots: settings.watch, version: version)
     }
 
     /// nil where the configuration asks for none.

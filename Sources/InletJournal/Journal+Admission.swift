@@ -162,7 +162,7 @@ extension Journal {
         guard let previous = try remembered(arrival.root, arrival.path, arrival.volume?.key, database) else {
             return nil
         }
-        if previous.standing(of: arrival.identity, 0) == .known { return .known(id: previous.id) }
+        if previous.standing(of: arrival, 0) == .known { return .known(id: previous.id) }
         if previous.state == .pending, try !supersede(previous.id, now, database) { return .busy(id: previous.id) }
         return nil
     }

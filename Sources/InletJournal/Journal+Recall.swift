@@ -22,7 +22,7 @@ extension Journal {
                 guard let last = try Self.remembered(arrival.root, arrival.path, arrival.volume?.key, database) else {
                     return .new
                 }
-                return switch last.standing(of: arrival.identity, tolerance) {
+                return switch last.standing(of: arrival, tolerance) {
                 case .new: .new
                 case .known: .known
                 case .touched: .touched(try Self.file(last.id, database))
@@ -42,13 +42,18 @@ extension Journal {
 
         enum Standing { case new, known, touched }
 
-        func standing(of identity: FileIdentity, _ tolerance: Int64) -> Standing {
+        func standing(of arrival: Arrival, _ tolerance: Int64) -> Standing {
+            let identity = arrival.identity
             // What we took away ourselves and what came to nothing was dropped anew on purpose.
             guard state != .gone, state != .superseded else { return .new }
             // The same inode and times again: it was looked at just before we took it away, and is no new file.
             if wasVacated { return identity == self.identity ? .known : .new }
             guard identity.isKnown(as: self.identity, tolerance: tolerance) else { return .new }
-            return identity == self.identity ? .known : .touched
+            // A card is not read from end to end each time it is put in.
+            let isSame =
+                arrival.volume?.key == nil
+                ? identity == self.identity : identity.isSame(onVolumeAs: self.identity, tolerance: tolerance)
+            return isSame ? .known : .touched
         }
     }
 

@@ -24,13 +24,14 @@ extension Journal {
         }
     }
 
-    /// Whether files of the root wait to be delivered or finished, or were left in it.
+    /// Whether files of the root wait to be delivered, or were left in it: then something must be there. What we were about to
+    /// move or delete ourselves counts for nothing, because that may have been done.
     package func holdsFiles(of root: FilePath) async throws(JournalError) -> Bool {
         try await read { database in
             try database.row(
                 """
                 SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ? AND volume IS NULL
-                    AND (finished_at IS NULL OR disposition = '\(Disposition.kept)') LIMIT 1
+                    AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)') LIMIT 1
                 """, .bytes(root.bytes)
             ) { _ in true } != nil
         }

@@ -3,11 +3,10 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// How the files of a removable volume stand.
+/// How the files of a removable volume stand: the newest of each path.
 package struct VolumeStanding: Sendable, Equatable {
-    /// The newest file of each path, by state.
-    package var files: [FileState: Int] = [:]
-    /// Of those that are where they belong.
+    /// Those that have been proved, and their sizes together.
+    package var proved = 0
     package var bytes: Int64 = 0
     /// Those that ended otherwise; not all of very many.
     package var unproved: [FilePath] = []
@@ -17,14 +16,22 @@ package struct VolumeStanding: Sendable, Equatable {
 
 /// Files on removable volumes: they are known by their volume, wherever that is mounted.
 extension Journal {
-    /// A volume is mounted at `root`: what is unfinished of it is there now. What is unfinished of others that were mounted there
-    /// is nowhere until they come back, or it would be looked for on this one.
+    /// When the volume was first watched: now, the first time. Another card at the same mount point has a time of its own.
+    package func firstSeen(volume: String, now: WallTime) async throws(JournalError) -> WallTime {
+        // No path: those are absolute.
+        try await firstSeen(root: FilePath(volume), now: now)
+    }
+
+    /// A volume is mounted at `root`: what is unfinished of it is there now, and its open units. What is unfinished of others
+    /// that were mounted there is nowhere until they come back, or it would be looked for on this one.
     package func volumeArrived(_ volume: String, at root: FilePath) async throws(JournalError) {
         try await commit { database in
             let others = try database.rows(
                 """
                 SELECT DISTINCT volume FROM file
-                WHERE root = ? AND volume IS NOT NULL AND volume <> ? AND finished_at IS NULL
+                WHERE root = ?1 AND volume IS NOT NULL AND volume <> ?2 AND finished_at IS NULL
+                UNION SELECT DISTINCT volume FROM file INDEXED BY file_by_batch WHERE batch_id IN (
+                    SELECT id FROM batch WHERE root = ?1 AND closed_at IS NULL) AND volume <> ?2
                 """, .bytes(root.bytes), .text(volume)
             ) { $0.text(0) ?? "" }
             for other in others { try Self.move(other, to: Self.nowhere(root, other), database) }
@@ -32,11 +39,14 @@ extension Journal {
         }
     }
 
+    /// Units may be open although all that has come of them is finished: rejected, for example.
     private static func move(_ volume: String, to root: FilePath, _ database: Database) throws {
         try database.change(
             """
             UPDATE OR IGNORE batch SET root = ?1 WHERE ended_at IS NULL AND root <> ?1 AND id IN (
-                SELECT batch_id FROM file WHERE volume = ?2 AND finished_at IS NULL AND batch_id IS NOT NULL)
+                SELECT batch_id FROM file WHERE volume = ?2 AND finished_at IS NULL AND batch_id IS NOT NULL
+                UNION SELECT id FROM batch AS unit INDEXED BY batch_open WHERE closed_at IS NULL AND EXISTS (
+                    SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = unit.id AND volume = ?2))
             """, .bytes(root.bytes), .text(volume))
         try database.change(
             "UPDATE file SET root = ?1 WHERE volume = ?2 AND finished_at IS NULL AND root <> ?1",
@@ -93,27 +103,43 @@ extension Journal {
         }
     }
 
-    /// How the files of a volume stand; nil while any of them is not finished.
-    package func standing(of volume: String) async throws(JournalError) -> VolumeStanding? {
+    /// How the files of a volume stand; nil while it must stay in for any of them.
+    ///
+    /// - Parameter proofs: how many destinations must have proved a file; one with fewer destinations needs them all, and what
+    ///   only registers it does not count. nil = all of them.
+    package func standing(of volume: String, proofs: Int? = nil) async throws(JournalError) -> VolumeStanding? {
         try await read { database in
-            let isOpen = try database.row(
-                "SELECT 1 FROM file WHERE volume = ? AND finished_at IS NULL LIMIT 1", .text(volume)
+            let proved = Self.isProved(by: proofs)
+            // What is about to be moved or deleted must be there for that; of the rest, what is not proved must.
+            let stays = proofs == nil ? "" : "AND (state <> 'pending' OR NOT (\(proved)))"
+            let open = try database.row(
+                "SELECT 1 FROM file INDEXED BY file_open_of_volume WHERE volume = ?1 AND finished_at IS NULL \(stays) LIMIT 1",
+                .text(volume)
             ) { _ in true }
-            if isOpen != nil { return nil }
+            if open != nil { return nil }
             let newest = "id IN (SELECT max(id) FROM file WHERE volume = ?1 GROUP BY path)"
             var standing = VolumeStanding()
-            let rows = try database.rows(
-                "SELECT state, count(*), sum(size) FROM file WHERE \(newest) GROUP BY state", .text(volume)
-            ) { ($0.text(0).flatMap(FileState.init) ?? .failed, Int($0.integer(1)), $0.integer(2)) }
-            for (state, count, size) in rows {
-                standing.files[state] = count
-                if state == .delivered || state == .duplicate { standing.bytes += size }
-            }
+            let sums = try database.row(
+                "SELECT count(*), ifnull(sum(size), 0) FROM file WHERE \(newest) AND (\(proved))", .text(volume)
+            ) { (Int($0.integer(0)), $0.integer(1)) }
+            if let sums { (standing.proved, standing.bytes) = sums }
             standing.unproved = try database.rows(
-                "SELECT path FROM file WHERE \(newest) AND state NOT IN ('delivered', 'duplicate') LIMIT 10000",
-                .text(volume)
+                "SELECT path FROM file WHERE \(newest) AND NOT (\(proved)) LIMIT 10000", .text(volume)
             ) { FilePath(bytes: $0.bytes(0)) }
             return standing
         }
+    }
+
+    /// The condition for a row of `file`. What has no deliveries of its own, such as the marker of a unit, ends as others do.
+    private static func isProved(by proofs: Int?) -> String {
+        let whole = "state IN ('delivered', 'duplicate')"
+        guard let proofs else { return whole }
+        let sent =
+            "SELECT count(*) FROM delivery WHERE file_id = file.id AND after_id IS NULL AND closes IS NULL"
+        let arrived = "(\(sent) AND delivery.state = 'delivered')"
+        return """
+            \(whole) OR \(arrived) >= min(\(proofs), (\(sent)))
+                AND (state = 'pending' OR state IN ('failed', 'expired', 'cancelled') AND \(arrived) > 0)
+            """
     }
 }

@@ -165,19 +165,34 @@ import Testing
 }
 
 @Suite struct VolumeNoticeTests {
+    @Test func `a notice of a paused folder says which and why`() throws {
+        let payload = NoticeText.pausedRoot("/srv/drop", reason: "it is empty")
+        let said = String(decoding: payload, as: UTF8.self)
+        for part in [#""path":"/srv/drop""#, #""state":"paused""#, "it is empty"] {
+            #expect(said.contains(part), "\(said)")
+        }
+        let environment = NoticeDetails(folder: payload).environment("root_paused")
+        #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/srv/drop".utf8) })
+        #expect(environment.contains { $0.name == "INLET_STATE" && $0.value == Array("paused".utf8) })
+    }
+
     @Test func `a notice of a card says which, where and how much, to webhooks and programs`() throws {
         var standing = VolumeStanding()
-        (standing.files, standing.bytes) = ([.delivered: 3, .duplicate: 1], 400)
-        let end = VolumeEnd(root: "/media/EOS/DCIM", volume: "EOS", standing, ignored: 2)
-        #expect(end.isSafe)
-        let payload = String(decoding: NoticeText.volume(end), as: UTF8.self)
+        (standing.proved, standing.bytes) = (4, 400)
+        func end(unproved: Int = 0, unread: Int = 0, ignored: Int = 0) -> VolumeEnd {
+            VolumeEnd(
+                root: "/media/EOS/DCIM", volume: "EOS", standing, unproved: unproved, unread: unread, ignored: ignored)
+        }
+        // What could not be read may be the only copy.
+        #expect(end().isSafe && !end(unproved: 1).isSafe && !end(unread: 1).isSafe)
+        let payload = String(decoding: NoticeText.volume(end()), as: UTF8.self)
         for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, "safe to remove"] {
             #expect(payload.contains(part), "\(payload)")
         }
         let environment = NoticeDetails(volume: Array(payload.utf8)).environment("volume_done")
         #expect(environment.contains { $0.name == "INLET_VOLUME" && $0.value == Array("EOS".utf8) })
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
-        standing.unproved = ["b.jpg"]
-        #expect(!VolumeEnd(root: "/media/EOS/DCIM", volume: "EOS", standing, ignored: 0).isSafe)
+        let partly = String(decoding: NoticeText.volume(end(ignored: 2)), as: UTF8.self)
+        #expect(partly.contains("On it alone are 2 files that no route takes"))
     }
 }

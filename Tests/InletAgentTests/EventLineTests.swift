@@ -33,7 +33,11 @@ import Testing
         (.watchResumed(root: path, by: "user 0"), "watch.resumed"),
         (.volumeAdded(root: path, volume: hostile, waiting: 2), "volume.added"),
         (.volumeRemoved(root: path, volume: hostile), "volume.removed"),
-        (.volumeDone(VolumeEnd(root: path, volume: hostile, VolumeStanding(), ignored: 0)), "volume.done"),
+        (.volumeDone(VolumeEnd(root: path, volume: hostile, VolumeStanding(), unproved: 0, ignored: 0)), "volume.done"),
+        (
+            .volumeDone(VolumeEnd(root: path, volume: hostile, VolumeStanding(), unproved: 0, unread: 1, ignored: 0)),
+            "volume.unproved"
+        ),
         (.fileSettling(path: path, busy: true), "file.settling"),
         (.fileUnsettled(path: path, reason: hostile, waiting: .seconds(900)), "file.unsettled"),
         (.fileIgnored(path: path, reason: hostile), "file.ignored"),

@@ -1,3 +1,4 @@
+import Foundation
 import InletCore
 import Testing
 
@@ -21,12 +22,29 @@ import Testing
         #expect(judge(before, RootMark(volume: Self.disk)))
     }
 
-    @Test func `a folder that somebody has emptied is still that folder`() {
-        #expect(judge(RootMark(volume: Self.disk), RootMark(volume: Self.disk), isEmpty: true))
-        #expect(judge(RootMark(volume: Self.layer), RootMark(volume: Self.layer), isEmpty: true))
+    @Test func `a folder that was seen to be emptied is still that folder, one that is empty at once is suspicious`() {
         var elsewhere = Self.disk
         elsewhere.source = "/dev/sdz1"
-        #expect(judge(RootMark(volume: Self.disk), RootMark(volume: elsewhere), isEmpty: true))
+        for (before, now) in [(Self.disk, Self.disk), (Self.disk, elsewhere), (Self.layer, Self.layer)] {
+            let mark = RootMark(volume: before, folder: "drop")
+            let empty = RootMark(volume: now, folder: "drop")
+            #expect(!judge(mark, empty, isEmpty: true))
+            #expect(judge(mark, empty, isEmpty: true, holdsFiles: false))
+            #expect(judge(mark, empty))
+            #expect(judge(RootMark(volume: before, folder: "drop", wasEmptied: true), empty, isEmpty: true))
+            #expect(judge(RootMark(volume: before, wasEmptied: true), empty, isEmpty: true))
+        }
+    }
+
+    @Test func `an empty folder under one of the same file system that is not mounted is not taken for it`() {
+        let before = RootMark(volume: Self.disk, folder: "data/photos", wasEmptied: true)
+        #expect(!judge(before, RootMark(volume: Self.disk, folder: "srv/photos"), isEmpty: true))
+        #expect(judge(before, RootMark(volume: Self.disk, folder: "srv/photos")))
+    }
+
+    @Test func `what was written down before folders were asked for is read`() throws {
+        let old = Array(#"{"volume":{"kind":"ext4","uuid":"disk","source":"/dev/sdb1"}}"#.utf8)
+        #expect(try JSONDecoder().decode(RootMark.self, from: Data(old)) == RootMark(volume: Self.disk))
     }
 
     @Test func `another subvolume of a file system is another folder`() {
@@ -69,12 +87,16 @@ import Testing
 
     @Test func `a volume is called by its label, else its UUID, else what is mounted`() {
         var volume = VolumeIdentity(kind: "vfat", uuid: "1234-ABCD", label: "EOS", fsid: "ff", source: "/dev/sdb1")
-        #expect((volume.name, volume.key) == ("EOS", "uuid:1234-ABCD"))
+        #expect((volume.name, volume.key) == ("EOS", "fsid:ff"))
         volume.label = nil
         #expect(volume.name == "1234-ABCD")
         volume.uuid = nil
         #expect((volume.name, volume.key) == ("ff", "fsid:ff"))
-        volume.fsid = nil
+        (volume.uuid, volume.fsid) = ("1234-ABCD", nil)
+        #expect(volume.key == "uuid:1234-ABCD")
+        (volume.uuid, volume.label) = (nil, "EOS")
+        #expect(volume.key == "label:EOS")
+        volume.label = nil
         #expect((volume.name, volume.key) == ("sdb1", "device:/dev/sdb1"))
         #expect(Volume(volume, folder: "DCIM").key == "device:/dev/sdb1/DCIM")
     }

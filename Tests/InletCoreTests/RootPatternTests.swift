@@ -38,8 +38,9 @@ import Testing
         let template = try KeyTemplate("cards/{volume}/{name}")
         var fields = KeyFields(
             path: "100/a.jpg", modified: 0, category: "images", admitted: WallTime(milliseconds: 0), volume: "EOS 1/2")
-        #expect(!template.key(fields).contains("{"))
-        #expect(template.key(fields).hasPrefix("cards/EOS"))
+        #expect(template.key(fields) == "cards/EOS_1_2/a.jpg")
+        // A slash with a combining mark is one Character, but stores see the slash.
+        fields.volume = "a/\u{308}b"
         #expect(template.key(fields).split(separator: "/").count == 3)
         fields.volume = nil
         #expect(template.key(fields) == "cards/a.jpg")

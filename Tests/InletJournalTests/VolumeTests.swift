@@ -7,6 +7,7 @@ import Testing
 @Suite struct VolumeTests {
     private static let card = "uuid:1234-ABCD/DCIM"
     private static let other = "uuid:9999-0000/DCIM"
+    private static let volume = Volume(name: "EOS", key: card)
 
     private func admission(
         _ path: FilePath, on volume: String, at root: FilePath, expire: Duration? = nil
@@ -74,9 +75,84 @@ import Testing
         #expect(try await bench.journal.standing(of: Self.card) == nil)
         try await bench.finishAll()
         let standing = try #require(try await bench.journal.standing(of: Self.card))
-        #expect(standing.files == [.delivered: 1])
-        #expect(standing.unproved.isEmpty)
-        #expect(try await bench.journal.standing(of: Self.other)?.files == [:])
+        #expect(standing.proved == 1 && standing.bytes == 10 && standing.unproved.isEmpty)
+        #expect(try await bench.journal.standing(of: Self.other)?.proved == 0)
+    }
+
+    @Test func `with a number, a card stands whole once as many destinations have proved each file`() async throws {
+        let bench = try Bench()
+        for (name, destinations) in [("a.jpg", ["r2", "nas", "tape"]), ("b.jpg", ["r2"])] {
+            let arrival = Arrival(root: "/media/A", path: FilePath(name), identity: .test(), volume: Self.volume)
+            let plan = Plan(
+                route: "all", category: "images", key: name, mediaType: "image/jpeg", destinations: destinations)
+            let lanes = Dictionary(uniqueKeysWithValues: destinations.map { ($0, Lane.big) })
+            _ = try await bench.journal.admit(
+                Admission(arrival, plan: plan, lanes: lanes, uptimes: [:]), at: Bench.start)
+        }
+        func standing(_ proofs: Int?) async throws -> VolumeStanding? {
+            try await bench.journal.standing(of: Self.card, proofs: proofs)
+        }
+        try await bench.settle(.delivered(.test()))
+        #expect(try await standing(1) == nil)
+        try await bench.settle(.delivered(.test()))
+        try await bench.finishAll()
+        // One needs two, the other has no more than one.
+        #expect(try await standing(1)?.proved == 2)
+        #expect(try await standing(2) == nil)
+        try await bench.settle(.delivered(.test()), of: "nas")
+        let two = try #require(try await standing(2))
+        #expect(two.proved == 2 && two.unproved.isEmpty)
+        #expect(try await standing(3) == nil)
+        #expect(try await standing(nil) == nil)
+        // The third fails for good: two have it.
+        try await bench.settle(.test(.failed), of: "tape")
+        #expect(try await standing(2) == nil)
+        try await bench.finishAll()
+        #expect(try await standing(2)?.proved == 2)
+        for proofs in [3, nil] { #expect(try await standing(proofs)?.unproved == ["a.jpg"]) }
+    }
+
+    @Test func `a card that is mounted anew is not read again to know its files`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.admit(admission("a.jpg", on: Self.card, at: "/media/A"), at: Bench.start)
+        func recall(_ identity: FileIdentity, tolerance: Int64) async throws -> KnownFile? {
+            let arrival = Arrival(root: "/media/B", path: "a.jpg", identity: identity, volume: Self.volume)
+            return try await bench.journal.recall([arrival], tolerance: tolerance).first
+        }
+        #expect(try await recall(.test(inode: 7, device: 9), tolerance: 0) == .known)
+        // FAT makes up inodes and ctime, and knows every second second.
+        let second: Int64 = 1_000_000_000
+        #expect(try await recall(.test(modified: second, changed: 5, inode: 7), tolerance: 2 * second) == .known)
+        #expect(try await recall(.test(modified: 3 * second), tolerance: 2 * second) == .new)
+        #expect(try await recall(.test(size: 11), tolerance: 2 * second) == .new)
+        // Elsewhere ctime tells that somebody has touched it.
+        guard case .touched = try await recall(.test(changed: 5), tolerance: 0) else {
+            Issue.record("a touched file was believed")
+            return
+        }
+    }
+
+    @Test func `each card has been known since its own first day`() async throws {
+        let bench = try Bench()
+        let later = Bench.start + .seconds(9)
+        #expect(try await bench.journal.firstSeen(root: "/media/A", now: Bench.start) == Bench.start)
+        #expect(try await bench.journal.firstSeen(volume: Self.card, now: later) == later)
+        #expect(try await bench.journal.firstSeen(volume: Self.card, now: later + .seconds(9)) == later)
+        #expect(try await bench.journal.firstSeen(volume: Self.other, now: Bench.start) == Bench.start)
+    }
+
+    @Test func `an open unit goes with its card, also when all that has come of it has ended`() async throws {
+        let bench = try Bench()
+        var refused = Admission(
+            Arrival(root: "/media/A", path: "gigs/X/a", identity: .test(), volume: Self.volume),
+            rejectedBy: Route(name: "all", to: ["r2"]), reason: "too large")
+        refused.unit = "gigs/X"
+        _ = try await bench.journal.admit(refused, at: Bench.start)
+        try await bench.finishAll()
+        try await bench.journal.volumeArrived(Self.other, at: "/media/A")
+        #expect(try await bench.journal.openUnits("/media/A").isEmpty)
+        try await bench.journal.volumeArrived(Self.card, at: "/media/B")
+        #expect(try await bench.journal.openUnits("/media/B").map(\.unit) == ["gigs/X"])
     }
 
     @Test func `by what a folder was recognised is remembered, and whether it holds files`() async throws {
@@ -89,5 +165,13 @@ import Testing
         #expect(try await !bench.journal.holdsFiles(of: "/in"))
         _ = try await bench.admit("a.txt")
         #expect(try await bench.journal.holdsFiles(of: "/in"))
+        // What we were about to take away ourselves need not be there.
+        try await bench.settle(.delivered(.test()))
+        #expect(try await bench.journal.holdsFiles(of: "/in"))
+        try await bench.journal.intend(1, [1])
+        #expect(try await !bench.journal.holdsFiles(of: "/in"))
+        try await bench.journal.intend(1, nil)
+        try await bench.finishAll(Disposition.deleted)
+        #expect(try await !bench.journal.holdsFiles(of: "/in"))
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import InletCore
 import InletTestSupport
 import SystemPackage
@@ -6,31 +7,18 @@ import Testing
 @testable import InletLinux
 
 @Suite struct VolumeFinderTests {
-    private static let table = """
-        22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
-        97 22 0:61 / /srv/with\\040space rw - nfs4 nas:/my\\040photos rw,addr=10.0.0.2
-        98 22 0:38 /@home /home rw,relatime shared:2 master:1 - btrfs /dev/sdb3 rw,subvol=/@home
-        broken line
-        99 22 0:99 / /x rw - tmpfs
-        """
-
-    @Test(arguments: [
-        ("8:2", "/dev/sda2"), ("0:61", "nas:/my photos"), ("0:38", "/dev/sdb3"), ("0:99", nil), ("1:1", nil),
-    ])
-    func `the source of a mount is read from mountinfo`(device: String, source: String?) {
-        #expect(MountSource.find(device, in: Array(Self.table.utf8)) == source)
-    }
-
-    @Test func `any bytes are no mount table, and do no harm`() {
-        var random = SeededGenerator(seed: 20_261_122)
-        for _ in 0..<2000 {
-            let bytes = (0..<Int.random(in: 0...80, using: &random)).map { _ in
-                Array("0:1 -\\0478/\n\u{1}".utf8).randomElement(using: &random) ?? 0
-            }
-            _ = MountSource.find("0:1", in: bytes)
-        }
-        #expect(MountSource.unescaped(Array("a\\04".utf8)[...]) == Array("a\\04".utf8))
-        #expect(MountSource.unescaped(Array("\\134\\777".utf8)[...]) == Array("\\\\777".utf8))
+    @Test(
+        arguments: [
+            (
+                [0x28, 0x7a, 0x1e, 0xe7, 0xf0, 0x69, 0x47, 0xb4, 0xb0, 0x60, 0xd2, 0x09, 0xbb, 0xd7, 0xd0, 0x32],
+                "287a1ee7-f069-47b4-b060-d209bbd7d032"
+            ),
+            // As in a boot sector: the lowest byte first.
+            ([0xcd, 0xab, 0x34, 0x12], "1234-ABCD"), ([0x01, 0, 0, 0], "0000-0001"),
+            ([], nil), ([0, 0, 0, 0], nil), ([UInt8](repeating: 0, count: 16), nil), ([1, 2, 3], nil),
+        ] as [([UInt8], String?)])
+    func `a UUID is written as blkid writes it`(bytes: [UInt8], text: String?) {
+        #expect(VolumeNames.uuid(bytes) == text)
     }
 
     @Test func `names of udev are read as they were written`() {
@@ -40,11 +28,32 @@ import Testing
 
     @Test func `the file system of a folder has a name, and the same one at each look`() throws {
         let directory = try TemporaryDirectory()
-        let first = try VolumeFinder().identity(of: directory.path)
-        #expect(!first.name.isEmpty)
-        #expect(try VolumeFinder().identity(of: directory.path) == first)
-        let place = try VolumeFinder.mountPoint(of: directory.path)
-        #expect(place.point.appending(place.folder).lexicallyNormalized() == directory.path)
+        let first = try VolumeFinder().place(of: directory.path)
+        #expect(!first.volume.name.isEmpty)
+        #expect(try VolumeFinder().place(of: directory.path) == first)
+        #expect(("/" + first.folder).hasSuffix(directory.path.lastComponent?.string ?? "/"))
+        #expect(throws: SystemError.self) { try VolumeFinder().place(of: directory.path.appending("missing")) }
+    }
+
+    @Test func `what is mounted is found in the table, by the way that leads there`() throws {
+        let directory = try TemporaryDirectory()
+        let real = directory.path.resolved
+        let table = """
+            22 1 8:2 / / rw - ext4 /dev/sda2 rw
+            97 22 0:61 /cards/one \(real.string) rw - nfs4 nas:/my\\040photos rw
+            """
+        let file = try directory.write(Array(table.utf8), to: "mountinfo")
+        try directory.makeDirectory("DCIM")
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path.appending("link").string,
+            withDestinationPath: directory.path.appending("DCIM").string)
+        let finder = VolumeFinder(mountinfo: file)
+        #expect(try finder.place(of: directory.path.appending("DCIM")).volume.source == "nas:/my photos")
+        #expect(try finder.place(of: directory.path.appending("DCIM")).folder == "cards/one/DCIM")
+        #expect(try finder.place(of: directory.path).folder == "cards/one")
+        // Without a table the path must do.
+        let blind = VolumeFinder(mountinfo: directory.path.appending("none"))
+        #expect(try blind.place(of: directory.path).folder == String(real.string.dropFirst()))
     }
 
     @Test func `a watch of mounts tells of a folder that comes, and not of a file`() throws {
@@ -57,5 +66,52 @@ import Testing
         #expect(try watch.wait(until: .now.advanced(by: .seconds(10)), waker: waker))
         waker.wake()
         #expect(try !watch.wait(until: nil, waker: waker))
+    }
+}
+
+/// Real disks in files.
+@Suite(.enabled(if: DiskImage.isAvailable, "needs the right to mount, a loop device and mkfs.ext4"))
+struct MountedVolumeTests {
+    private let directory: TemporaryDirectory
+    private let point: FilePath
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        point = try directory.makeDirectory("point")
+    }
+
+    /// What the folder `DCIM` of a disk is. Which loop device it got is chance.
+    private func place(_ disk: DiskImage) throws -> (volume: VolumeIdentity, folder: String) {
+        try disk.mount(at: point)
+        defer { try? disk.unmount(point) }
+        var place = try VolumeFinder().place(of: point.appending("DCIM"))
+        place.volume.source = ""
+        return place
+    }
+
+    @Test func `a disk is the same each time it is mounted, and another of the same name is another`() throws {
+        let disks = try (0..<2).map { _ in try DiskImage(label: "EOS 1/2") }
+        for disk in disks { try disk.write([1], to: "DCIM/a") }
+        let places = try disks.map(place)
+        #expect(places.allSatisfy { $0.volume.label == "EOS 1/2" && $0.folder == "DCIM" })
+        #expect(places[0].volume.isSame(as: places[1].volume) == false)
+        #expect(places[0].volume.key != places[1].volume.key)
+        #expect(try place(disks[0]) == places[0])
+    }
+
+    @Test func `udev's names are found by the device, and change nothing for the journal`() throws {
+        let disk = try DiskImage(label: "EOS")
+        try disk.mount(at: point)
+        defer { try? disk.unmount(point) }
+        let plain = try VolumeFinder().identity(of: point)
+        let disks = try directory.makeDirectory("disk")
+        for (kind, name) in [("by-uuid", "9999-0000"), ("by-label", "MY\\x20CARD")] {
+            let links = try directory.makeDirectory(FilePath("disk/\(kind)"))
+            try FileManager.default.createSymbolicLink(
+                atPath: links.appending(name).string, withDestinationPath: plain.source)
+        }
+        let named = try VolumeFinder(disks: disks).identity(of: point)
+        #expect(named.uuid == "9999-0000" && named.label == "MY CARD")
+        #expect(named.key == plain.key)
     }
 }

@@ -29,7 +29,24 @@ package final class TestMount: Sendable {
     /// What is done in `folder` behind this mount raises no events in it.
     package init(bindfs folder: FilePath, at path: FilePath) throws {
         self.path = path
-        try Self.run("bindfs", [folder.string, path.string])
+        // In the foreground: a daemon keeps what Foundation watches for the end of a process, and that end never comes.
+        let process = Self.process("bindfs", ["-f", folder.string, path.string])
+        try process.run()
+        for _ in 0..<Self.mostLooks where process.isRunning {
+            if Self.isMounted(path) { return }
+            usleep(Self.betweenLooks)
+        }
+        process.terminate()
+        throw CocoaError(.executableLoad)
+    }
+
+    private static let mostLooks = 1000
+    /// In microseconds.
+    private static let betweenLooks: UInt32 = 10_000
+
+    private static func isMounted(_ path: FilePath) -> Bool {
+        let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+        return mounts?.contains(" \(path) ") ?? false
     }
 
     /// An overlay of the folders `upper` and `lower` of `layers` without one to write to: all changes are made behind it.
@@ -50,12 +67,17 @@ package final class TestMount: Sendable {
     }
 
     private static func run(_ tool: String, _ arguments: [String]) throws {
+        let process = process(tool, arguments)
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw CocoaError(.executableLoad) }
+    }
+
+    private static func process(_ tool: String, _ arguments: [String]) -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [tool] + arguments
         (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw CocoaError(.executableLoad) }
+        return process
     }
 }

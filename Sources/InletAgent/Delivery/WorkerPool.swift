@@ -118,6 +118,8 @@ struct DeliveryEnds: Sendable {
     let probeBell: Doorbell
     let batchBell: Doorbell
     let lookAgain: @Sendable (FileRow) -> Void
+    /// Told of a file that has a delivery less to wait for.
+    let ended: @Sendable (FileRow) -> Void
     let room: QueueRoom
 
     /// Says and passes on what has ended.
@@ -168,6 +170,7 @@ struct DeliveryEnds: Sendable {
             probeBell.ring()
         }
         if let changed = report?.wantsLook { lookAgain(changed) }
+        if file.volume != nil { ended(file) }
         // A place is free again, or others were waiting for this one: a loop that found nothing may have work now. The small
         // files' feeder looks by itself.
         if report?.destinationIsBack == true || settled.hasReleased {

@@ -45,13 +45,16 @@ extension IntakeLoop {
         marks?.forgetPlaces()
     }
 
+    /// Whether nothing tells of changes in the root itself.
+    var isRootPolled: Bool { modes.way(for: "").way.isPolled }
+
     /// When the next pass may begin: not before the first listing has ended, nor while files find no room.
     var nextPass: ContinuousClock.Instant? { isAnnounced && held.isEmpty ? polling.next : nil }
 
     mutating func advancePoll() {
         guard held.isEmpty, !isLost else { return }
         if let due = nextPass, due <= .now { beginPass() }
-        guard polling.isLooking else { return }
+        guard polling.isLooking, !isLost else { return }
         for _ in 0..<Self.pollBudget {
             switch polling.step(ignore, modes) {
             case .file(let path): if !take(path) { return }
@@ -73,6 +76,12 @@ extension IntakeLoop {
 
     private mutating func beginPass() {
         followMounts()
+        if isRootPolled {
+            // Nothing tells whether somebody emptied it, or a server has lost its disk: that is judged anew.
+            let isEmpty = RootCaution.isEmpty(settings.path)
+            if isEmpty, wasFilled { return loseRoot("empty at once") }
+            wasFilled = !isEmpty
+        }
         takeFreedWatches()
         polling.begin()
     }

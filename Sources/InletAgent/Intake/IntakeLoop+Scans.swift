@@ -12,6 +12,7 @@ extension IntakeLoop {
 
     mutating func startScan() {
         mustRescan = false
+        (unread, admission.unread) = (0, 0)
         isLimited = false
         refreshModes()
         marks?.directories = 0
@@ -54,7 +55,8 @@ extension IntakeLoop {
                 root: settings.path, directories: directories, writerCheck: WriterCheck.describe(settings.path)))
     }
 
-    func tell(_ directory: FilePath, _ error: SystemError) {
+    mutating func tell(_ directory: FilePath, _ error: SystemError) {
+        if !error.isMissing { unread += 1 }
         log.emit(.fileTrouble(path: settings.path.pushing(directory), reason: "\(error)"))
     }
 }

@@ -20,19 +20,23 @@ struct FolderPlace: Equatable {
 
 /// Whether a removable volume can be taken out.
 extension IntakeLoop {
-    /// Says it once everything on the volume has been seen and has ended: proved by all its destinations, or not.
+    /// Says it once everything on the volume has been seen and has ended: proved by as many destinations as were asked for, or
+    /// not.
     mutating func tellVolume() async {
         guard let volume = admission.volume, let key = volume.key, canCloseUnits, settler.count == 0, units.isEmpty,
-            let found = try? await admission.journal.standing(of: key)
+            let standing = try? await admission.journal.standing(of: key, proofs: settings.volumeDoneAfter)
         else { return }
-        var standing = found
-        // What was taken off the volume meanwhile is no reason to keep it in.
-        standing.unproved = found.unproved.filter { admission.look($0)?.identity != nil }
-        guard standing != saidOfVolume, (try? isDrained) == true else { return }
-        saidOfVolume = standing
-        log.emit(
-            .volumeDone(
-                VolumeEnd(root: settings.path, volume: volume.name, standing, ignored: admission.ignored)))
+        // What was taken off the volume meanwhile is no reason to keep it in; what cannot be looked at is.
+        let unproved = standing.unproved.count { (try? FileLook.look(at: settings.path.pushing($0))) != .missing }
+        let end = VolumeEnd(
+            root: settings.path, volume: volume.name, standing, unproved: unproved, unread: unread + admission.unread,
+            ignored: admission.ignored)
+        // What no route takes is told with what is to be told, but is no news by itself.
+        var news = end
+        news.ignored = 0
+        guard news != saidOfVolume, (try? isDrained) == true else { return }
+        saidOfVolume = news
+        log.emit(.volumeDone(end))
     }
 }
 
@@ -41,22 +45,27 @@ package struct VolumeEnd: Sendable, Equatable {
     package var root: FilePath
     /// Its label, or UUID.
     package var volume: String
-    /// Files that all their destinations have proved, and their sizes together.
+    /// Files that have been proved, and their sizes together.
     package var files: Int
     package var bytes: Int64
     /// Files that are on it and ended otherwise.
     package var unproved: Int
+    /// Files and folders that could not be looked at: what they hold is not known.
+    package var unread: Int
     /// Files that no route takes, and what is never read.
     package var ignored: Int
 
-    init(root: FilePath, volume: String, _ standing: VolumeStanding, ignored: Int) {
+    init(
+        root: FilePath, volume: String, _ standing: VolumeStanding, unproved: Int, unread: Int = 0, ignored: Int
+    ) {
         self.root = root
         self.volume = volume
-        files = (standing.files[.delivered] ?? 0) + (standing.files[.duplicate] ?? 0)
+        files = standing.proved
         bytes = standing.bytes
-        unproved = standing.unproved.count
+        self.unproved = unproved
+        self.unread = unread
         self.ignored = ignored
     }
 
-    package var isSafe: Bool { unproved == 0 }
+    package var isSafe: Bool { unproved == 0 && unread == 0 }
 }

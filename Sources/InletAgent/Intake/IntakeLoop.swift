@@ -18,7 +18,11 @@ struct IntakeLoop: ~Copyable {
     let ignore: IgnoreList
     let place: FolderPlace
     /// What was said of the removable volume last.
-    var saidOfVolume: VolumeStanding?
+    var saidOfVolume: VolumeEnd?
+    /// Folders that could not be listed since the last listing began.
+    var unread = 0
+    /// Whether anything was in a polled root at the last pass.
+    var wasFilled = false
     var watches = WatchTable()
     var scan: TreeScan
     var modes = WatchModes([:])
@@ -156,10 +160,10 @@ struct IntakeLoop: ~Copyable {
         }
     }
 
-    mutating func loseRoot() {
+    mutating func loseRoot(_ reason: String = "removed, renamed or unmounted") {
         isLost = true
         scan.stop()
-        log.emit(.watchLost(root: settings.path, reason: "removed, renamed or unmounted"))
+        log.emit(.watchLost(root: settings.path, reason: reason))
     }
 
     /// A sign of life of a file; a marker is one of the file or unit that it is for.

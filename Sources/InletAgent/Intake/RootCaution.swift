@@ -9,39 +9,70 @@ struct RootCaution: Sendable {
     let journal: Journal
     let states: RootStates
 
-    /// By what the folder is recognised now. Blocks.
+    /// By what the folder is recognised now; nil when there is none. Blocks.
     static func mark(of root: FilePath) throws(SystemError) -> RootMark? {
         guard case .directory = try FileLook.look(at: root) else { return nil }
-        return RootMark(volume: try VolumeFinder().identity(of: root))
+        let (volume, folder) = try VolumeFinder().place(of: root)
+        return RootMark(volume: volume, folder: folder)
     }
 
     /// Why the folder is not to be watched now; nil when it is as it should be, which is remembered.
     func objection() async throws -> String? {
         guard let now = try Self.mark(of: root) else { return nil }
         let before = try await journal.mark(of: root)
-        if before != now {
+        let isEmpty = Self.isEmpty(root)
+        if before != now || isEmpty {
             let holdsFiles = try await journal.holdsFiles(of: root)
             let verdict = RootGuard.judge(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
             if case .pause(let why) = verdict {
                 states.set(.guarded, root)
                 return why
             }
-            try await journal.setMark(now, of: root, at: .now)
+            if before != now { try await journal.setMark(now, of: root, at: .now) }
         }
         states.set(.present(volume: nil), root)
         return nil
     }
 
-    /// Whether nothing is in it but what is never a user's, such as our own folder.
-    private var isEmpty: Bool {
-        guard var names = try? DirectoryStream(root) else { return true }
-        let ignore = IgnoreList()
-        while let entry = try? names.next() {
-            let path = FilePath(root: nil, [entry.name])
-            if !ignore.ignores(path, isDirectory: entry.kind == .directory), entry.name.string != "lost+found" {
-                return false
-            }
+    /// Watching ends in order: if the folder is empty now, that was seen to happen. Not of one whose changes tell nothing.
+    func remember(isTold: Bool) async {
+        guard isTold, Self.isEmpty(root), var now = try? Self.mark(of: root),
+            let before = try? await journal.mark(of: root), before == now
+        else { return }
+        now.wasEmptied = true
+        // Without it, the next start asks a person.
+        try? await journal.setMark(now, of: root, at: .now)
+    }
+
+    /// Waits until something comes in the folder, or something else is to be looked at; not for ever, because a server does
+    /// not tell of what comes.
+    func wait(_ waker: Waker, atMost pause: Duration) async {
+        let end = ContinuousClock.now.advanced(by: pause)
+        do {
+            let inotify = try Inotify.orSilent()
+            _ = try? inotify.add(root)
+            // What came before the watch did would wake nobody.
+            if try await objection() == nil { return }
+            _ = try inotify.wait(until: end, waker: waker)
+        } catch {
+            _ = try? waker.wait(until: end)
         }
-        return true
+    }
+
+    /// Whether nothing is in the folder but what is never a user's, such as our own folder. False where that cannot be seen.
+    static func isEmpty(_ root: FilePath) -> Bool {
+        let ignore = IgnoreList()
+        do {
+            var names = try DirectoryStream(root)
+            while let entry = try names.next() {
+                let path = FilePath(root: nil, [entry.name])
+                if !ignore.ignores(path, isDirectory: entry.kind == .directory), entry.name.string != "lost+found" {
+                    return false
+                }
+            }
+            return true
+        } catch {
+            return false
+        }
     }
 }

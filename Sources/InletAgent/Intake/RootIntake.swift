@@ -93,10 +93,10 @@ final class RootIntake: Service {
             }
             isAnnounced = false
             if !isPassing, let objection = await objection() {
+                inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
                 if objection != lastObjection { log.emit(.watchGuard(root: settings.path, reason: objection)) }
                 lastObjection = objection
-                inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
-                _ = try? inbox.waker.wait(until: .now.advanced(by: Self.guardPause))
+                await caution.wait(inbox.waker, atMost: Self.guardPause)
                 continue
             }
             lastObjection = nil
@@ -106,16 +106,24 @@ final class RootIntake: Service {
         }
     }
 
-    /// Before a folder that is not what it was is looked at again, where no mount tells.
+    /// Before a folder that is not what it was is looked at again, where nothing tells.
     private static let guardPause = Duration.seconds(30)
+
+    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, states: states) }
 
     private func objection() async -> String? {
         do {
-            return try await RootCaution(root: settings.path, journal: journal, states: states).objection()
+            return try await caution.objection()
         } catch {
             // What cannot be known now is no reason to believe it.
             return "\(error)"
         }
+    }
+
+    /// Of a removable volume: when that was first seen, wherever it was mounted.
+    private func firstSeen() async throws(JournalError) -> WallTime {
+        guard let key = volume?.key else { return try await journal.firstSeen(root: settings.path, now: .now) }
+        return try await journal.firstSeen(volume: key, now: .now)
     }
 
     /// - Parameter lastTrouble: what went wrong before; the same again is not said twice.
@@ -123,7 +131,7 @@ final class RootIntake: Service {
     private func watchUntilLost(_ lastTrouble: String?) async -> String? {
         do {
             let kind = try FileSystemKind.of(settings.path)
-            let firstSeen = try await journal.firstSeen(root: settings.path, now: .now)
+            let firstSeen = try await firstSeen()
             let openUnits = try await journal.openUnits(settings.path)
             let place = volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
             var loop = try IntakeLoop(
@@ -132,6 +140,9 @@ final class RootIntake: Service {
                 skipBefore: settings.existing == .skip ? firstSeen : nil,
                 adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits, volume: place)
             try await loop.run()
+            if !isPassing, FolderPlace(settings.path) == loop.place {
+                await caution.remember(isTold: !loop.isRootPolled)
+            }
             return nil
         } catch {
             let trouble = "\(error)"

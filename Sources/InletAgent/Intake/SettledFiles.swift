@@ -31,6 +31,8 @@ struct SettledFiles: Sendable {
     var adopted: (files: Int, bytes: Int64) = (0, 0)
 
     var tally = IgnoreTally()
+    /// Files that could not be looked at, or read, since the last listing began.
+    var unread = 0
     /// Files whose marker is not there yet: only to say so once.
     private var unmarked = IgnoreTally()
     var queued: [Candidate] = []
@@ -101,8 +103,12 @@ struct SettledFiles: Sendable {
             case .missing:
                 admitter.deriver?.close(path, kept: [])
                 looked.judged.append((path, .look(.gone)))
-            case .directory, .symlink, .other, nil:
+            case .directory, .symlink, .other:
                 noteIrregular(path)
+                looked.judged.append((path, .look(.notRegular)))
+            case nil:
+                // The next listing shows it again.
+                unread += 1
                 looked.judged.append((path, .look(.notRegular)))
             }
         }

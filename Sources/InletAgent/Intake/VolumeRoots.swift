@@ -11,9 +11,7 @@ final class VolumeRoots: Service {
     /// A folder that is watched now.
     private struct Entry {
         var intake: RootIntake
-        /// The file system that it is on; nil where it is the one that the pattern begins on.
-        var volume: Volume?
-        var device: UInt64
+        var place: FoundRoots.Place
         var isEnding = false
     }
 
@@ -32,6 +30,8 @@ final class VolumeRoots: Service {
 
     /// Before a folder that could not be taken up is tried again.
     private static let retryPause = Duration.seconds(2)
+    /// Before it is looked at folders that nothing tells of.
+    private static let blindPause = Duration.seconds(30)
 
     init(
         _ settings: WatchSettings, _ pattern: RootPattern, arrivals: VolumeArrivals,
@@ -90,14 +90,23 @@ final class VolumeRoots: Service {
         } while true
         found = FoundRoots(pattern)
         for (root, entry) in state.withLock({ $0.entries }) {
-            if found.roots[root] == entry.device { entry.intake.mountsChanged() } else { end(root) }
+            if isStill(entry, at: root, found) { entry.intake.mountsChanged() } else { end(root) }
         }
         var isWhole = true
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
-        _ = try mounts.wait(until: isWhole ? nil : .now.advanced(by: Self.retryPause), waker: waker)
+        let pause = isWhole ? mounts.isBlind ? Self.blindPause : nil : Self.retryPause
+        _ = try mounts.wait(until: pause.map { .now.advanced(by: $0) }, waker: waker)
+    }
+
+    /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
+    private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
+        guard found.roots[root] == entry.place.device else { return false }
+        // What cannot be asked now is looked at by its own intake; what udev names only now is no other.
+        guard let now = try? VolumeFinder().identity(of: root) else { return true }
+        return now.isSame(as: entry.place.identity) != false
     }
 
     private func end(_ root: FilePath) {
@@ -112,15 +121,16 @@ final class VolumeRoots: Service {
     /// - Returns: false when it is to be tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
-            let (volume, device) = try FoundRoots.volume(of: root, pattern)
+            let place = try FoundRoots.place(of: root, pattern)
+            let volume = place.volume
             let isTwice = state.withLock { state in
-                volume?.key != nil && state.entries.values.contains { $0.volume?.key == volume?.key }
+                volume.key != nil && state.entries.values.contains { $0.place.volume.key == volume.key }
             }
             // Mounted twice: one of them has its files.
             if isTwice { return true }
             try await arrivals.arrived(volume, at: root)
             let intake = try make(settings.at(root), volume)
-            state.withLock { $0.entries[root] = Entry(intake: intake, volume: volume, device: device) }
+            state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 try? await intake.run()
                 self.arrivals.left(volume, root)
@@ -177,16 +187,26 @@ struct FoundRoots {
         if case .directory? = try? FileLook.look(at: path) { true } else { false }
     }
 
-    /// The volume of a folder of the pattern, with its key where it is another file system than the one that the pattern
-    /// begins on; and its device number.
-    static func volume(of root: FilePath, _ pattern: RootPattern) throws -> (Volume?, device: UInt64) {
-        guard case .directory(let identity) = try FileLook.look(at: root) else {
+    /// What a folder of the pattern is on.
+    struct Place {
+        var identity: VolumeIdentity
+        /// Below the top of the file system.
+        var folder: String
+        var device: UInt64
+        /// Whether that is another file system than the one that the pattern begins on.
+        var isVolume: Bool
+
+        var volume: Volume { isVolume ? Volume(identity, folder: folder) : Volume(name: identity.name) }
+    }
+
+    static func place(of root: FilePath, _ pattern: RootPattern) throws -> Place {
+        guard case .directory(let own) = try FileLook.look(at: root),
+            case .directory(let parent) = try FileLook.look(at: pattern.parent)
+        else {
             throw SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
         }
-        guard case .directory(let parent) = try FileLook.look(at: pattern.parent) else { return (nil, identity.device) }
-        let volume = try VolumeFinder().identity(of: root)
-        if parent.device == identity.device { return (Volume(name: volume.name), identity.device) }
-        let folder = try VolumeFinder.mountPoint(of: root).folder
-        return (Volume(volume, folder: folder), identity.device)
+        let (identity, folder) = try VolumeFinder().place(of: root)
+        return Place(
+            identity: identity, folder: folder, device: own.device, isVolume: parent.device != own.device)
     }
 }

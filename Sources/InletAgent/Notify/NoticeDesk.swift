@@ -37,6 +37,8 @@ final class NoticeDesk: Sendable {
                     payload: NoticeText.destination(name, state: "up", reason: nil, nextProbe: nil), at: .now))
         case .volumeDone(let end) where end.isSafe:
             add(Post(event: .volumeDone, payload: NoticeText.volume(end), at: .now))
+        case .watchGuard(let root, let reason):
+            add(Post(event: .rootPaused, payload: NoticeText.pausedRoot(root, reason: reason), at: .now))
         default: break
         }
     }

@@ -106,6 +106,17 @@ struct NoticeDetails: Sendable, Equatable {
         state = "done"
     }
 
+    /// - Parameter payload: what the notice says of a watched folder (`NoticeText.pausedRoot`).
+    init(folder payload: [UInt8]) {
+        let said = try? JSONDecoder().decode(SaidOfFolder.self, from: Data(payload))
+        (path, state) = (said.map { Array($0.path.utf8) }, said?.state)
+    }
+
+    private struct SaidOfFolder: Decodable {
+        var path: String
+        var state: String
+    }
+
     private struct Said: Decodable {
         var name: String
         var state: String

@@ -22,6 +22,7 @@ struct NoticeText: Sendable {
             case .batchDone: "batch"
             case .destinationDown, .destinationUp: "destination"
             case .volumeDone: "volume"
+            case .rootPaused: "folder"
             }
         self.init(
             id: "inlet-\(identity)-\(notice.id)", event: notice.event.rawValue, at: notice.createdAt, host: host, key,
@@ -64,8 +65,23 @@ struct NoticeText: Sendable {
         object.add("files", Int64(end.files))
         object.add("bytes", end.bytes)
         object.add("ignored", Int64(end.ignored))
-        object.add("text", "all of '\(DisplayText.escape(end.volume))' is delivered and proved; it is safe to remove")
+        object.add("text", text(end))
         return object.finished
+    }
+
+    static func pausedRoot(_ root: FilePath, reason: String) -> [UInt8] {
+        var object = JSONLine()
+        object.add("path", root.display)
+        object.add("state", "paused")
+        object.add("reason", DisplayText.escape(reason))
+        return object.finished
+    }
+
+    private static func text(_ end: VolumeEnd) -> String {
+        let name = DisplayText.escape(end.volume)
+        if end.ignored == 0 { return "all of '\(name)' is delivered and proved; it is safe to remove" }
+        return "all that routes take of '\(name)' is delivered and proved; it is safe to remove. "
+            + "On it alone are \(end.ignored) files that no route takes"
     }
 
     /// - Parameter jobs: the batch's files, those that were not delivered first; of a large batch not all.

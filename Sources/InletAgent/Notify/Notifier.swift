@@ -119,6 +119,7 @@ struct Notifier: Service {
             return (notice, job.map { NoticeDetails($0) } ?? NoticeDetails())
         case .destinationDown, .destinationUp: return (notice, NoticeDetails(destination: notice.payload))
         case .volumeDone: return (notice, NoticeDetails(volume: notice.payload))
+        case .rootPaused: return (notice, NoticeDetails(folder: notice.payload))
         case .batchDone:
             guard let id = notice.subject,
                 let (batch, jobs) = try await journal.endedBatch(id, limit: NoticeText.mostFiles)

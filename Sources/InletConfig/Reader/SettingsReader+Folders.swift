@@ -32,7 +32,7 @@ extension SettingsReader {
         let entries = sections("watch", of: section, root).map(\.section)
         let roots = zip(settings.watch, entries).filter { !$0.0.path.isEmpty }
         for (index, (watch, entry)) in roots.enumerated() {
-            for (other, _) in roots[..<index] { checkNesting(watch.path, other.path, at: position("path", entry)) }
+            for (other, _) in roots[..<index] { checkNesting(watch, other, at: position("path", entry)) }
             checkOwnFolder("archive_dir", watch.archiveDirectory, of: watch, entry, roots: settings.watch)
             checkOwnFolder("quarantine_dir", watch.quarantineDirectory, of: watch, entry, roots: settings.watch)
         }
@@ -45,8 +45,13 @@ extension SettingsReader {
     }
 
     /// A file below two roots would be taken in twice.
-    private mutating func checkNesting(_ path: FilePath, _ other: FilePath, at position: SourcePosition) {
-        if path == other {
+    private mutating func checkNesting(_ watch: WatchSettings, _ others: WatchSettings, at position: SourcePosition) {
+        let (path, other) = (watch.path, others.path)
+        if path != other, others.root(of: path) != nil || watch.root(of: other) != nil,
+            watch.pattern != nil || others.pattern != nil
+        {
+            report(position, "\(path.display) and \(other.display) can mean the same folder; watch one of them")
+        } else if path == other {
             report(position, "\(path.display) is watched twice")
         } else if path.isInside(other) {
             report(position, "\(path.display) lies inside the watched folder \(other.display); watch one of them")

@@ -5,11 +5,12 @@ import SystemPackage
 extension SettingsReader {
     mutating func readPattern(_ section: ConfigSection, into watch: inout WatchSettings) {
         watch.volumeWrites = section.boolean("volume_writes") ?? false
+        watch.volumeDoneAfter = section.integer("volume_done_after")
         guard RootPattern.isPattern(watch.path) else {
-            if section.values["volume_writes"] != nil {
+            for key in ["volume_writes", "volume_done_after"] where section.values[key] != nil {
                 report(
-                    position("volume_writes", section),
-                    "'volume_writes' is for folders of a pattern such as /media/*/DCIM; this one is watched as it is")
+                    position(key, section),
+                    "'\(key)' is for folders of a pattern such as /media/*/DCIM; this one is watched as it is")
             }
             return
         }

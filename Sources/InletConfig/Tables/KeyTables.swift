@@ -58,6 +58,10 @@ package enum KeyTables {
             "volume_writes", .boolean,
             "Whether anything may be moved, deleted or written on the volumes of a path with a pattern; without it, nothing is."
         ),
+        KeySpec(
+            "volume_done_after", .integer(1...100),
+            "By how many destinations each file of a volume must be proved before that is said to be safe to remove; by all without it."
+        ),
         KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
         KeySpec(
             "settle", .duration(offAllowed: false), default: "5s",

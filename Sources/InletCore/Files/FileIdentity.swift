@@ -33,6 +33,12 @@ package struct FileIdentity: Hashable, Sendable, Codable {
         return size == other.size && !overflow && distance.magnitude <= tolerance.magnitude
     }
 
+    /// Whether `other`, of the same removable volume, is this file although the volume may have been mounted anew: its device
+    /// number is chance then, and FAT (`tolerance` > 0) makes up inodes and ctime at each mount.
+    package func isSame(onVolumeAs other: FileIdentity, tolerance: Int64) -> Bool {
+        isKnown(as: other, tolerance: tolerance) && (tolerance > 0 || changed == other.changed)
+    }
+
     /// Whether nothing happened to the file between two looks of one delivery. A rename changes ctime, so the finisher,
     /// which renames first, leaves it out.
     package func isUntouched(since admitted: FileIdentity, ignoringChangeTime: Bool = false) -> Bool {

@@ -21,10 +21,12 @@ package struct VolumeIdentity: Sendable, Hashable, Codable {
         self.source = source
     }
 
-    /// By what the journal knows its files: the best that there is. A device comes last; two cards in one reader have the same.
+    /// By what the journal knows its files: the best that there is. What the kernel made of the UUID itself comes first: it is
+    /// the same whether udev is there or not, and each subvolume has its own. A device comes last; two cards in one reader
+    /// have the same.
     package var key: String {
-        if let uuid { return "uuid:\(uuid)" }
         if let fsid { return "fsid:\(fsid)" }
+        if let uuid { return "uuid:\(uuid)" }
         if let label { return "label:\(label)" }
         return "device:\(source)"
     }

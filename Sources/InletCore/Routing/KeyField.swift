@@ -117,7 +117,7 @@ extension KeyField {
             Self.folders(fields.path).dropFirst(number - 1).first.map(Self.folderName) ?? ""
         case .owner: fields.owner ?? ""
         case .category: fields.category
-        case .volume: fields.volume.map { KeySanitizer.text(of: Array($0.utf8)[...]).text } ?? ""
+        case .volume: Self.oneName(fields.volume ?? "")
         case .sha256(let digits): fields.sha256.map { String($0.hex.prefix(digits)) } ?? ""
         case .epochMilliseconds: String(fields.admitted.milliseconds)
         case .sequence: fields.sequence.map { String($0) } ?? ""
@@ -134,6 +134,11 @@ extension KeyField {
     private static func captured(_ fields: KeyFields, _ zone: String?) -> LocalTime {
         guard case .at(let time, _) = fields.captured else { return modified(fields, zone) }
         return ZoneClock.local(time, zone: zone ?? fields.zone)
+    }
+
+    /// Labels such as ext4's may hold a slash, which is no folder.
+    private static func oneName(_ label: String) -> String {
+        String(String.UnicodeScalarView(label.unicodeScalars.map { $0 == "/" ? "_" : $0 }))
     }
 
     private static func folders(_ path: FilePath) -> [ArraySlice<UInt8>] {

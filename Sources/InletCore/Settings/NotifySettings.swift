@@ -9,10 +9,12 @@ package enum NoticeEvent: String, Sendable, CaseIterable {
     case destinationUp = "destination_up"
     /// All of a removable volume is proved by every destination: it can be taken out.
     case volumeDone = "volume_done"
+    /// A watched folder is not what it was, or not mounted: it is paused.
+    case rootPaused = "root_paused"
 
     /// What a receiver gets that does not say what it wants: everything but each single delivery.
     package static let usual: [NoticeEvent] = [
-        .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone,
+        .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone, .rootPaused,
     ]
 }
 

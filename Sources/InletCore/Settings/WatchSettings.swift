@@ -36,6 +36,8 @@ package struct WatchSettings: Sendable {
     package var pattern: RootPattern?
     /// Whether anything may be moved, deleted or written in folders of a pattern.
     package var volumeWrites = false
+    /// By how many destinations a file of a volume must be proved before that can be taken out; nil = by all.
+    package var volumeDoneAfter: Int?
 
     package init(
         path: FilePath, mode: Mode = .auto, recursive: Bool = true, settle: Duration = .seconds(5),

@@ -26,9 +26,9 @@ package protocol ControlAPI: Sendable {
     func clear() async throws -> CommandReport
     /// nil = every destination.
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
-    /// Receipts as JSON lines, newest first.
     /// Takes a watched folder as it is now.
     func resume(root: FilePath) async throws -> CommandReport
+    /// Receipts as JSON lines, newest first.
     func receipts(limit: Int) async throws -> [String]
     /// The proofs of what was delivered, a page at a time.
     func proofs(_ wish: ProofWish) async throws -> ProofPage

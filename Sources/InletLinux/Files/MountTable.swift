@@ -127,3 +127,12 @@ extension MountTable {
         return result
     }
 }
+
+extension FilePath {
+    /// The path without symlinks, by which mounts are listed; itself where it cannot be resolved.
+    var resolved: FilePath {
+        guard let real = withPlatformString({ realpath($0, nil) }) else { return self }
+        defer { free(real) }
+        return FilePath(platformString: real)
+    }
+}

@@ -15,37 +15,46 @@ package struct VolumeFinder: Sendable {
     }
 
     /// The file system of `path`, which must exist. Blocks; nothing of it is read.
-    package func identity(of path: FilePath) throws(SystemError) -> VolumeIdentity {
+    package func identity(of path: FilePath) throws(SystemError) -> VolumeIdentity { try place(of: path).volume }
+
+    /// The file system of `path`, which must exist, and the folder on it that `path` is, from the file system's top, wherever
+    /// that, or only a folder of it, is mounted. Blocks; nothing of it is read.
+    package func place(of path: FilePath) throws(SystemError) -> (volume: VolumeIdentity, folder: String) {
         let device = UInt64(try SystemCall.status(of: path).st_dev)
         let statistics = try FreeSpace.statistics(path)
-        var identity = VolumeIdentity(kind: FileSystemKind(magic: statistics.f_type).name)
+        let kind = FileSystemKind(magic: statistics.f_type)
+        var identity = VolumeIdentity(kind: kind.name)
         if Self.makesIDFromUUID.contains(identity.kind) {
             let (high, low) = statistics.f_fsid.__val
             let number = UInt64(UInt32(bitPattern: high)) << 32 | UInt64(UInt32(bitPattern: low))
             if number != 0 { identity.fsid = String(number, radix: 16) }
         }
-        let mounts = (try? DurableFile.read(mountinfo, limit: 8 << 20)) ?? []
-        identity.source = MountSource.find(Self.text(device), in: mounts) ?? ""
+        let real = path.resolved
+        let mount = MountTable(parsing: (try? DurableFile.read(mountinfo, limit: 64 << 20)) ?? []).mount(of: real)
+        identity.source = mount?.source.string ?? ""
         let block = Self.isAnonymous(device) ? Self.blockDevice(identity.source) : device
         if let block {
             identity.uuid = name(of: block, in: "by-uuid")
             identity.label = name(of: block, in: "by-label")
         }
-        return identity
+        if !kind.isNetwork, identity.uuid == nil || identity.label == nil {
+            let names = VolumeNames(of: path)
+            identity.uuid = identity.uuid ?? names.uuid
+            identity.label = identity.label ?? names.label
+        }
+        // Mounted or unmounted meanwhile, these would be the names of two.
+        guard UInt64(try SystemCall.status(of: path).st_dev) == device else {
+            throw SystemError(call: "stat", path: path, code: .noSuchFileOrDirectory)
+        }
+        return (identity, Self.folder(real, on: mount))
     }
 
-    /// Where the file system of `path` is mounted, as far as device numbers tell; and what of `path` lies below that.
-    package static func mountPoint(of path: FilePath) throws(SystemError) -> (point: FilePath, folder: String) {
-        let device = try SystemCall.status(of: path).st_dev
-        var point = path
-        while point.lastComponent != nil {
-            let parent = point.removingLastComponent()
-            guard try SystemCall.status(of: parent).st_dev == device else { break }
-            point = parent
-        }
-        var folder = path
-        _ = folder.removePrefix(point)
-        return (point, folder.string)
+    /// The folder of the file system that `path` is, without the first slash.
+    private static func folder(_ path: FilePath, on mount: MountTable.Mount?) -> String {
+        guard let mount else { return String(path.string.drop { $0 == "/" }) }
+        var below = path
+        _ = below.removePrefix(mount.point)
+        return String(mount.root.pushing(below).string.drop { $0 == "/" })
     }
 
     /// The name in a folder of udev's whose link leads to the block device `number`.
@@ -89,10 +98,6 @@ package struct VolumeFinder: Sendable {
 
     private static func major(_ device: UInt64) -> UInt64 { (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF) }
 
-    private static func minor(_ device: UInt64) -> UInt64 { (device & 0xFF) | (device >> 12 & 0xFFFF_FF00) }
-
     /// Given to file systems without a block device of their own, and to btrfs: another one at each mount.
     private static func isAnonymous(_ device: UInt64) -> Bool { major(device) == 0 }
-
-    private static func text(_ device: UInt64) -> String { "\(major(device)):\(minor(device))" }
 }

@@ -10,10 +10,13 @@ package struct MountWatch: ~Copyable, Sendable {
     private let inotify: Inotify
     private var watched: [FilePath: Int32] = [:]
 
+    /// Whether nothing tells of folders, because this user has no inotify instances left; mounts are told all the same.
+    package var isBlind: Bool { inotify.refusal != nil }
+
     /// - Parameter onlyMounts: no folders will be watched: none of the user's inotify instances is taken.
     package init(onlyMounts: Bool = false) throws(SystemError) {
         let mounts = try Descriptor(opening: "/proc/self/mountinfo", O_RDONLY)
-        let inotify = onlyMounts ? try Inotify(silentFor: nil) : try Inotify()
+        let inotify = onlyMounts ? try Inotify(silentFor: nil) : try Inotify.orSilent()
         self.mounts = mounts
         self.inotify = inotify
     }

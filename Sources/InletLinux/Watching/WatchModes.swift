@@ -1,4 +1,3 @@
-import Glibc
 package import InletCore
 package import SystemPackage
 
@@ -28,7 +27,7 @@ package struct WatchModes: Sendable, Hashable {
     /// Decides for the mounts that are there now. Blocks while a network server does not answer for a mount whose type has an
     /// unknown name.
     package init(of watch: WatchSettings) {
-        let root = Self.resolved(watch.path)
+        let root = watch.path.resolved
         guard let table = try? MountTable.current(), let mount = table.mount(of: root) else {
             self.init(["": WatchWay.decide(try? FileSystemKind.of(watch.path), mode: watch.mode)])
             return
@@ -88,12 +87,5 @@ package struct WatchModes: Sendable, Hashable {
     /// In the order of their paths.
     package var sorted: [(place: FilePath, way: WatchWay)] {
         places.map { ($0.key, $0.value) }.sorted { $0.0.bytes.lexicographicallyPrecedes($1.0.bytes) }
-    }
-
-    /// The path without symlinks, by which mounts are listed; itself where it cannot be resolved.
-    private static func resolved(_ path: FilePath) -> FilePath {
-        guard let real = path.withPlatformString({ realpath($0, nil) }) else { return path }
-        defer { free(real) }
-        return FilePath(platformString: real)
     }
 }

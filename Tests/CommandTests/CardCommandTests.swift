@@ -1,0 +1,229 @@
+import Foundation
+import InletSandbox
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The built binary with disks that come and go: ext4 in files, mounted over loop devices. What is simulated is the hardware, and
+/// FAT.
+@Suite(.enabled(if: DiskImage.isAvailable, "needs the right to mount, a loop device and mkfs.ext4"), .serialized)
+struct CardCommandTests {
+    private func place(notify: [String] = []) throws -> Place {
+        let place = try Place()
+        try place.folder.makeDirectory("media/one")
+        try place.folder.makeDirectory("media/two")
+        var config = ConfigText()
+        config.route = ["key: \"cards/{volume}/{dir}/{name}\""]
+        config.top += notify
+        try place.configure(text: config.text.replacing("path: drop", with: "path: \"\(place.media)/*/DCIM\""))
+        return place
+    }
+
+    private func names(_ place: Place) throws -> [String] {
+        let all = FileManager.default.enumerator(atPath: place.library.string)?.allObjects as? [String] ?? []
+        return all.filter { $0.hasSuffix(".jpg") }.sorted()
+    }
+
+    /// With whatever the file system itself may note.
+    private func listing(_ folder: FilePath) throws -> [String] {
+        try #require(FileManager.default.enumerator(atPath: folder.string)?.allObjects as? [String]).sorted()
+    }
+
+    @Test func `two cards at once arrive as whole trees under their labels, and somebody is told that they can go`()
+        async throws
+    {
+        let receiver = NoticeReceiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let place = try place(notify: [
+            "notify:", "  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", on: [volume_done] }",
+        ])
+        let cards = [try DiskImage(label: "EOS_A"), try DiskImage(label: "EOS_B")]
+        for (number, card) in cards.enumerated() {
+            for name in ["100CANON/a.jpg", "100CANON/b.jpg", "101CANON/a.jpg"] {
+                try card.write(bytes(1000 + number, seed: UInt64(number)), to: FilePath("DCIM/" + name))
+            }
+        }
+        let agent = try await place.run()
+        for (card, slot) in zip(cards, ["one", "two"]) { try card.mount(at: place.slot(slot), readOnly: true) }
+        for label in ["EOS_A", "EOS_B"] {
+            let done = try await agent.line("volume.done") { $0["volume"] == label }
+            #expect(done.number("files") == 3 && done.number("unproved") == 0)
+        }
+        let tree = ["100CANON/a.jpg", "100CANON/b.jpg", "101CANON/a.jpg"]
+        #expect(try names(place) == ["EOS_A", "EOS_B"].flatMap { card in tree.map { "cards/\(card)/\($0)" } })
+        #expect(try place.content(place.library.pushing("cards/EOS_B/101CANON/a.jpg")) == bytes(1001, seed: 1))
+        try await agent.line("notification.sent", number: 2)
+        let told = receiver.notices.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(told.count { $0.contains("safe to remove") } == 2 && told.contains { $0.contains("EOS_B") }, "\(told)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a card that comes back elsewhere sends only what is new, and nothing is written to it`() async throws {
+        let place = try place()
+        let card = try DiskImage(label: "EOS")
+        try card.write(bytes(1000), to: "DCIM/100/a.jpg")
+        var agent = try await place.run()
+        try card.mount(at: place.slot("one"))
+        try await agent.line("volume.done")
+        #expect(try listing(place.slot("one")) == ["DCIM", "DCIM/100", "DCIM/100/a.jpg", "lost+found"])
+        try card.unmount(place.slot("one"))
+        try await agent.line("volume.removed")
+        try card.write(bytes(2000), to: "DCIM/100/b.jpg")
+        try card.mount(at: place.slot("two"))
+        try await agent.line("volume.done", number: 2)
+        #expect(try names(place) == ["cards/EOS/100/a.jpg", "cards/EOS/100/b.jpg"])
+        #expect(agent.lines("job.started").count == 2)
+        // It is known after a restart too, and at the first place again.
+        #expect(try await agent.stop() == .code(0))
+        try card.unmount(place.slot("two"))
+        try card.mount(at: place.slot("one"))
+        agent = try await place.run()
+        let done = try await agent.line("volume.done")
+        #expect(done.number("files") == 2 && agent.lines("job.started").isEmpty)
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/python3"), "needs python3"))
+    func `a card that is pulled while it is read is gone on with at its return, and nothing half shows`() async throws {
+        try await withSpiral("parallel_parts: 1") { place, sandbox in
+            for slot in ["one", "two"] { try place.folder.makeDirectory(FilePath("media/\(slot)")) }
+            try place.configure(replacing: "path: drop", with: "path: \"\(place.media)/*/DCIM\"")
+            let (card, other) = (try DiskImage(label: "EOS", megabytes: 24), try DiskImage(label: "EOS"))
+            let film = bytes(16 << 20)
+            try card.write(film, to: "DCIM/100/film.mov")
+            try other.write(bytes(1000), to: "DCIM/100/film.mov")
+            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 2 << 20), at: .part, times: nil))
+            let agent = try await place.run()
+            try card.mount(at: place.slot("one"))
+            try await agent.wait("the second part") { sandbox.traffic.partOrder.contains(2) }
+            try card.pull(place.slot("one"))
+            try await agent.line("volume.removed")
+            try await agent.wait("it is let go") { card.isOut }
+            sandbox.faults.clear()
+            // Another card in the same place has a file of the same name.
+            try other.mount(at: place.slot("one"))
+            try await agent.line("volume.done")
+            #expect(sandbox.objects().map(\.size) == [1000] && agent.lines("job.failed").isEmpty)
+            let firstParts = sandbox.traffic.partOrder.count { $0 == 1 }
+            try card.mount(at: place.slot("two"))
+            #expect(try await agent.line("volume.added", number: 3).number("waiting") == 1)
+            try await agent.line("volume.done", number: 2)
+            let found = try #require(sandbox.objects().first { $0.size == film.count })
+            #expect(try place.content(found.path) == film)
+            // What had arrived is not sent again.
+            #expect(sandbox.traffic.partOrder.count { $0 == 1 } == firstParts)
+            #expect(try await place.balance() == ["delivered": 2])
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    @Test func `a card that is changed for another between two looks is another`() async throws {
+        let place = try place()
+        let cards = [try DiskImage(label: "EOS_A"), try DiskImage(label: "EOS_B")]
+        for (number, card) in cards.enumerated() { try card.write(bytes(1000 + number), to: "DCIM/a.jpg") }
+        let agent = try await place.run()
+        try cards[0].mount(at: place.slot("one"))
+        try await agent.line("volume.done")
+        // While it does not look.
+        agent.signal(SIGSTOP)
+        try cards[0].unmount(place.slot("one"))
+        try cards[1].mount(at: place.slot("one"))
+        agent.signal(SIGCONT)
+        try await agent.line("volume.done") { $0["volume"] == "EOS_B" }
+        #expect(try names(place) == ["cards/EOS_A/a.jpg", "cards/EOS_B/a.jpg"])
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a disk that is not mounted at the start is waited for, and another one in its place is not taken`()
+        async throws
+    {
+        let place = try Place()
+        let (disk, other) = (try DiskImage(label: "PHOTOS"), try DiskImage(label: "PHOTOS"))
+        try disk.write(bytes(1000), to: "a.bin")
+        try other.write(bytes(1000), to: "stranger.bin")
+        try disk.mount(at: place.drop)
+        let first = try await place.run()
+        try await first.line("job.finished") { $0.isAbout("a.bin") }
+        #expect(try await first.stop() == .code(0))
+        try disk.unmount(place.drop)
+        try other.mount(at: place.drop)
+        let agent = try await place.run()
+        let alarm = try await agent.line("watch.guard")
+        #expect(alarm["reason"]?.contains("another file system") == true, "\(alarm)")
+        try other.unmount(place.drop)
+        try disk.write(bytes(2000), to: "b.bin")
+        try disk.mount(at: place.drop)
+        try await agent.line("job.finished") { $0.isAbout("b.bin") }
+        #expect(agent.lines("job.admitted").count == 1)
+        #expect(try await place.balance() == ["delivered": 2])
+        #expect(try await agent.stop() == .code(0))
+    }
+}
+
+extension Place {
+    fileprivate var media: FilePath { folder.path.appending("media") }
+    fileprivate func slot(_ name: String) -> FilePath { media.pushing(FilePath(name)) }
+}
+
+/// `inlet resume --root`, and what `inlet status` says of a paused folder; no mounts are needed.
+@Suite(.serialized) struct ResumeRootTests {
+    /// A place whose folder is empty although a file was left in it, and its agent, which has noticed.
+    private func alarmed(_ notify: [String] = []) async throws -> (Place, InletProcess) {
+        var config = ConfigText()
+        config.top += notify
+        let place = try Place(config)
+        let first = try await place.run()
+        try place.put("a.bin", bytes(10))
+        try await first.line("job.finished")
+        #expect(try await first.stop() == .code(0))
+        try FileManager.default.removeItem(atPath: place.drop.appending("a.bin").string)
+        let agent = try await place.run()
+        try await agent.line("watch.guard")
+        return (place, agent)
+    }
+
+    @Test func `a paused folder is shown, and goes on when a person says so`() async throws {
+        let (place, agent) = try await alarmed()
+        #expect(try await place.inlet("status").output.contains("paused: it is empty"))
+        let resumed = try await place.inlet("resume", "--root", "drop")
+        #expect(resumed.ending == .code(0) && resumed.output.contains("watched as it is"), "\(resumed)")
+        try await agent.line("watch.resumed")
+        try await agent.line("watch.added")
+        try await agent.wait("the status shows it") { try await !place.inlet("status").output.contains("paused") }
+        try place.put("b.bin", bytes(20))
+        try await agent.line("job.finished") { $0.isAbout("b.bin") }
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `somebody is told of a paused folder`() async throws {
+        let receiver = NoticeReceiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let (place, agent) = try await alarmed([
+            "notify:", "  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", on: [root_paused] }",
+        ])
+        try await agent.line("notification.sent")
+        let told = receiver.notices.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(told.count == 1 && told[0].contains("root_paused") && told[0].contains(place.drop.string), "\(told)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `what a person said of a folder holds for an agent that starts later`() async throws {
+        let (place, agent) = try await alarmed()
+        #expect(try await agent.stop() == .code(0))
+        #expect(try await place.inlet("resume", "--root", "drop").ending == .code(0))
+        let next = try await place.run()
+        try await next.line("watch.added")
+        #expect(next.lines("watch.guard").isEmpty)
+        #expect(try await next.stop() == .code(0))
+    }
+
+    @Test func `only a watched folder that is there can be resumed`() async throws {
+        let place = try Place()
+        let stranger = try await place.inlet("resume", "--root", "library")
+        #expect(stranger.ending == .code(1) && stranger.errors.contains("is not a watched folder"), "\(stranger)")
+        try FileManager.default.removeItem(atPath: place.drop.string)
+        let missing = try await place.inlet("resume", "--root", place.drop.string)
+        #expect(missing.ending == .code(1) && missing.errors.contains("is not a folder"), "\(missing)")
+        #expect(try await place.inlet("resume", "store", "--root", "drop").ending == .code(64))
+    }
+}

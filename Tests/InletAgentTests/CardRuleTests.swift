@@ -1,0 +1,123 @@
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+@testable import InletPipelines
+
+/// What rules of the configuration mean on cards.
+@Suite(.enabled(if: CardReader.isAvailable, "needs the right to mount")) struct CardRuleTests {
+    private let reader: CardReader
+    private let base: Scene
+
+    init() throws {
+        let directory = try TemporaryDirectory()
+        reader = try CardReader(directory)
+        var scene = try Scene(in: directory)
+        var watch = WatchSettings(path: reader.media.appending("*").appending("DCIM"), settle: .zero, rescan: nil)
+        watch.pattern = try RootPattern(watch.path)
+        scene.watch = [watch]
+        base = scene
+    }
+
+    @Test func `a card whose files are kept is safe to remove as soon as the last has arrived`() async throws {
+        defer { reader.close() }
+        try reader.makeCard("A")
+        try reader.shoot("a.jpg", on: "A")
+        try await base.run { stage in
+            try reader.insert("A", at: "one")
+            try await eventually("it is safe") { stage.events.count("volume.done") == 1 }
+            try reader.shoot("b.jpg", on: "A")
+            try await eventually("it is safe again") { stage.events.count("volume.done") == 2 }
+            #expect(base.here.record.stored.count == 2)
+        }
+    }
+
+    @Test func `a unit of which half has come waits for its card, and goes as one from where that comes back`()
+        async throws
+    {
+        defer { reader.close() }
+        var scene = base
+        scene.route.match.paths = [try GlobPattern("gigs/**")]
+        scene.route.key = try KeyTemplate("{folder[2]}/{name}")
+        (scene.route.unit, scene.route.completion) = (.folder, .marker)
+        for card in ["A", "B"] as [FilePath.Component] {
+            try reader.makeCard(card)
+            try reader.shoot("gigs/X/a", on: card, "\(card)")
+        }
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await stage.job("gigs/X/a")
+            try reader.pull("one")
+            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            // Another card in its place has a folder of the same name, which is complete.
+            try reader.shoot("gigs/X/DONE", on: "B", "")
+            try reader.insert("B", at: "one")
+            try await eventually("the other is delivered") { stage.events.count("batch.ended") == 1 }
+            #expect(scene.here.record.stored.values.map { String(decoding: $0, as: UTF8.self) } == ["B"])
+            try reader.shoot("gigs/X/b", on: "A")
+            try reader.insert("A", at: "two")
+            try await eventually("the rest has come") {
+                try await stage.jobs().count { $0.file.state == .pending } == 2
+            }
+            #expect(scene.here.record.stored.count == 1)
+            try reader.shoot("gigs/X/DONE", on: "A", "")
+            try await eventually("it is delivered") { stage.events.count("batch.ended") == 2 }
+            let jobs = try await stage.jobs()
+            #expect(Set(jobs.map(\.file.batchID)).count == 2)
+            #expect(scene.here.record.stored.count == 3 && jobs.allSatisfy { $0.file.state == .delivered })
+        }
+    }
+
+    @Test(arguments: [WatchSettings.Existing.skip, .adopt])
+    func `what was there first is asked of each card, not of its mount point`(_ existing: WatchSettings.Existing)
+        async throws
+    {
+        defer { reader.close() }
+        var scene = base
+        scene.watch[0].existing = existing
+        for card in ["A", "B"] as [FilePath.Component] { try reader.makeCard(card) }
+        try reader.shoot("old.jpg", on: "A")
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await eventually("the first card is seen") { stage.events.count("volume.done") == 1 }
+            // After the first card's first day, and before its own.
+            try reader.shoot("old.jpg", on: "B")
+            try reader.pull("one")
+            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try reader.insert("B", at: "one")
+            try await eventually("the second is seen") { stage.events.count("volume.done") == 2 }
+            #expect(scene.here.record.stored.isEmpty)
+            try reader.shoot("new.jpg", on: "B")
+            try await stage.finished("new.jpg")
+            #expect(scene.here.record.stored.keys.sorted() == ["new.jpg"])
+        }
+    }
+
+    @Test func `with a number, a card may go although a destination is down, and that waits for its return`()
+        async throws
+    {
+        defer { reader.close() }
+        let slow = ScriptedPipeline()
+        slow.always(.stall)
+        var scene = base
+        scene.watch[0].volumeDoneAfter = 1
+        scene.destinations.append(.scripted("slow", slow))
+        scene.route.to = ["here", "slow"]
+        try reader.makeCard("A")
+        try reader.shoot("a.jpg", on: "A")
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await eventually("one is enough") { stage.events.count("volume.done") == 1 }
+            #expect(try await stage.job("a.jpg").file.state == .pending)
+            #expect(slow.record.stored.isEmpty)
+        }
+        slow.always(.deliver)
+        try await scene.run { stage in
+            try await stage.finished("a.jpg")
+            #expect(slow.record.stored.count == 1 && scene.here.record.stored.count == 1)
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+package import SystemPackage
+
+/// A disk or card for tests: an ext4 file system in a file, with a UUID and a label of its own. Unmounted when the last
+/// reference goes.
+package final class DiskImage {
+    private let directory: TemporaryDirectory
+    private let image: FilePath
+    private var points: [FilePath] = []
+
+    /// Whether this machine lets us make such disks and mount them.
+    package static let isAvailable: Bool = {
+        guard getuid() == 0, let disk = try? DiskImage(label: "test"), let folder = try? TemporaryDirectory() else {
+            return false
+        }
+        return (try? disk.mount(at: folder.makeDirectory("point"))) != nil
+    }()
+
+    /// - Parameter label: at most 16 bytes.
+    package init(label: String, megabytes: UInt64 = 4) throws {
+        directory = try TemporaryDirectory()
+        image = directory.path.appending("image")
+        try Data().write(to: URL(fileURLWithPath: image.string))
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
+        try file.truncate(atOffset: megabytes << 20)
+        try file.close()
+        try Self.run("mkfs.ext4", "-q", "-F", "-L", label, image.string)
+    }
+
+    deinit { for point in points { _ = try? Self.run("umount", "-l", point.string) } }
+
+    /// Puts a file on the disk while it is out.
+    package func write(_ bytes: some Sequence<UInt8>, to name: FilePath) throws {
+        let point = try directory.makeDirectory("point")
+        try mount(at: point)
+        let file = point.pushing(name)
+        try FileManager.default.createDirectory(
+            atPath: file.removingLastComponent().string, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: file.string))
+        try unmount(point)
+    }
+
+    package func mount(at point: FilePath, readOnly: Bool = false) throws {
+        try Self.run("mount", "-o", readOnly ? "loop,ro" : "loop", image.string, point.string)
+        points.append(point)
+    }
+
+    /// Takes it out. Who just looks at it does not keep it in.
+    package func unmount(_ point: FilePath) throws {
+        if (try? Self.run("umount", point.string)) == nil { try Self.run("umount", "-l", point.string) }
+        points.removeAll { $0 == point }
+    }
+
+    /// Pulls it out while it is in use: from now on every read of an open file fails with EIO. Needs python3.
+    package func pull(_ point: FilePath) throws {
+        // EXT4_IOC_SHUTDOWN without flushing the journal; a mere lazy unmount would let open files be read on.
+        let script = "import fcntl,os,sys; fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, b'\\2\\0\\0\\0')"
+        try Self.run("python3", "-c", script, point.string)
+        try Self.run("umount", "-l", point.string)
+        points.removeAll { $0 == point }
+    }
+
+    /// Whether nobody holds anything of it any more, so that it can be mounted anew.
+    package var isOut: Bool { (try? Self.run("losetup", "-j", image.string))?.isEmpty ?? false }
+
+    @discardableResult
+    private static func run(_ program: String, _ arguments: String...) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [program] + arguments
+        process.environment = ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failed(what: "\(program) \(arguments)") }
+        return said
+    }
+
+    private struct Failed: Error {
+        let what: String
+    }
+}
