@@ -45,7 +45,17 @@ enum Spawn {
         if child.niceness > 0 || child.largestFile != nil {
             _ = inlet_restrain(process, child.niceness, child.largestFile ?? -1)
         }
+        if child.yieldsMemory { yieldMemory(process) }
         return process
+    }
+
+    /// Everybody may do this to its own children; without `/proc` it is left.
+    private static func yieldMemory(_ process: pid_t) {
+        let file = open("/proc/\(process)/oom_score_adj", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        let most = Array("1000".utf8)
+        _ = Glibc.write(file, most, most.count)
     }
 }
 
