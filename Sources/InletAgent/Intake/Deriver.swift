@@ -153,6 +153,7 @@ final class Deriver: Sendable {
         do {
             let made = try await DerivingRun(rule: rule, source: path, identity: arrival.identity, folder: folder)
                 .run(on: pool)
+            Failpoint.derived.reached()
             log.emit(
                 .fileDerived(
                     path: path, name: rule.name, size: made.identity.size, duration: start.duration(to: .now)))
