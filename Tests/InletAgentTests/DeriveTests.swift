@@ -82,6 +82,29 @@ import Testing
         #expect(scene.here.record.stored.keys.sorted() == ["a", "a.copy.txt"])
     }
 
+    @Test func `one that takes too long is ended, and where nothing can be written the original goes alone`()
+        async throws
+    {
+        var rule = shell("slow", "echo begun > \"$2\"; sleep 600")
+        rule.timeout = .milliseconds(50)
+        let slow = try scene(rule)
+        let blocked = try scene(shell("copy", "cp \"$1\" \"$2\""))
+        // No folder can be made there, as on a disk that is full.
+        try blocked.directory.write([1], to: "state/derived")
+        for (scene, reason) in [(slow, "the program took too long and was ended"), (blocked, "mkdir")] {
+            try await scene.run { stage in
+                try scene.drop("a")
+                try await stage.finished("a")
+                let failures = stage.events.all.compactMap { event -> String? in
+                    if case .fileNotDerived(_, _, let reason) = event { reason } else { nil }
+                }
+                #expect(failures.count == 1 && failures.first?.contains(reason) == true, "\(failures)")
+            }
+            #expect(scene.here.record.stored.keys.sorted() == ["a"])
+        }
+        #expect(try made(slow).isEmpty)
+    }
+
     @Test func `what a program leaves running is ended with it`() async throws {
         let scene = try scene(shell("leaves", "sleep 600 & echo $! > \"$2\""))
         try await scene.run { stage in
