@@ -1,6 +1,7 @@
 import Foundation
 import InletAgent
 import InletCore
+import InletJournal
 import InletTestSupport
 import SystemPackage
 import Testing

@@ -1,5 +1,6 @@
 import InletCore
 import InletPipelines
+import SystemPackage
 
 /// Whether `adopt_check` can find anything: by keys that say the same every time, at destinations that can be asked.
 enum AdoptCheck {
