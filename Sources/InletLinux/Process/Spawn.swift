@@ -40,13 +40,17 @@ enum Spawn {
         guard code == 0 else {
             throw SystemError(call: "posix_spawn", path: FilePath(program), code: Errno(rawValue: code))
         }
-        // At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
-        // before it has read its own libraries.
+        restrain(process, child)
+        return process
+    }
+
+    /// At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
+    /// before it has read its own libraries.
+    private static func restrain(_ process: pid_t, _ child: ChildProcess) {
         if child.niceness > 0 || child.largestFile != nil {
             _ = inlet_restrain(process, child.niceness, child.largestFile ?? -1)
         }
         if child.yieldsMemory { yieldMemory(process) }
-        return process
     }
 
     /// Everybody may do this to its own children; without `/proc` it is left.
