@@ -3,7 +3,7 @@
 ///
 /// A test goes through its list by name, so that `FailpointTableTests` can see that each failpoint is in one.
 enum CrashPoints: String, CaseIterable, Sendable {
-    case sidecar, lateSidecar, unit, places, rejected, otherDisk, held, leftover
+    case sidecar, lateSidecar, companion, unit, places, rejected, otherDisk, held, leftover
     case command, receipt, endNotice, takenNotice, destinationNotice, manifest
     case version, fail, expiry, formTooLarge, putOff, sentAgain, lockWait, markers
 
@@ -13,6 +13,11 @@ enum CrashPoints: String, CaseIterable, Sendable {
             [
                 "admitting", "admitted", "claimed:2", "settling:2", "delivered", "delivered:2", "intending",
                 "moveNoted", "moved", "moved:2", "disposed", "disposed:2", "finished", "finished:2",
+            ]
+        case .companion:
+            [
+                "derived", "admitting", "admitted", "claimed", "claimed:2", "settling:2", "delivered", "delivered:2",
+                "intending", "moved", "disposed", "disposed:2", "finished", "finished:2",
             ]
         case .lateSidecar: ["admitting", "admitted", "delivered", "finished"]
         case .unit:

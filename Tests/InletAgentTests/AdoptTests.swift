@@ -1,3 +1,4 @@
+import Foundation
 import InletAgent
 import InletCore
 import InletJournal
@@ -102,6 +103,46 @@ import Testing
         }
         #expect(shelf.sent.sorted() == ["missing", "short"])
     }
+
+    @Test(arguments: [false, true])
+    func `a destination that does not say is asked now and then, complained of once, and gets nothing`(
+        _ mayNotTell: Bool
+    ) async throws {
+        var scene = try scene()
+        scene.watch[0].adoptCheck = true
+        let names = (0..<40).map { FilePath("f\($0)") }
+        let shelf = Shelf(
+            holding: Dictionary(uniqueKeysWithValues: names.map { ($0.string, 7) }), outages: .max,
+            mayNotTell: mayNotTell)
+        scene.destinations = [
+            Destination(
+                name: "here", type: "shelf", pipeline: shelf, smallLimit: 1 << 20, connections: 8, maxInFlight: nil)
+        ]
+        for name in names { try scene.drop(name) }
+        try await passed(scene.root.pushing(names[39]))
+        try await scene.run { stage in
+            // More than one round.
+            try await eventually("it is asked again") { shelf.asked > 16 }
+            #expect(try await stage.jobs().isEmpty)
+            shelf.answer()
+            for name in names { try await stage.finished(name) }
+            #expect(stage.events.count("file.trouble") == 1)
+        }
+        #expect(shelf.sent.isEmpty)
+    }
+
+    @Test func `a file with a time of modification that is yet to come was there before`() async throws {
+        let scene = try scene()
+        let path = try scene.drop("camera")
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 4_000_000_000)], ofItemAtPath: path.string)
+        try await passed(path)
+        try await scene.run { stage in
+            let job = try await stage.finished("camera")
+            #expect(job.deliveries.first?.proof?.method == .adopted)
+        }
+        #expect(scene.here.record.stored.isEmpty)
+    }
 }
 
 /// A destination that has some things already, and can be asked.
@@ -110,12 +151,22 @@ private final class Shelf: Pipeline, DeliveryVerifying {
         var sizes: [String: Int64]
         var outages: Int
         var sent: [String] = []
+        var asked = 0
     }
 
     private let state: Mutex<State>
 
-    init(holding sizes: [String: Int64], outages: Int) { state = Mutex(State(sizes: sizes, outages: outages)) }
+    private let mayNotTell: Bool
 
+    /// - Parameter mayNotTell: whether it says so instead of being away, `outages` times.
+    init(holding sizes: [String: Int64], outages: Int, mayNotTell: Bool = false) {
+        self.mayNotTell = mayNotTell
+        state = Mutex(State(sizes: sizes, outages: outages))
+    }
+
+    /// No outage any more.
+    func answer() { state.withLock { $0.outages = 0 } }
+    var asked: Int { state.withLock(\.asked) }
     var sent: [String] { state.withLock(\.sent) }
 
     func deliver(
@@ -133,9 +184,10 @@ private final class Shelf: Pipeline, DeliveryVerifying {
 
     func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
         let answer = state.withLock { state -> Verification? in
+            state.asked += 1
             if state.outages > 0 {
                 state.outages -= 1
-                return nil
+                return mayNotTell ? .cannotTell("these keys may not look") : nil
             }
             guard let size = state.sizes[order.proof.key] else { return .missing("nothing of that name") }
             return size == order.proof.size ? .same("length") : .differs("it has \(size) bytes")

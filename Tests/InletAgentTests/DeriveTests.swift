@@ -82,6 +82,60 @@ import Testing
         #expect(scene.here.record.stored.keys.sorted() == ["a", "a.copy.txt"])
     }
 
+    @Test func `one that takes too long is ended, and where nothing can be written the original goes alone`()
+        async throws
+    {
+        var rule = shell("slow", "echo begun > \"$2\"; sleep 600")
+        rule.timeout = .milliseconds(50)
+        let slow = try scene(rule)
+        let blocked = try scene(shell("copy", "cp \"$1\" \"$2\""))
+        // No folder can be made there, as on a disk that is full.
+        try blocked.directory.write([1], to: "state/derived")
+        for (scene, reason) in [(slow, "the program took too long and was ended"), (blocked, "mkdir")] {
+            try await scene.run { stage in
+                try scene.drop("a")
+                try await stage.finished("a")
+                let failures = stage.events.all.compactMap { event -> String? in
+                    if case .fileNotDerived(_, _, let reason) = event { reason } else { nil }
+                }
+                #expect(failures.count == 1 && failures.first?.contains(reason) == true, "\(failures)")
+            }
+            #expect(scene.here.record.stored.keys.sorted() == ["a"])
+        }
+        #expect(try made(slow).isEmpty)
+    }
+
+    @Test func `what a program leaves running is ended with it`() async throws {
+        let scene = try scene(shell("leaves", "sleep 600 & echo $! > \"$2\""))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            try await eventually("the number is there") { scene.here.record.stored["a.copy.txt"] != nil }
+            let said = String(decoding: scene.here.record.stored["a.copy.txt"] ?? [], as: UTF8.self)
+            let number = try #require(Int(said.dropLast()))
+            // It may be there, ended, until somebody has waited for it.
+            try await eventually("it has ended") {
+                guard let status = try? text(FilePath("/proc/\(number)/stat")) else { return true }
+                return status.contains(") Z ")
+            }
+        }
+    }
+
+    @Test func `what was made of a file that goes nowhere is removed`() async throws {
+        var scene = try scene(shell("copy", "cp \"$1\" \"$2\""))
+        scene.route.dedupe = .skip
+        scene.here.always(.prove)
+        try await scene.run { stage in
+            try scene.drop("a", "same")
+            try await stage.finished("a")
+            try scene.drop("b", "same")
+            try await stage.finished("b", .duplicate)
+            try await eventually("all is removed") { try made(scene).isEmpty }
+        }
+        #expect(scene.here.record.stored.keys.sorted() == ["a", "a.copy.txt"])
+        #expect(scene.here.record.stored["a.copy.txt"] == Array("same".utf8))
+    }
+
     @Test func `others of the root do not wait for a program`() async throws {
         var scene = try Scene()
         // It ends only when the test says so.

@@ -59,6 +59,7 @@ struct Receipt: Sendable {
     /// What not every file has.
     private static func add(whatIsKnownOf file: FileRow, to object: inout JSONLine) {
         if let category = file.category { object.add("category", category) }
+        if let role = file.role { object.add("role", role) }
         if let batch = file.batchID { object.add("batch", batch) }
         if !file.labels.isEmpty { object.add("labels", list(file.labels)) }
         if !file.digests.isEmpty {

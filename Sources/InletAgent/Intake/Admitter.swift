@@ -46,6 +46,13 @@ struct Admitter: Sendable {
     }
 
     func admit(_ candidate: Candidate, hashing: Hashing) async -> Result {
+        let result = await take(candidate, hashing)
+        // Whatever it came to: what was made of it is needed only while the file comes back.
+        if result.outcome != .later, result.outcome != .full { deriver?.close(candidate.arrival.path, kept: []) }
+        return result
+    }
+
+    private func take(_ candidate: Candidate, _ hashing: Hashing) async -> Result {
         let arrival = candidate.arrival
         let path = arrival.root.pushing(arrival.path)
         do {

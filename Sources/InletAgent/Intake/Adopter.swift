@@ -1,7 +1,6 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
-internal import InletPipelines
 internal import SystemPackage
 
 /// `existing: adopt` — what was there before its folder was watched is known as delivered without being sent. Such files are
@@ -17,6 +16,8 @@ struct Adopter: Sendable {
         case unmatched
         /// Not decided yet.
         case later
+        /// A destination does not say now whether it has it.
+        case unanswered(wait: Duration, why: String)
     }
 
     let root: FilePath
@@ -28,7 +29,8 @@ struct Adopter: Sendable {
     let isChecked: Bool
     let admitter: Admitter
     let hashing: Hashing
-    private let routes: RouteTable
+    let routes: RouteTable
+    private var check: AdoptionCheck
 
     /// Questions to destinations at once.
     private static let questions = 16
@@ -45,14 +47,17 @@ struct Adopter: Sendable {
         self.admitter = admitter
         self.hashing = hashing
         routes = admitter.routes.adopting
+        check = AdoptionCheck(admitter.board)
     }
 
-    func isOld(_ identity: FileIdentity) -> Bool {
-        WallTime(nanoseconds: max(identity.modified, identity.changed)) < before
+    /// A time of modification that is yet to come says nothing: a camera's clock was wrong.
+    func isOld(_ identity: FileIdentity, at now: WallTime = .now) -> Bool {
+        let modified = WallTime(nanoseconds: identity.modified)
+        return WallTime(nanoseconds: identity.changed) < before && (modified < before || modified > now)
     }
 
     /// What becomes of old files that are new to the journal. Asks destinations, blocks on the disk.
-    func adopt(_ arrivals: [Arrival]) async -> [FilePath: Ending] {
+    mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Ending] {
         do {
             var companions: [(Arrival, Belonging)] = []
             var mains: [Arrival] = []
@@ -79,11 +84,15 @@ struct Adopter: Sendable {
 
     // MARK: - Files that stand for themselves
 
-    private func adoptMains(_ arrivals: [Arrival]) async throws -> [FilePath: Ending] {
+    mutating func adoptMains(_ arrivals: [Arrival]) async throws -> [FilePath: Ending] {
         var endings: [FilePath: Ending] = [:]
         var planned: [(arrival: Arrival, plan: Plan)] = []
         var hashed: Int64 = 0
         for arrival in arrivals {
+            if let unanswered = unanswered(arrival) {
+                endings[arrival.path] = unanswered
+                continue
+            }
             guard hashed <= Self.hashBudget else {
                 endings[arrival.path] = .later
                 continue
@@ -94,27 +103,80 @@ struct Adopter: Sendable {
             if !plan.digests.isEmpty { hashed += arrival.identity.size }
             planned.append((arrival, plan))
         }
-        for start in stride(from: 0, to: planned.count, by: Self.questions) {
-            let group = Array(planned[start..<min(start + Self.questions, planned.count)])
-            let found = await withTaskGroup(of: (Arrival, Plan, Ending).self) { tasks in
-                for (arrival, plan) in group {
-                    tasks.addTask { (arrival, plan, await check(arrival, plan)) }
-                }
-                return await tasks.reduce(into: []) { $0.append($1) }
-            }
+        let size = isChecked ? Self.questions : max(planned.count, 1)
+        for start in stride(from: 0, to: planned.count, by: size) {
+            let group = Array(planned[start..<min(start + size, planned.count)])
+            var wanted = group
+            if isChecked { wanted = await ask(group, &endings) }
             hashing.progress()
-            for (arrival, _, ending) in found { endings[arrival.path] = ending }
-            let wanted = found.filter { $0.2 == .adopted }
             let outcomes = try await admitter.journal.adopt(
-                wanted.map { Adoption($0.0, plan: $0.1, needsKey: isChecked) }, at: .now)
-            for ((arrival, _, _), outcome) in zip(wanted, outcomes) {
-                endings[arrival.path] = ending(of: outcome, arrival)
+                wanted.map { Adoption($0.arrival, plan: $0.plan, needsKey: isChecked) }, at: .now)
+            for (file, outcome) in zip(wanted, outcomes) {
+                endings[file.arrival.path] = ending(of: outcome, file.arrival)
             }
         }
         return endings
     }
 
-    private func ending(of outcome: Adoption.Outcome, _ arrival: Arrival) -> Ending {
+    /// Before anything is read of a file of which no destination would be asked now.
+    private func unanswered(_ arrival: Arrival) -> Ending? {
+        guard isChecked else { return nil }
+        let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
+        let silent = candidates.map { check.silent($0.to, at: .now) }
+        guard let first = silent.first ?? nil, silent.allSatisfy({ $0 != nil }) else { return nil }
+        return Self.unanswered(first.name, first.wait)
+    }
+
+    private static func unanswered(_ name: String, _ wait: Duration) -> Ending {
+        .unanswered(wait: wait, why: "'\(name)' does not say whether it has it (adopt_check)")
+    }
+
+    /// - Returns: those that the destinations have.
+    private mutating func ask(
+        _ files: [(arrival: Arrival, plan: Plan)], _ endings: inout [FilePath: Ending]
+    ) async -> [(arrival: Arrival, plan: Plan)] {
+        var asked: [(arrival: Arrival, plan: Plan)] = []
+        for file in files {
+            if let (name, wait) = check.silent(file.plan.destinations, at: .now) {
+                endings[file.arrival.path] = Self.unanswered(name, wait)
+            } else {
+                asked.append(file)
+            }
+        }
+        let answers = await withTaskGroup(of: (Int, AdoptionCheck.Answer).self) { [check] tasks in
+            for (index, file) in asked.enumerated() {
+                tasks.addTask { (index, await check.ask(file.arrival, file.plan)) }
+            }
+            return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        var there: [(arrival: Arrival, plan: Plan)] = []
+        for (index, (arrival, plan)) in asked.enumerated() {
+            switch answers[index] {
+            case .there:
+                check.answered(plan.destinations)
+                there.append((arrival, plan))
+            case .notThere(let reason):
+                check.answered(plan.destinations)
+                tell(arrival, reason)
+                endings[arrival.path] = .send
+            case .silence(let name, let reason): endings[arrival.path] = gaveNoAnswer(name, reason)
+            case nil: endings[arrival.path] = .later
+            }
+        }
+        return there
+    }
+
+    /// Said once, until it answers again.
+    private mutating func gaveNoAnswer(_ name: String, _ reason: String) -> Ending {
+        let isFirst = check.gaveNoAnswer(name, at: .now)
+        if isFirst, !Task.isCancelled {
+            let trouble = "'\(name)' does not say whether it has what is there (adopt_check): \(reason)"
+            admitter.log.emit(.fileTrouble(path: root, reason: trouble))
+        }
+        return Self.unanswered(name, check.silent([name], at: .now)?.wait ?? .zero)
+    }
+
+    func ending(of outcome: Adoption.Outcome, _ arrival: Arrival) -> Ending {
         switch outcome {
         case .adopted: return .adopted
         case .known: return .known
@@ -141,66 +203,7 @@ struct Adopter: Sendable {
         }
     }
 
-    /// Whether every destination that can be asked has it. One that cannot be asked at all is believed to.
-    private func check(_ arrival: Arrival, _ plan: Plan) async -> Ending {
-        guard isChecked else { return .adopted }
-        let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
-        for name in plan.destinations {
-            guard let verifier = admitter.board[name]?.pipeline as? any DeliveryVerifying else { continue }
-            do throws(DeliveryError) {
-                switch try await verifier.verify(VerifyOrder(proof: proof, digests: plan.digests)) {
-                case .same, .cannotTell: continue
-                case .differs(let reason), .missing(let reason):
-                    tell(arrival, "\(name): \(reason)")
-                    return .send
-                }
-            } catch {
-                // It cannot be asked now: nothing is believed, and nothing sent.
-                if !Task.isCancelled {
-                    admitter.log.emit(
-                        .fileTrouble(path: root.pushing(arrival.path), reason: "'\(name)' cannot be asked: \(error)"))
-                }
-                return .later
-            }
-        }
-        return .adopted
-    }
-
     private func tell(_ arrival: Arrival, _ reason: String) {
         admitter.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
-    }
-
-    // MARK: - Companions
-
-    /// The file on the disk that it goes with; nil for nearly every file.
-    private func belonging(of arrival: Arrival) throws(SystemError) -> Belonging? {
-        for belonging in routes.belongings(of: arrival.path) {
-            guard let identity = try FileLook.look(at: root.pushing(belonging.main)).identity,
-                routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
-            else { continue }
-            return belonging
-        }
-        return nil
-    }
-
-    /// A companion shares its file's fate: what goes with a file that is sent goes with it.
-    ///
-    /// - Parameter main: what has just become of that, where it was among them.
-    private func adopt(_ arrival: Arrival, _ belonging: Belonging, _ main: Ending?) async throws -> Ending {
-        var fate = main
-        if fate == nil || fate == .known {
-            if let row = try await admitter.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
-                fate = try await admitter.journal.isAdopted(row.id) ? .adopted : .send
-            } else if let identity = try FileLook.look(at: root.pushing(belonging.main)).identity, isOld(identity) {
-                let file = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
-                fate = try await adoptMains([file])[belonging.main]
-            } else {
-                fate = .send
-            }
-        }
-        guard fate == .adopted else { return fate ?? .send }
-        let adoption = Adoption(arrival, plan: nil, role: belonging.companion.kind)
-        let outcome = try await admitter.journal.adopt([adoption], at: .now).first
-        return outcome.map { ending(of: $0, arrival) } ?? .later
     }
 }

@@ -27,7 +27,33 @@ final class Deriver: Sendable {
 
     private struct State: Sendable {
         var entries: [FilePath: Entry] = [:]
-        var queue: [Request] = []
+        private var queue: [Request] = []
+        private var next = 0
+
+        mutating func ask(_ request: Request) {
+            entries[request.arrival.path] = Entry(identity: request.arrival.identity)
+            queue.append(request)
+        }
+
+        /// The oldest request that somebody still waits for.
+        mutating func take() -> Request? {
+            while next < queue.count {
+                let request = queue[next]
+                next += 1
+                if next > 1024, next > queue.count / 2 {
+                    queue.removeFirst(next)
+                    next = 0
+                }
+                if awaits(request.arrival) { return request }
+            }
+            queue.removeAll()
+            next = 0
+            return nil
+        }
+
+        func awaits(_ arrival: Arrival) -> Bool {
+            entries[arrival.path].map { $0.identity == arrival.identity && $0.made == nil } ?? false
+        }
     }
 
     /// What is made lies here until it is delivered.
@@ -59,9 +85,7 @@ final class Deriver: Sendable {
                 return (entry.made.map(Standing.made) ?? .underWay, [])
             }
             let stale = state.entries[arrival.path]?.made ?? []
-            state.queue.removeAll { $0.arrival.path == arrival.path }
-            state.queue.append(Request(arrival: arrival, rules: rules))
-            state.entries[arrival.path] = Entry(identity: arrival.identity)
+            state.ask(Request(arrival: arrival, rules: rules))
             return (.underWay, stale)
         }
         remove(stale)
@@ -69,19 +93,22 @@ final class Deriver: Sendable {
         return standing
     }
 
-    func isUnderWay(_ arrival: Arrival) -> Bool {
-        state.withLock { state in
-            state.entries[arrival.path].map { $0.identity == arrival.identity && $0.made == nil } ?? false
-        }
-    }
+    func isUnderWay(_ arrival: Arrival) -> Bool { state.withLock { $0.awaits(arrival) } }
 
     /// The original is in the journal, or never will be: what is not in `kept` is removed.
     func close(_ original: FilePath, kept: Set<FilePath>) {
-        let made = state.withLock { state in
-            state.queue.removeAll { $0.arrival.path == original }
-            return state.entries.removeValue(forKey: original)?.made ?? []
-        }
+        let made = state.withLock { $0.entries.removeValue(forKey: original)?.made ?? [] }
         remove(made.filter { !kept.contains($0.arrival.path) })
+    }
+
+    /// The same for all originals below a folder that is there no more.
+    func close(below directory: FilePath) {
+        let made = state.withLock { state in
+            let gone = state.entries.filter { $0.key.starts(with: directory) }
+            for path in gone.keys { state.entries[path] = nil }
+            return gone.values.flatMap { $0.made ?? [] }
+        }
+        remove(made)
     }
 
     private func remove(_ found: [SetFinder.Found]) {
@@ -96,7 +123,7 @@ final class Deriver: Sendable {
     private func makeAll() async {
         await removeLeftovers()
         while !Task.isCancelled {
-            guard let request = state.withLock({ $0.queue.isEmpty ? nil : $0.queue.removeFirst() }) else {
+            guard let request = state.withLock({ $0.take() }) else {
                 await bell.wait(until: nil)
                 continue
             }
@@ -112,7 +139,7 @@ final class Deriver: Sendable {
     /// While it was made the original may have become another one, or have been given up.
     private func finish(_ arrival: Arrival, _ made: [SetFinder.Found]) {
         let isWanted = state.withLock { state in
-            guard state.entries[arrival.path]?.identity == arrival.identity else { return false }
+            guard state.awaits(arrival) else { return false }
             state.entries[arrival.path]?.made = made
             return true
         }
@@ -126,6 +153,7 @@ final class Deriver: Sendable {
         do {
             let made = try await DerivingRun(rule: rule, source: path, identity: arrival.identity, folder: folder)
                 .run(on: pool)
+            Failpoint.derived.reached()
             log.emit(
                 .fileDerived(
                     path: path, name: rule.name, size: made.identity.size, duration: start.duration(to: .now)))
@@ -140,10 +168,13 @@ final class Deriver: Sendable {
     /// Removes what an earlier process has made and not admitted, and what needs no delivery any more. What failed stays, for a
     /// person to retry.
     private func removeLeftovers() async {
-        try? FileManager.default.removeItem(atPath: DerivingRun.work(in: folder).string)
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.string) else { return }
         for name in names {
             let path = FilePath(name)
+            if name.hasPrefix(DerivingRun.workPrefix) {
+                try? FileManager.default.removeItem(atPath: folder.pushing(path).string)
+                continue
+            }
             guard let row = try? await journal.newest(folder, [path]).first else { continue }
             if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { continue }
             try? DurableFile.remove(folder.pushing(path))

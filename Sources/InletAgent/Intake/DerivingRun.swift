@@ -21,15 +21,18 @@ struct DerivingRun: Sendable {
 
     private static let niceness: Int32 = 10
 
-    static func work(in folder: FilePath) -> FilePath { folder.appending(".work") }
+    /// Of the folders, one for each run, in which programs write.
+    static let workPrefix = ".work"
+
+    private static func number() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
     /// - Returns: the file, in `folder` and on the disk.
     func run(on pool: BlockingPool) async throws -> Arrival {
         guard let word = rule.command.first, let program = DerivingProgram.find(word) else {
             throw Failure(description: "there is no program '\(rule.command.first ?? "")'")
         }
-        let work = Self.work(in: folder)
-        try? FileManager.default.removeItem(atPath: work.string)
+        // A program that outlived a process of ours may still write: not where this one does.
+        let work = folder.appending(Self.workPrefix + Self.number())
         try DurableFile.makeDirectories(work, mode: 0o700)
         defer { try? FileManager.default.removeItem(atPath: work.string) }
         let (input, output) = (work.appending("in" + ending), work.appending("out" + rule.suffix))
@@ -37,6 +40,7 @@ struct DerivingRun: Sendable {
         let arguments = [program.string] + rule.arguments(in: input.string, out: output.string).dropFirst()
         var child = ChildProcess(arguments, environment: environment(work), timeout: rule.timeout)
         (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
+        (child.yieldsMemory, child.leavesNobody) = (true, true)
         let outcome = try await child.run(on: pool)
         if let reason = Self.reason(outcome) { throw Failure(description: reason) }
         return try take(output)
@@ -54,6 +58,8 @@ struct DerivingRun: Sendable {
         [
             ("PATH", Array(DerivingProgram.searchPath.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
             ("LANG", Array("C.UTF-8".utf8)),
+            // libvips (8.13 and later) opens nothing with the loaders that it does not trust: SVG, PDF, ImageMagick's.
+            ("VIPS_BLOCK_UNTRUSTED", Array("1".utf8)),
         ]
     }
 
@@ -68,8 +74,7 @@ struct DerivingRun: Sendable {
             throw Failure(description: "what it made has \(ByteText.format(size)), more than max_size")
         }
         // A name that no other one had or will have: the journal knows files by their paths.
-        let number = String(UInt64.random(in: .min ... .max), radix: 36)
-        let name = FilePath("\(WallTime.now.milliseconds)-\(number)\(rule.suffix)")
+        let name = FilePath("\(WallTime.now.milliseconds)-\(Self.number())\(rule.suffix)")
         try DurableFile.place(output, at: folder.pushing(name))
         guard let made = try FileLook.look(at: folder.pushing(name)).identity else {
             throw Failure(description: "the file that was made is gone")

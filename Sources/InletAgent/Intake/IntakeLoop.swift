@@ -137,6 +137,7 @@ struct IntakeLoop: ~Copyable {
             handleDirectory(path, record.mask)
         } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
             settler.forget(path)
+            admission.admitter.deriver?.close(path, kept: [])
         } else if !ignore.ignores(path, isDirectory: false) {
             notice(path)
         }
@@ -147,6 +148,7 @@ struct IntakeLoop: ~Copyable {
             for watch in watches.remove(below: path) { inotify.remove(watch) }
             polling.remove(below: path)
             settler.forget(below: path)
+            admission.admitter.deriver?.close(below: path)
         } else if mask.contains(.deleted) {
             // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
             // for, so that removing a tree costs no search for each of its directories.

@@ -23,6 +23,7 @@ extension SettledFiles {
             ending = await adopt([arrival])[arrival.path]
         }
         return switch ending {
+        case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
         case .later: .look(.later("waiting for what is known of it"))
         case .adopted, .known, .unmatched: .known
         case .send, nil: await place(arrival)
@@ -31,10 +32,10 @@ extension SettledFiles {
 
     /// What became of those of `arrivals` that are old enough; nothing for the others.
     mutating func adopt(_ arrivals: [Arrival]) async -> [FilePath: Adopter.Ending] {
-        guard let adopter else { return [:] }
-        let old = arrivals.filter { adopter.isOld($0.identity) }
+        guard adopter != nil else { return [:] }
+        let old = arrivals.filter { adopter?.isOld($0.identity) == true }
         if old.isEmpty { return [:] }
-        let endings = await adopter.adopt(old)
+        let endings = await adopter?.adopt(old) ?? [:]
         for arrival in old {
             switch endings[arrival.path] {
             case .adopted: adopted = (adopted.files + 1, adopted.bytes + arrival.identity.size)

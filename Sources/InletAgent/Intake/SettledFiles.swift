@@ -26,7 +26,7 @@ struct SettledFiles: Sendable {
     private static let hashBudget: Int64 = 16 << 20
 
     /// With `existing: adopt`.
-    let adopter: Adopter?
+    var adopter: Adopter?
     /// Files taken over since it was last said how many.
     var adopted: (files: Int, bytes: Int64) = (0, 0)
 

@@ -48,19 +48,22 @@ extension DeriveRule {
             case .vips:
                 DeriveRule(
                     name: "thumbnail",
+                    // What is transparent becomes white; EXIF, and the place in it, stay with the original.
                     command: [
-                        "vips", "thumbnail", input, output + "[Q=80]", "512", "--height", "512", "--size", "down",
+                        "vips", "thumbnail", input, output + "[Q=80,strip,background=255]", "512", "--height", "512",
+                        "--size", "down", "--export-profile", "srgb",
                     ],
                     extensions: ["jpg", "jpeg", "png", "webp", "tif", "tiff", "heic", "heif", "avif", "gif"],
                     suffix: ".thumb.jpg")
             case .ffmpeg:
-                // A playlist under a video's name would have other files read: only containers are opened.
+                // A playlist under a video's name would have other files read: only containers are opened. Frames are made
+                // small before they are compared: fifty of 8K would take gigabytes.
                 DeriveRule(
                     name: "thumbnail",
                     command: [
                         "ffmpeg", "-nostdin", "-v", "error", "-y", "-protocol_whitelist", "file",
-                        "-format_whitelist", "mov,matroska,mpegts,mpeg,avi,asf,flv,mxf", "-i", input, "-frames:v", "1",
-                        "-vf", "thumbnail=50,scale=512:512:force_original_aspect_ratio=decrease", output,
+                        "-format_whitelist", "mov,matroska,mpegts,mpeg,avi,asf,flv,mxf", "-i", input, "-an", "-sn",
+                        "-dn", "-vf", smallFrame, "-frames:v", "1", "-update", "1", output,
                     ],
                     extensions: [
                         "mp4", "mov", "m4v", "mkv", "webm", "avi", "mts", "m2ts", "ts", "mpg", "mpeg", "mxf", "wmv",
@@ -70,6 +73,11 @@ extension DeriveRule {
             }
         }
     }
+
+    /// Square pixels, at most 512 by 512 of them and never more than there are; of 50 frames the most telling one.
+    private static let smallFrame =
+        "scale=w='trunc(iw*sar)':h=ih,scale=w='min(512,iw)':h='min(512,ih)':force_original_aspect_ratio=decrease,"
+        + "setsar=1,thumbnail=50"
 
     /// The name of the folder, below the state directory's, for what is made of a root's files.
     package static func folder(of root: FilePath) -> String { KeySanitizer.hash(root.bytes) }

@@ -37,6 +37,10 @@ package struct ChildProcess: Sendable {
     package var niceness: Int32 = 0
     /// The largest file that it may write (RLIMIT_FSIZE), in bytes; nil = any.
     package var largestFile: Int64?
+    /// Whether the kernel, short of memory, ends it before all others (`oom_score_adj`, proc(5)).
+    package var yieldsMemory = false
+    /// Whether what is left of its process group is ended when it has ended by itself; otherwise that may run on.
+    package var leavesNobody = false
     /// Written to its standard input, then closed. A program that does not read it is fine.
     package var input: [UInt8]
     package var timeout: Duration

@@ -14,6 +14,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
     case opening
     case opened
     case recovered
+    case derived
     case admitting
     case admitted
     case closingUnit
@@ -78,6 +79,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
             case .opening: "the journal is about to be opened: made, its log taken in, its schema brought up to date"
             case .opened: "the journal is open and of this version; nothing is recovered"
             case .recovered: "the claims of the process that died are back in the queue"
+            case .derived: "what a program made of an original has its name; the journal does not know it"
             case .admitting: "a file, alone or with its companions, is about to be admitted"
             case .admitted: "durable point 1: it is in the journal, and nobody has been told"
             case .closingUnit: "a unit is complete, which the journal is about to hear"

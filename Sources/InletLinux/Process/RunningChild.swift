@@ -73,9 +73,11 @@ final class RunningChild {
         var status: CInt = 0
         switch phase {
         case .running:
+            // The group's number is not given away before we have waited.
+            if child.leavesNobody { _ = kill(-process, SIGKILL) }
             return waitpid(process, &status, 0) == process ? Self.end(status) : .exited(255)
         case .asked(let end, _), .killed(let end, _):
-            // Its own children may have stayed. The group's number is not given away before we have waited.
+            // Its own children may have stayed.
             _ = kill(-process, SIGKILL)
             _ = waitpid(process, &status, 0)
             return end

@@ -40,12 +40,26 @@ enum Spawn {
         guard code == 0 else {
             throw SystemError(call: "posix_spawn", path: FilePath(program), code: Errno(rawValue: code))
         }
-        // At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
-        // before it has read its own libraries.
+        restrain(process, child)
+        return process
+    }
+
+    /// At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
+    /// before it has read its own libraries.
+    private static func restrain(_ process: pid_t, _ child: ChildProcess) {
         if child.niceness > 0 || child.largestFile != nil {
             _ = inlet_restrain(process, child.niceness, child.largestFile ?? -1)
         }
-        return process
+        if child.yieldsMemory { yieldMemory(process) }
+    }
+
+    /// Everybody may do this to its own children; without `/proc` it is left.
+    private static func yieldMemory(_ process: pid_t) {
+        let file = open("/proc/\(process)/oom_score_adj", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        let most = Array("1000".utf8)
+        _ = Glibc.write(file, most, most.count)
     }
 }
 

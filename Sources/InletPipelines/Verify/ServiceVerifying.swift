@@ -5,6 +5,8 @@ internal import InletTransfer
 internal import SystemPackage
 
 extension GigHivePipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
     /// The server's record of the asset. Its bytes cannot be fetched with an uploader's login: the checksum in the record is
     /// the one that the server computed when it took the file.
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
@@ -54,6 +56,8 @@ extension GigHiveAPI {
 }
 
 extension RoboscopePipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
     /// Whether the space still has the URLs that were registered, and the session is there.
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
         let details = order.proof.details ?? [:]
@@ -97,6 +101,8 @@ extension RoboscopePipeline: DeliveryVerifying {
 }
 
 extension VOPIPipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
     /// The files of the results, as `product.json` lists them. The video itself is not kept by the server, and it may forget
     /// a job whose results are here.
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {

@@ -6,6 +6,14 @@ package protocol DeliveryVerifying: Sendable {
     ///
     /// - Throws: where the destination cannot be asked now; what it says of the object itself is a `Verification`.
     func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification
+
+    /// Whether it finds things by the key alone, whoever has sent them. A service that finds them by numbers of its own
+    /// can tell nothing of what another program sent.
+    var findsByKey: Bool { get }
+}
+
+extension DeliveryVerifying {
+    package var findsByKey: Bool { true }
 }
 
 /// What is asked of a destination.

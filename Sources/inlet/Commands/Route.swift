@@ -152,7 +152,8 @@ struct RouteExplanation {
                 }
                 try await learn(wanted, from: source, &facts)
             case .plan(let plan):
-                return (lines(of: plan, arrival, facts, destinations), true, plan)
+                let derived = RouteDerivations.lines(table, arrival, facts, plan, destinations)
+                return (lines(of: plan, arrival, facts, destinations) + derived, true, plan)
             }
         }
     }

@@ -23,6 +23,7 @@ struct Run: AsyncParsableCommand {
     func run() async throws {
         let config = try options.load(warns: true)
         try Self.requireWork(config)
+        try Self.requireMediaTypes(config)
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
@@ -50,6 +51,13 @@ struct Run: AsyncParsableCommand {
         }
         // The lock is held until the last service has ended.
         _ = state.path
+    }
+
+    /// Its files would wait for ever, unseen by whoever has just started it.
+    private static func requireMediaTypes(_ config: LoadedConfig) throws {
+        guard let trouble = MediaTypeCheck.trouble(config.settings.routes) else { return }
+        Console.printError("inlet: media types: \(trouble)")
+        throw ExitStatus.configuration
     }
 
     /// A configuration that loads can still have nothing to do.

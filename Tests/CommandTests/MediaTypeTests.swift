@@ -1,0 +1,42 @@
+import Foundation
+import SystemPackage
+import Testing
+
+/// libmagic is needed where a route asks what files hold, and only there.
+@Suite struct MediaTypeTests {
+    private static let asking = "validate: { media_type: \"video/*\" }"
+
+    private static func place(_ route: String...) throws -> Place {
+        var config = ConfigText()
+        config.route += route
+        return try Place(config)
+    }
+
+    private static func hasLoaded(_ agent: InletProcess) throws -> Bool {
+        try String(contentsOfFile: "/proc/\(agent.id)/maps", encoding: .utf8).contains("libmagic")
+    }
+
+    @Test(arguments: ["run", "check"])
+    func `a route that asks for media types does not start without their library`(_ command: String) async throws {
+        let place = try Self.place(Self.asking)
+        // libmagic(3): where its database is.
+        let ended = try await place.inlet(command, environment: ["MAGIC": "/nonexistent/magic"])
+        #expect(ended.ending == .code(78))
+        let said = ended.output + ended.errors
+        #expect(said.contains("media types: route 'all' asks for them"), "\(said)")
+        #expect(said.contains("apt install libmagic1"), "\(said)")
+    }
+
+    @Test func `it is loaded where a route asks, and nowhere else`() async throws {
+        for (route, isLoaded) in [([], false), ([Self.asking], true)] {
+            var config = ConfigText()
+            config.route += route
+            let place = try Place(config)
+            let agent = try await place.run()
+            try place.put("clip.mp4", Data("MZ".utf8) + Data(count: 126))
+            try await agent.line(isLoaded ? "file.rejected" : "job.finished")
+            #expect(try Self.hasLoaded(agent) == isLoaded)
+            #expect(try await agent.stop() == .code(0))
+        }
+    }
+}
