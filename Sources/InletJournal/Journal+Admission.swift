@@ -99,6 +99,7 @@ extension Journal {
             isFull = true
             return (.full, [])
         }
+        let admission = try withoutNeedless(admission, now, database)
         let batch = try batch(for: admission, now, database)
         var file = NewFile(admission)
         file.batch = batch?.id
@@ -113,6 +114,23 @@ extension Journal {
             try insertCompanion($0, of: id, isLate: false, admission.uptimes, now, database)
         }
         return (admission.plan == nil ? .rejected(id: id) : .admitted(id: id), companions)
+    }
+
+    /// What was made of a file is not needed where all its destinations have its content, and with it what was made of that.
+    private static func withoutNeedless(
+        _ admission: Admission, _ now: WallTime, _ database: Database
+    ) throws -> Admission {
+        guard let plan = admission.plan, plan.dedupe != .off, admission.unit == nil, !admission.companions.isEmpty,
+            admission.companions.allSatisfy({ $0.companion.kind == .derived })
+        else { return admission }
+        for step in admission.steps.steps {
+            guard let wanted = Wanted(plan, step, size: admission.arrival.identity.size),
+                case .brought = try standing(of: wanted, at: now, database)
+            else { return admission }
+        }
+        var alone = admission
+        alone.companions = []
+        return alone
     }
 
     /// Inserts the deliveries of a file. - Returns: those whose destination has the content already.

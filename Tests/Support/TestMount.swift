@@ -29,14 +29,17 @@ package final class TestMount: Sendable {
     /// What is done in `folder` behind this mount raises no events in it.
     package init(bindfs folder: FilePath, at path: FilePath) throws {
         self.path = path
-        // In the foreground: a daemon keeps what Foundation watches for the end of a process, and that end never comes.
-        let process = Self.process("bindfs", ["-f", folder.string, path.string])
-        try process.run()
-        for _ in 0..<Self.mostLooks where process.isRunning {
-            if Self.isMounted(path) { return }
-            usleep(Self.betweenLooks)
+        // FUSE 2 mounts over a folder with something in it only when told so, which FUSE 3 does not understand.
+        for options in [["-o", "nonempty"], []] {
+            // In the foreground: a daemon keeps what Foundation watches for the end of a process, and that end never comes.
+            let process = Self.process("bindfs", options + ["-f", folder.string, path.string])
+            try process.run()
+            for _ in 0..<Self.mostLooks where process.isRunning {
+                if Self.isMounted(path) { return }
+                usleep(Self.betweenLooks)
+            }
+            process.terminate()
         }
-        process.terminate()
         throw CocoaError(.executableLoad)
     }
 
