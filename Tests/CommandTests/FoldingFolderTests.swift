@@ -21,10 +21,14 @@ private final class ExFAT {
         self.folder = folder
         self.point = point
         let image = try folder.write(Data(), to: "exfat.img")
-        try Tool.run(
-            "/bin/sh", "-c", "truncate -s 16M \"$1\" && mkfs.exfat \"$1\" && mount -t exfat-fuse -o loop \"$1\" \"$2\"",
-            "sh", image.string, point.string)
+        try Tool.run("/bin/bash", "-c", Self.script, "bash", image.string, point.string)
     }
+
+    /// The file system's daemon must keep nothing by which Foundation sees that this script has ended.
+    private static let script = """
+        for fd in /proc/$$/fd/*; do [ "${fd##*/}" -lt 3 ] || eval "exec ${fd##*/}>&-"; done
+        truncate -s 16M "$1" && mkfs.exfat "$1" && mount -t exfat-fuse -o loop "$1" "$2"
+        """
 
     deinit { try? Tool.run("/bin/umount", "-l", point.string) }
 }
