@@ -67,6 +67,16 @@ struct RenamesTests {
         #expect(renames.origins(of: "a") == ["b"] && renames.origins(of: "b").isEmpty)
     }
 
+    @Test func `what was moved to where nobody watched yet is known by its name, also below a folder`() {
+        var renames = Renames()
+        renames.leaves("card/A", cookie: 1)
+        renames.leaves("note.txt", cookie: 2)
+        #expect(!renames.isEmpty)
+        #expect(renames.origins(of: "new/A/sub/x.jpg") == ["card/A/sub/x.jpg"])
+        #expect(renames.origins(of: "new/note.txt") == ["note.txt"])
+        #expect(renames.origins(of: "new/other.txt").isEmpty && renames.origins(of: "note.txt").isEmpty)
+    }
+
     @Test func `what was asked about, or made anew, is forgotten`() {
         var renames = renamed(("a", "b"))
         renames.forget("b")

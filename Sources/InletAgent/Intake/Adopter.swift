@@ -79,7 +79,7 @@ struct Adopter: Sendable {
         } catch {
             if !Task.isCancelled { admitter.log.emit(.fileTrouble(path: root, reason: "\(error)")) }
         }
-        return Dictionary(uniqueKeysWithValues: arrivals.map { ($0.path, .later) })
+        return Dictionary(arrivals.map { ($0.path, .later) }) { first, _ in first }
     }
 
     // MARK: - Files that stand for themselves

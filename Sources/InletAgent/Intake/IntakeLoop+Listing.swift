@@ -20,7 +20,7 @@ extension IntakeLoop {
         var time: WallTime
     }
 
-    mutating func advanceScan() async {
+    mutating func advanceScan() async throws(SystemError) {
         guard !scan.isIdle || !held.isEmpty, trackHeld() else { return }
         var budget = Self.scanBudget
         guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
@@ -28,6 +28,7 @@ extension IntakeLoop {
         var looked = admission.look(listed(&budget))
         var ready: [PlainAdmission] = []
         var last: Committed?
+        var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
             let (arrivals, files, time) = (looked.arrivals, ready, admitter.notices.begin())
             // In this order: what the journal is asked must not wait for what it is given.
@@ -35,11 +36,29 @@ extension IntakeLoop {
             async let outcomes = admitter.commitAll(files.map(\.admission), at: time)
             await Task.yield()
             await tell(last)
-            ready = await judge(looked, await known)
+            last = nil
+            let seen = await known
+            let isLong = admission.takesLong(seen)
+            // Workers wait for what is told of the files that they are given.
+            if isLong { await tell(Committed(files: files, outcomes: await outcomes, time: time)) }
+            // They tell what a file of the listing was called before.
+            failure = failure ?? readingEvents()
+            if failure != nil { budget = 0 }
+            ready = await judge(looked, seen)
             looked = admission.look(listed(&budget))
-            last = Committed(files: files, outcomes: await outcomes, time: time)
+            if !isLong { last = Committed(files: files, outcomes: await outcomes, time: time) }
         }
         await tell(last)
+        if let failure { throw failure }
+    }
+
+    private mutating func readingEvents() -> SystemError? {
+        do throws(SystemError) {
+            try readEvents()
+            return nil
+        } catch {
+            return error
+        }
     }
 
     private mutating func tell(_ last: Committed?) async {
@@ -54,11 +73,13 @@ extension IntakeLoop {
         for (path, verdict) in await admission.consider(looked, known) {
             guard case .look(let look) = verdict else { continue }
             let settle = admission.settle(for: path)
-            if let identity = look.complete(settle: settle ?? settings.settle, wall: .now) {
+            let isForeign = modes.isForeign(path)
+            if let identity = settler.complete(look, settle: settle, isForeign: isForeign, at: .now, wall: .now) {
                 admission.queue(path, identity)
             } else if !settler.discover(path, settle: settle, at: .now) {
                 held.append(path)
-            } else if case .settled(let identity) = settler.judge(path, look, at: .now, wall: .now) {
+            } else if case .settled(let identity) = settler.judge(
+                path, look, isForeign: isForeign, at: .now, wall: .now) {
                 admission.queue(path, identity)
             }
         }

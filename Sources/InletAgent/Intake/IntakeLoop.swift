@@ -85,10 +85,9 @@ struct IntakeLoop: ~Copyable {
                 if FolderPlace(settings.path) != place { return loseRoot() }
                 followMounts()
             }
-            for record in try inotify.read() { handle(record) }
-            try readMarks()
+            try readEvents()
             let turn = ContinuousClock.now
-            await advanceScan()
+            try await advanceScan()
             advancePoll()
             await admitDue()
             polling.turnEnded(took: turn.duration(to: .now), hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
@@ -112,6 +111,11 @@ struct IntakeLoop: ~Copyable {
     }
 
     // MARK: - Events
+
+    mutating func readEvents() throws(SystemError) {
+        for record in try inotify.read() { handle(record) }
+        try readMarks()
+    }
 
     mutating func handle(_ record: InotifyRecord) {
         guard let directory = record.isOverflow ? "" : watches.path(of: record.watch) else { return }
@@ -203,7 +207,8 @@ struct IntakeLoop: ~Copyable {
         for (path, verdict) in considered {
             switch verdict {
             case .look(let look):
-                if case .settled(let identity) = settler.judge(path, look, at: .now, wall: .now) {
+                if case .settled(let identity) = settler.judge(
+                    path, look, isForeign: modes.isForeign(path), at: .now, wall: .now) {
                     admission.queue(path, identity)
                 }
             case .known: settler.forget(path)
@@ -219,7 +224,8 @@ struct IntakeLoop: ~Copyable {
         for path in round.later {
             // Not at once, whatever the settle time: what is in the way needs a moment.
             let settle = max(admission.settle(for: path) ?? settings.settle, Self.retryPause)
-            _ = settler.observe(path, settle: settle, at: .now)
+            // A listed file has no place there yet; what is not tracked would be forgotten.
+            if !settler.observe(path, settle: settle, at: .now) { held.append(path) }
         }
         await putBack(round.refused)
     }

@@ -160,9 +160,16 @@ struct MarkedMounts: ~Copyable {
             else { continue }
             var part = part
             part.name = name
+            let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
             part.mask = MarkedNews.meaning(part.mask) {
                 let path = root.pushing(directory).pushing(FilePath(bytes: name))
                 return (try? FileLook.look(at: path)).map { $0 != .missing } ?? true
+            }
+            // A file that has that name again by now hides that another one left it.
+            if isLeft, !part.mask.contains(.movedFrom) {
+                var half = part
+                half.mask = .movedFrom
+                news.append((half, directory))
             }
             news.append((part, directory))
         }

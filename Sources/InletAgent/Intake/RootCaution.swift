@@ -18,9 +18,13 @@ struct RootCaution: Sendable {
 
     /// Why the folder is not to be watched now; nil when it is as it should be, which is remembered.
     func objection() async throws -> String? {
-        guard let now = try Self.mark(of: root) else { return nil }
+        guard var now = try Self.mark(of: root) else { return nil }
         let before = try await journal.mark(of: root)
         let isEmpty = Self.isEmpty(root)
+        // It is still as empty as it was seen to become.
+        var asBefore = now
+        asBefore.wasEmptied = before?.wasEmptied
+        if isEmpty, asBefore == before { now = asBefore }
         if before != now || isEmpty {
             let holdsFiles = try await journal.holdsFiles(of: root)
             let verdict = RootGuard.judge(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)

@@ -139,6 +139,8 @@ final class RootIntake: Service {
                 inbox: inbox, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil,
                 adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits, volume: place)
+            // Who is not watching waits for no room.
+            defer { admitter.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderPlace(settings.path) == loop.place {
                 await caution.remember(isTold: !loop.isRootPolled)

@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletJournal
 internal import SystemPackage
 
 /// Complete files on their way to the journal, a round at a time.
@@ -6,6 +7,12 @@ extension SettledFiles {
     mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
         let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
         queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([])))
+    }
+
+    /// Whether judging files may take long: something is read of them, or a destination is asked.
+    func takesLong(_ known: [KnownFile]?) -> Bool {
+        if adopter != nil || !admitter.routes.isByName { return true }
+        return known?.contains { if case .touched = $0 { true } else { false } } ?? false
     }
 
     mutating func takeQueued() -> [Candidate] {

@@ -106,10 +106,11 @@ struct SettledFiles: Sendable {
             case .directory, .symlink, .other:
                 noteIrregular(path)
                 looked.judged.append((path, .look(.notRegular)))
-            case nil:
-                // The next listing shows it again.
+            case nil where volume?.key != nil:
+                // It keeps a card from being said to be safe; at its return it is seen again.
                 unread += 1
                 looked.judged.append((path, .look(.notRegular)))
+            case nil: looked.judged.append((path, .look(.later("it cannot be looked at", .seconds(5)))))
             }
         }
         return looked

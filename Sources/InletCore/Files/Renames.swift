@@ -21,7 +21,7 @@ package struct Renames: Sendable {
 
     package init(capacity: Int = 10_000) { self.capacity = capacity }
 
-    package var isEmpty: Bool { origins.isEmpty }
+    package var isEmpty: Bool { origins.isEmpty && left.isEmpty }
 
     /// The first half.
     package mutating func leaves(_ path: FilePath, cookie: UInt32) {
@@ -46,7 +46,7 @@ package struct Renames: Sendable {
     /// The paths that what is at `path` had before, by its own renames or by those of folders above it, latest first; empty when
     /// it was not renamed, as far as is known.
     package func origins(of path: FilePath) -> [FilePath] {
-        if origins.isEmpty { return [] }
+        if isEmpty { return [] }
         var found = origins[path] ?? []
         var folder = path
         while folder.removeLastComponent(), !folder.isEmpty {
@@ -57,7 +57,21 @@ package struct Renames: Sendable {
                 found.append(name)
             }
         }
+        for name in unseenOrigins(of: path) where name != path && !found.contains(name) { found.append(name) }
         return Array(found.prefix(Self.mostNames))
+    }
+
+    /// Of what was moved, under its own name, to a folder so new that nobody watched it yet: only the first half was told.
+    private func unseenOrigins(of path: FilePath) -> [FilePath] {
+        if left.isEmpty { return [] }
+        var found: [FilePath] = []
+        var (folder, rest) = (path, FilePath(""))
+        while let name = folder.lastComponent {
+            for half in left.reversed() where half.path.lastComponent == name { found.append(half.path.pushing(rest)) }
+            folder.removeLastComponent()
+            rest = FilePath(root: nil, [name]).pushing(rest)
+        }
+        return found
     }
 
     /// Nothing is asked any more about `path` itself; what is below it may be.

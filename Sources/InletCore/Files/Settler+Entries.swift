@@ -66,20 +66,3 @@ extension Settler {
         }
     }
 }
-
-extension Settler.Look {
-    /// The identity of a file that is complete by this first look, without a second one; nil where it must be tracked.
-    ///
-    /// - Parameter settle: how long it must have been quiet, by its own times.
-    package func complete(settle: Duration, wall: WallTime) -> FileIdentity? {
-        let now = ContinuousClock.now
-        let (identity, quiet): (FileIdentity, Duration)
-        switch self {
-        case .file(let found, busy: false): (identity, quiet) = (found, settle)
-        case .bound(let found, busy: false, let wanted, _): (identity, quiet) = (found, wanted)
-        default: return nil
-        }
-        let wait = Settler.Entry.remainingWait(quiet, identity, since: now, now: now, wall: wall)
-        return wait == nil ? identity : nil
-    }
-}

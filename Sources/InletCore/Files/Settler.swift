@@ -33,12 +33,12 @@ package struct Settler: Sendable {
     private static let shortestBusyWait = Duration.milliseconds(50)
     private static let longestBusyWait = Duration.seconds(5)
 
-    private let settle: Duration
+    let settle: Duration
     private let capacity: Int
     private(set) var entries: [FilePath: Entry] = [:]
     private var queue: Heap<Turn> = []
     private var turns: UInt64 = 0
-    private var steps = ClockSteps()
+    var steps = ClockSteps()
 
     /// - Parameter settle: the quiet time of files for which `observe` names no other.
     package init(settle: Duration, capacity: Int = 50_000) {
@@ -147,8 +147,10 @@ package struct Settler: Sendable {
     }
 
     /// Says what a look at a due path means. A path observed since it was handed out waits its new quiet time.
+    ///
+    /// - Parameter isForeign: whether other machines, with clocks of their own, may write the file.
     package mutating func judge(
-        _ path: FilePath, _ look: Look, at now: ContinuousClock.Instant, wall: WallTime
+        _ path: FilePath, _ look: Look, isForeign: Bool = false, at now: ContinuousClock.Instant, wall: WallTime
     ) -> Verdict {
         steps.note(now, wall)
         guard var entry = entries[path] else {
@@ -165,10 +167,12 @@ package struct Settler: Sendable {
             schedule(path, &entry, at: max(entry.deadline, now.advanced(by: max(wait, .milliseconds(1)))))
         case .file(let identity, let isBusy):
             entry.why = nil
-            if settles(path, &entry, identity, isBusy, entry.settle, now, wall) { return .settled(identity) }
+            let clock = clock(for: identity, entry.settle, isForeign, now, wall)
+            if settles(path, &entry, identity, isBusy, entry.settle, now, clock) { return .settled(identity) }
         case .bound(let identity, let isBusy, let quiet, let why):
             entry.why = why
-            if settles(path, &entry, identity, isBusy, quiet, now, wall) { return .settled(identity) }
+            let clock = clock(for: identity, quiet, isForeign, now, wall)
+            if settles(path, &entry, identity, isBusy, quiet, now, clock) { return .settled(identity) }
         }
         entries[path] = entry
         return .waiting
@@ -177,7 +181,7 @@ package struct Settler: Sendable {
     /// Whether the file is complete, and then it is no longer tracked; otherwise it is due again later.
     private mutating func settles(
         _ path: FilePath, _ entry: inout Entry, _ identity: FileIdentity, _ isBusy: Bool, _ quiet: Duration,
-        _ now: ContinuousClock.Instant, _ wall: WallTime
+        _ now: ContinuousClock.Instant, _ wall: WallTime?
     ) -> Bool {
         if entry.look?.identity != identity {
             if entry.look != nil { entry.changes += 1 }
@@ -190,9 +194,7 @@ package struct Settler: Sendable {
         } else if isBusy {
             schedule(path, &entry, at: now.advanced(by: entry.busyWait))
             entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
-        } else if let wait = Entry.remainingWait(
-            quiet, identity, since: since, now: now, wall: steps.areTrue(for: quiet, at: now) ? wall : nil)
-        {
+        } else if let wait = Entry.remainingWait(quiet, identity, since: since, now: now, wall: wall) {
             schedule(path, &entry, at: now.advanced(by: wait))
         } else {
             forget(path)

@@ -7,6 +7,8 @@ package struct RouteTable: Sendable {
     package let hasCompanions: Bool
     /// Whether any route delivers folders as one.
     package let hasUnits: Bool
+    /// Whether a file's name and size say all: none of it is read, and nothing else asked for.
+    package let isByName: Bool
     /// Whether anything is made of files.
     package let hasDerivations: Bool
     /// Whether a file's quiet time depends on more than its path.
@@ -17,6 +19,9 @@ package struct RouteTable: Sendable {
         hasCompanions = routes.contains(where: \.hasCompanions)
         hasUnits = routes.contains { $0.unit == .folder }
         hasDerivations = routes.contains { !$0.derive.isEmpty }
+        isByName =
+            !hasCompanions && !hasDerivations
+            && routes.allSatisfy { $0.facts.isEmpty && $0.match.mediaTypes.isEmpty && $0.validate.mediaTypes.isEmpty }
         hasVaryingSettle =
             routes.contains { $0.settle != nil || $0.wantsMarker } && routes.contains { !$0.match.isByPath }
     }

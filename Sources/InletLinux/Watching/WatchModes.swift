@@ -67,6 +67,11 @@ package struct WatchModes: Sendable, Hashable {
         return ("", places[""] ?? WatchWay(isPolled: false, reason: ""))
     }
 
+    /// Whether other machines may write the file at `path`.
+    package func isForeign(_ path: FilePath) -> Bool {
+        places.count > 1 ? way(for: path).way.isForeign : places[""]?.isForeign ?? false
+    }
+
     /// Whether `folder`, or a mount below it, is polled.
     package func isPolled(inOrBelow folder: FilePath) -> Bool {
         way(for: folder).way.isPolled || places.contains { $0.value.isPolled && $0.key.starts(with: folder) }

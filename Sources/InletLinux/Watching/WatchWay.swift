@@ -7,6 +7,8 @@ package struct WatchWay: Sendable, Hashable {
     package var isPolled: Bool
     /// For people.
     package var reason: String
+    /// Whether other machines may write there, whose clocks are not this one's.
+    package var isForeign = false
     /// Whether a folder's own time says that nothing was added to it.
     package var times: PollBook.Times
 
@@ -38,6 +40,7 @@ package struct WatchWay: Sendable, Hashable {
         case .inotify: self.init(isPolled: false, reason: "mode: inotify, on \(name)", times: times)
         case .poll: self.init(isPolled: true, reason: "mode: poll, on \(name)", times: times)
         }
+        isForeign = hidden != nil
     }
 
     /// Why changes on the mount may come without events; nil = they do not.
