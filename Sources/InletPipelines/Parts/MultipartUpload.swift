@@ -154,6 +154,7 @@ struct MultipartUpload: Sendable {
     }
 
     /// What a failed attempt means for the upload: it stays for the next attempt, unless its URLs or itself are gone.
+    /// A source that has gone may be on a card that comes back; if it does not, `abandon` drops the upload.
     private func concluding(_ error: DeliveryError, _ record: UploadRecord) async throws(DeliveryError) -> DeliveryError
     {
         switch error.code {
@@ -166,7 +167,7 @@ struct MultipartUpload: Sendable {
                 .retry(after: nil), .uplinkTooSlow,
                 "\(error.reason), \(count) times in a row: the uplink is too slow for the life of these URLs; "
                     + "lower parallel_parts, or have the API sign them for longer")
-        case .uploadGone, .corrupted, .sourceChanged, .sourceGone:
+        case .uploadGone, .corrupted, .sourceChanged:
             try await drop(record, keeping: [:])
             return error
         default:
