@@ -4,7 +4,7 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 need_toolchain
-need_packages "libmagic1 library:libmagic.so.1" "bindfs command:bindfs" "openssl command:openssl" "sqlite3 command:sqlite3" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
+need_packages "libmagic1 library:libmagic.so.1" "bindfs command:bindfs" "libvips-tools command:vips" "exfat-fuse file:/usr/sbin/mount.exfat-fuse" "exfatprogs command:mkfs.exfat" "openssl command:openssl" "sqlite3 command:sqlite3" "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
 # Before the tests: CommandTests drive the inlet binary of this build.
 build_debug
 # All tests are Swift Testing's; a run of XCTest would only add "Executed 0 tests".

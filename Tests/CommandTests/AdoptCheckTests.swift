@@ -9,7 +9,7 @@ import Testing
         return try await Place(config).inlet("check").output
     }
 
-    @Test(arguments: ["{epoch_ms}_{name}", "{now:yyyy}/{name}", "{seq}-{name}"])
+    @Test(arguments: ["{epoch_ms}_{name}", "{now:yyyy}/{name}", "{now:HH}/{name}", "{now:ss}-{name}", "{seq}-{name}"])
     func `a key that is another one each time is warned of`(_ key: String) async throws {
         #expect(try await Self.said(key).contains("adopt_check, route all: the key '\(key)' is another one each time"))
     }

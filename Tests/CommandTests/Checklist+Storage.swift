@@ -200,7 +200,14 @@ extension Checklist {
                 "a fetch that was killed is gone on with where it stopped",
                 "an answer that is no file goes to the caller",
             ])),
-        Row("S0.29", .later("issue 5 of 8: derived files, thumbnails among them")),
+        Row(
+            "S0.29",
+            .superseded(
+                by: [
+                    "vips makes small JPEGs of pictures, and makes none larger",
+                    "what a program makes is delivered beside the original, and removed then",
+                ],
+                why: "A thumbnail keeps the picture's aspect within 512 by 512 pixels, and the original stays untouched.")),
         Row(
             "S0.30",
             .shown(by: [

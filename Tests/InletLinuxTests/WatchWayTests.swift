@@ -124,7 +124,11 @@ import Testing
         #expect(before.changes(since: after).map(\.string) == places)
     }
 
-    @Test(arguments: [(3, 8192, true, 524_288), (300_000, 524_288, true, 1_048_576), (9000, 8192, false, 524_288)])
+    @Test(arguments: [
+        (3, 8192, true, 524_288), (300_000, 524_288, true, 1_048_576), (9000, 8192, false, 524_288),
+        // Others have used them up.
+        (100, 1_048_576, true, 2_097_152),
+    ])
     func `the line for sysctl makes room for twice as many`(
         _ directories: Int, _ limit: Int, _ isMet: Bool, _ suggestion: Int
     ) {

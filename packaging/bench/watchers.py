@@ -136,9 +136,12 @@ class Inlet(Watcher):
     is_ready = re.compile(rb'"event":"watch\.added"')
     is_said_on_stderr = True
 
+    # Keys that this kind of it always has.
+    always = ""
+
     def __init__(self, folder, root, piped=False, more=""):
         super().__init__(folder, root, piped)
-        self.more, self._admitted = more, 0
+        self.more, self._admitted = self.always + more, 0
         self.config = self.folder / "inlet.yaml"
 
     def prepare(self):
@@ -193,3 +196,10 @@ routes:
             if cpu_seconds(self.pid) - spent < 0.02 and self.root_status().get("settling") == 0:
                 return busy - self.began
         sys.exit(f"inlet does not come to rest within {seconds} s:\n{self.tail()}")
+
+
+class MarkedInlet(Inlet):
+    """With one mark for the file system instead of a watch for each folder; only root may do that."""
+
+    name = "inlet, fanotify"
+    always = ", mode: fanotify"

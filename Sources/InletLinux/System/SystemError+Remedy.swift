@@ -14,9 +14,9 @@ extension SystemError {
     private var watchRemedy: String? {
         switch (call, code) {
         case ("inotify_add_watch", .noSpace):
-            "raise the limit: sysctl fs.inotify.max_user_watches=1048576 (and keep it in /etc/sysctl.d)"
+            "raise the limit: \(WatchNeed(directories: 0).remedy) (and keep it in /etc/sysctl.d)"
         case ("inotify_init1", .tooManyOpenFiles):
-            "raise the limit: sysctl fs.inotify.max_user_instances=1024 (and keep it in /etc/sysctl.d)"
+            "raise the limit: \(WatchNeed.instanceRemedy(needed: 0)) (and keep it in /etc/sysctl.d)"
         case ("fanotify_init", .tooManyOpenFiles): "raise the limit: sysctl fs.fanotify.max_user_groups=1024"
         case ("fanotify_init", _), ("fanotify_mark", _), ("name_to_handle_at", _), ("open_by_handle_at", _):
             fanotifyRemedy

@@ -14,12 +14,12 @@ package struct WatchNeed: Sendable, Hashable {
 
     package var isMet: Bool { limit.map { directories <= $0 } ?? true }
 
-    /// The line that makes room for twice as many, and for other programs.
+    /// The line that makes room for twice as many, and for other programs; never less than there is now, which others may use.
     package var remedy: String { "sysctl fs.inotify.max_user_watches=\(suggestion)" }
 
     var suggestion: Int {
         var room = 1 << 19
-        while room < directories * 2, room < 1 << 30 { room *= 2 }
+        while room < directories * 2 || room <= limit ?? 0, room < 1 << 30 { room *= 2 }
         return room
     }
 
@@ -27,6 +27,13 @@ package struct WatchNeed: Sendable, Hashable {
     package static var limit: Int? { number("max_user_watches") }
     /// Instances of one user, all programs together; each watched folder of the configuration takes one.
     package static var instanceLimit: Int? { number("max_user_instances") }
+
+    /// The line for more of them than `needed`, and than there are now.
+    package static func instanceRemedy(needed: Int, limit: Int? = instanceLimit) -> String {
+        var room = 1 << 10
+        while room < needed * 2 || room <= limit ?? 0, room < 1 << 30 { room *= 2 }
+        return "sysctl fs.inotify.max_user_instances=\(room)"
+    }
 
     private static func number(_ name: String) -> Int? {
         let path = FilePath("/proc/sys/fs/inotify").appending(name)

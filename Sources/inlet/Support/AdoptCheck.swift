@@ -23,9 +23,9 @@ enum AdoptCheck {
         }
     }
 
-    /// Whether a file has the same key tomorrow.
+    /// Whether a file has the same key another day, at another hour, minute and second.
     private static func isLasting(_ key: KeyTemplate) -> Bool {
-        let days: [Int64] = [0, 400 * 86_400_000]
+        let days: [Int64] = [0, 400 * 86_400_000 + 3_661_001]
         let keys = days.enumerated().map { number, time in
             key.key(
                 KeyFields(
