@@ -86,11 +86,13 @@ struct IntakeLoop: ~Copyable {
                 followMounts()
             }
             try readEvents()
-            let turn = ContinuousClock.now
             try await advanceScan()
+            let turn = ContinuousClock.now
             advancePoll()
+            admission.looking = turn.duration(to: .now)
             await admitDue()
-            polling.turnEnded(took: turn.duration(to: .now), hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
+            // What is found is not what looking costs: reading and committing it makes no pause longer.
+            polling.turnEnded(took: admission.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()

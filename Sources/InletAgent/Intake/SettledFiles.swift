@@ -30,6 +30,8 @@ struct SettledFiles: Sendable {
     /// Files taken over since it was last said how many.
     var adopted: (files: Int, bytes: Int64) = (0, 0)
 
+    /// The time that looks have taken, for who sets it.
+    var looking = Duration.zero
     var tally = IgnoreTally()
     /// Files that could not be looked at, or read, since the last listing began.
     var unread = 0
@@ -90,6 +92,8 @@ struct SettledFiles: Sendable {
 
     /// Blocks.
     mutating func look(_ paths: [FilePath]) -> Looked {
+        let begin = ContinuousClock.now
+        defer { looking += begin.duration(to: .now) }
         var looked = Looked()
         for path in paths {
             switch look(path) {
