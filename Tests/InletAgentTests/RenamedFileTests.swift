@@ -1,10 +1,12 @@
 import Foundation
-import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletAgent
 
 /// Renames inside a watched folder, by the two events that the kernel ties together.
 @Suite struct RenamedFileTests {
@@ -110,6 +112,18 @@ import Testing
         }
     }
 
+    /// Few kernels that run tests can fold case. exFAT through FUSE (`FoldingFolderTests`) gives each spelling an inode of its
+    /// own.
+    @Test func `a name that a folder still shows after a rename is no second one, unless it is a link`() {
+        let file = FileIdentity(size: 1, modified: 1, changed: 1, inode: 7, device: 3)
+        let (other, away) = (file.with(\.inode, 8), file.with(\.device, 4))
+        #expect(FileLook.missing.isLeft(by: file) && FileLook.directory(file).isLeft(by: file))
+        #expect(FileLook.symlink.isLeft(by: file) && FileLook.other.isLeft(by: file))
+        #expect(FileLook.regular(file, owner: 0, links: 1).isLeft(by: file))
+        #expect(!FileLook.regular(file, owner: 0, links: 2).isLeft(by: file))
+        for another in [other, away] { #expect(FileLook.regular(another, owner: 0, links: 2).isLeft(by: file)) }
+    }
+
     @Test func `of two links the one that is deleted takes nothing from the other`() async throws {
         var scene = try Scene()
         scene.route.onSuccess = .delete
@@ -119,5 +133,13 @@ import Testing
         try await scene.run { stage in try await stage.finished("a.txt") }
         #expect(!isThere(file))
         #expect(try text(scene.directory.path.appending("outside.txt")) == "linked")
+    }
+}
+
+extension FileIdentity {
+    fileprivate func with(_ part: WritableKeyPath<FileIdentity, UInt64>, _ value: UInt64) -> FileIdentity {
+        var identity = self
+        identity[keyPath: part] = value
+        return identity
     }
 }
