@@ -7,6 +7,7 @@ import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletPipelines
 
 /// Renames inside a watched folder, by the two events that the kernel ties together.
 @Suite struct RenamedFileTests {
@@ -65,6 +66,35 @@ import Testing
             #expect(scene.here.record.stored["wedding.jpg"] == Array("picture".utf8))
             #expect(scene.here.attempts(at: "IMG_1.jpg") == 0)
         }
+    }
+
+    @Test func `a file that is renamed while it is copied begins anew, and arrives under its new name alone`()
+        async throws
+    {
+        var scene = try Scene()
+        let library = try scene.directory.makeDirectory("library")
+        scene.destinations = [folder(library)]
+        let (old, new) = (scene.root.appending("a.txt"), scene.root.appending("b.txt"))
+        // Its copy is about to be begun.
+        scene.onEvent = { event in if case .jobCheckpoint = event { _ = rename(old.string, new.string) } }
+        try await scene.run { stage in
+            try scene.drop("a.txt")
+            #expect(try await stage.finished("a.txt", .gone).file.code == .sourceGone)
+            try await stage.finished("b.txt")
+            #expect(stage.events.count("job.renamed") == 0)
+            #expect(try await stage.jobs().count == 2)
+        }
+        #expect(try names(in: library) == ["b.txt"])
+        #expect(try text(library.appending("b.txt")) == "content")
+    }
+
+    private func folder(_ library: FilePath) -> Destination {
+        let values: [String: ConfigValue] = ["path": .string(library.string)]
+        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
+        let pipeline = FolderPipeline(
+            settings: FolderSettings(section), pool: BlockingPool(name: "renames", threads: 1))
+        return Destination(
+            name: "here", type: "folder", pipeline: pipeline, smallLimit: 1 << 20, connections: 4, maxInFlight: nil)
     }
 
     @Test func `a file that is renamed and changed is a new arrival`() async throws {
