@@ -54,4 +54,32 @@ private final class ExFAT {
         #expect(try await place.inlet("verify", "--all").ending == .code(0))
         #expect(try await agent.stop() == .code(0))
     }
+
+    @Test func `a delivered file whose name changes its case only, in such a folder, is not sent again`() async throws {
+        let place = try Place()
+        let disk = try ExFAT(in: place.folder, at: place.drop)
+        defer { withExtendedLifetime(disk) {} }
+        let agent = try await place.run()
+        try await agent.line("watch.mode") { $0["mode"] == "inotify" }
+        try await agent.line("watch.added")
+        let (old, new) = (place.drop.appending("IMG_1.JPG"), place.drop.appending("img_1.jpg"))
+        try bytes(1000).write(to: URL(fileURLWithPath: old.string))
+        try await agent.line("job.finished") { $0.isAbout("IMG_1.JPG") && $0["state"] == "delivered" }
+        try #require(rename(old.string, new.string) == 0)
+        let renamed = try await agent.line("job.renamed")
+        #expect(renamed.isAbout("img_1.jpg") && renamed["from"] == old.string)
+        // Both spellings lead there.
+        #expect(try place.content(old) == bytes(1000) && place.content(new) == bytes(1000))
+        try bytes(10).write(to: URL(fileURLWithPath: place.drop.appending("last").string))
+        try await agent.line("job.finished") { $0.isAbout("last") }
+        #expect(agent.lines("job.admitted").count == 2)
+        #expect(try await agent.stop() == .code(0))
+        // Nor is it new at the next start.
+        let next = try await place.run()
+        try await next.line("watch.added")
+        try bytes(20).write(to: URL(fileURLWithPath: place.drop.appending("later").string))
+        try await next.line("job.finished") { $0.isAbout("later") }
+        #expect(next.lines("job.admitted").count == 1)
+        #expect(try await next.stop() == .code(0))
+    }
 }

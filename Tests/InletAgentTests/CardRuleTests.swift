@@ -1,3 +1,4 @@
+import Foundation
 import InletCore
 import InletJournal
 import InletTestSupport
@@ -119,5 +120,49 @@ import Testing
             try await stage.finished("a.jpg")
             #expect(slow.record.stored.count == 1 && scene.here.record.stored.count == 1)
         }
+    }
+
+    @Test(arguments: [false, true])
+    func `nothing on a card is moved, deleted or written unless volume_writes says so`(_ writes: Bool) async throws {
+        defer { reader.close() }
+        var scene = base
+        scene.watch[0].volumeWrites = writes
+        scene.route.validate.maxSize = 7
+        (scene.route.onSuccess, scene.route.onFailure, scene.route.receipts) = (.delete, .quarantine, .sidecar)
+        let card = try reader.makeCard("A")
+        try reader.shoot("100/good.jpg", on: "A", "content")
+        try reader.shoot("100/bad.jpg", on: "A", "too long")
+        let before = try listing(card)
+        #expect(before.count == 4)
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            let good = try await stage.finished("100/good.jpg")
+            let bad = try await stage.finished("100/bad.jpg", .rejected)
+            #expect((good.file.disposition == Disposition.kept) == !writes)
+            #expect((bad.file.disposition == Disposition.kept) == !writes)
+        }
+        let after = try listing(card)
+        guard writes else {
+            #expect(after == before)
+            return
+        }
+        let failed = "DCIM/.inlet/failed/100/bad.jpg"
+        #expect(after[failed]?.hasSuffix("too long") == true)
+        #expect(after.keys.filter { $0.contains("jpg") }.sorted() == [failed, "\(failed).inlet-receipt.json"])
+    }
+
+    /// All that is on a card: times and contents by name. Whatever is made in a folder, and be it for a moment, shows in the
+    /// folder's time.
+    private func listing(_ card: FilePath) throws -> [String: String] {
+        var listing: [String: String] = [:]
+        for name in try FileManager.default.subpathsOfDirectory(atPath: card.string) {
+            let path = card.pushing(FilePath(name))
+            var status = stat()
+            try #require(lstat(path.string, &status) == 0)
+            let isFile = status.st_mode & S_IFMT == S_IFREG
+            let time = "\(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)"
+            listing[name] = try "\(time) \(isFile ? text(path) : "")"
+        }
+        return listing
     }
 }

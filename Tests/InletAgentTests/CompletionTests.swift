@@ -108,11 +108,16 @@ import Testing
             for content in ["begun", "begun and whole"] {
                 try Data(content.utf8).write(to: URL(fileURLWithPath: temporary.string))
             }
+            // What was dropped before this one has been looked at then.
+            try scene.drop("sentinel")
+            try await stage.finished("sentinel")
+            #expect(try await stage.jobs().count == 1)
             try move(temporary, to: stage.root.appending("film.mp4"))
             try await stage.finished("film.mp4")
-            #expect(try await stage.jobs().map(\.file.path) == ["film.mp4"])
+            #expect(try await stage.jobs().map(\.file.path) == ["film.mp4", "sentinel"])
         }
-        #expect(scene.here.record.stored == ["film.mp4": Array("begun and whole".utf8)])
+        #expect(scene.here.record.orders.map(\.key) == ["sentinel", "film.mp4"])
+        #expect(scene.here.record.stored["film.mp4"] == Array("begun and whole".utf8))
     }
 
     @Test func `a file that is rewritten after it was taken ends as what it is at last`() async throws {

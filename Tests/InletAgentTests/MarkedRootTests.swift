@@ -13,6 +13,9 @@ private let markRefusal: String? = {
     return MarkCheck.refusal(WatchSettings(path: folder.path, mode: .fanotify))
 }()
 
+private let tellsRenames = ProcessInfo.processInfo.isOperatingSystemAtLeast(
+    OperatingSystemVersion(majorVersion: 5, minorVersion: 17, patchVersion: 0))
+
 /// A root with `mode: fanotify`, on the file system of the tests' folders; skipped, and seen to be, where that cannot be had.
 @Suite(.enabled(if: markRefusal == nil, "\(markRefusal ?? "")"))
 struct MarkedRootTests {
@@ -66,8 +69,8 @@ struct MarkedRootTests {
         }
     }
 
-    /// Since Linux 5.17, which tells both names of a rename together.
-    @Test func `delivered files that are renamed, by themselves or with their folder, are recognised`() async throws {
+    @Test(.enabled(if: tellsRenames, "needs Linux 5.17, which tells both names of a rename together"))
+    func `delivered files that are renamed, by themselves or with their folder, are recognised`() async throws {
         let scene = try scene()
         try await scene.run { stage in
             try scene.drop("card/a", "first")

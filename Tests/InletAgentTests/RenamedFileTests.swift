@@ -1,10 +1,13 @@
 import Foundation
-import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletAgent
+@testable import InletPipelines
 
 /// Renames inside a watched folder, by the two events that the kernel ties together.
 @Suite struct RenamedFileTests {
@@ -65,6 +68,35 @@ import Testing
         }
     }
 
+    @Test func `a file that is renamed while it is copied begins anew, and arrives under its new name alone`()
+        async throws
+    {
+        var scene = try Scene()
+        let library = try scene.directory.makeDirectory("library")
+        scene.destinations = [folder(library)]
+        let (old, new) = (scene.root.appending("a.txt"), scene.root.appending("b.txt"))
+        // Its copy is about to be begun.
+        scene.onEvent = { event in if case .jobCheckpoint = event { _ = rename(old.string, new.string) } }
+        try await scene.run { stage in
+            try scene.drop("a.txt")
+            #expect(try await stage.finished("a.txt", .gone).file.code == .sourceGone)
+            try await stage.finished("b.txt")
+            #expect(stage.events.count("job.renamed") == 0)
+            #expect(try await stage.jobs().count == 2)
+        }
+        #expect(try names(in: library) == ["b.txt"])
+        #expect(try text(library.appending("b.txt")) == "content")
+    }
+
+    private func folder(_ library: FilePath) -> Destination {
+        let values: [String: ConfigValue] = ["path": .string(library.string)]
+        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
+        let pipeline = FolderPipeline(
+            settings: FolderSettings(section), pool: BlockingPool(name: "renames", threads: 1))
+        return Destination(
+            name: "here", type: "folder", pipeline: pipeline, smallLimit: 1 << 20, connections: 4, maxInFlight: nil)
+    }
+
     @Test func `a file that is renamed and changed is a new arrival`() async throws {
         let scene = try Scene()
         try await scene.run { stage in
@@ -110,6 +142,18 @@ import Testing
         }
     }
 
+    /// Few kernels that run tests can fold case. exFAT through FUSE (`FoldingFolderTests`) gives each spelling an inode of its
+    /// own.
+    @Test func `a name that a folder still shows after a rename is no second one, unless it is a link`() {
+        let file = FileIdentity(size: 1, modified: 1, changed: 1, inode: 7, device: 3)
+        let (other, away) = (file.with(\.inode, 8), file.with(\.device, 4))
+        #expect(FileLook.missing.isLeft(by: file) && FileLook.directory(file).isLeft(by: file))
+        #expect(FileLook.symlink.isLeft(by: file) && FileLook.other.isLeft(by: file))
+        #expect(FileLook.regular(file, owner: 0, links: 1).isLeft(by: file))
+        #expect(!FileLook.regular(file, owner: 0, links: 2).isLeft(by: file))
+        for another in [other, away] { #expect(FileLook.regular(another, owner: 0, links: 2).isLeft(by: file)) }
+    }
+
     @Test func `of two links the one that is deleted takes nothing from the other`() async throws {
         var scene = try Scene()
         scene.route.onSuccess = .delete
@@ -119,5 +163,13 @@ import Testing
         try await scene.run { stage in try await stage.finished("a.txt") }
         #expect(!isThere(file))
         #expect(try text(scene.directory.path.appending("outside.txt")) == "linked")
+    }
+}
+
+extension FileIdentity {
+    fileprivate func with(_ part: WritableKeyPath<FileIdentity, UInt64>, _ value: UInt64) -> FileIdentity {
+        var identity = self
+        identity[keyPath: part] = value
+        return identity
     }
 }

@@ -26,6 +26,24 @@ import Testing
         #expect(VolumeFinder.unescaped(#"odd\x2"#) == #"odd\x2"#)
     }
 
+    @Test func `a record of udev is read as it is in /run/udev/data`() {
+        let record = UdevRecord(
+            parsing: """
+                S:disk/by-uuid/64A5-F009
+                I:2812345678
+                E:ID_FS_TYPE=exfat
+                E:ID_FS_UUID=64A5-F008
+                E:ID_FS_UUID_ENC=64A5-F009
+                E:ID_FS_LABEL=EOS_1
+                E:ID_FS_LABEL_ENC=EOS\\x201\\x2f2
+                G:systemd
+
+                """.utf8)
+        #expect(record.uuid == "64A5-F009" && record.label == "EOS 1/2")
+        let none = UdevRecord(parsing: "E:ID_FS_UUID_ENC=\nE:ID_FS_LABEL_ENC\nxE:ID_FS_UUID_ENC=1".utf8)
+        #expect(none.uuid == nil && none.label == nil)
+    }
+
     @Test func `the file system of a folder has a name, and the same one at each look`() throws {
         let directory = try TemporaryDirectory()
         let first = try VolumeFinder().place(of: directory.path)
@@ -112,6 +130,27 @@ struct MountedVolumeTests {
         }
         let named = try VolumeFinder(disks: disks).identity(of: point)
         #expect(named.uuid == "9999-0000" && named.label == "MY CARD")
+        #expect(named.key == plain.key)
+    }
+
+    @Test func `udev's record of the device is enough where there is no device node`() throws {
+        let disk = try DiskImage(label: "EOS")
+        try disk.mount(at: point)
+        defer { try? disk.unmount(point) }
+        var status = stat()
+        try #require(stat(point.string, &status) == 0)
+        // A loop device: makedev(3) with the major number 7.
+        try #require(status.st_dev & ~0xFFF_000F_F0FF == 0x700)
+        let minor = status.st_dev & 0xFF | status.st_dev >> 12 & 0xFFFF_FF00
+        let records = try directory.makeDirectory("data")
+        let text = "E:ID_FS_UUID_ENC=9999-0000\nE:ID_FS_LABEL_ENC=MY\\x20CARD\n"
+        try directory.write(Array(text.utf8), to: FilePath("data/b7:\(minor)"))
+        let none = directory.path.appending("none")
+        let named = try VolumeFinder(disks: none, udev: records).identity(of: point)
+        #expect(named.uuid == "9999-0000" && named.label == "MY CARD")
+        // Without either the kernel is asked, which never knows these names.
+        let plain = try VolumeFinder(disks: none, udev: none).identity(of: point)
+        #expect(plain.uuid != "9999-0000" && plain.label == "EOS")
         #expect(named.key == plain.key)
     }
 }

@@ -30,7 +30,7 @@ extension SettledFiles {
     private func known(_ arrival: Arrival) async throws -> RenamedFile? {
         for old in renames.origins(of: arrival.path) {
             guard let renamed = try await journal.renamed(from: old, to: arrival) else { continue }
-            return try hasLeft(old, for: arrival) ? renamed : nil
+            return try FileLook.look(at: root.pushing(old)).isLeft(by: arrival.identity) ? renamed : nil
         }
         return nil
     }
@@ -62,17 +62,19 @@ extension SettledFiles {
         return nil
     }
 
-    /// Whether the old path names the file no more. One that folds case, or normal forms, shows it under both.
-    private func hasLeft(_ old: FilePath, for arrival: Arrival) throws(SystemError) -> Bool {
-        guard case .regular(let identity, _, let links) = try FileLook.look(at: root.pushing(old)) else { return true }
-        let isSame = identity.inode == arrival.identity.inode && identity.device == arrival.identity.device
-        return !isSame || links == 1
-    }
-
     /// Where only a length was proved, inode, size and time must do.
     private func hasContent(of file: FileRow, at path: FilePath) async throws -> Bool {
         guard let content = file.content else { return true }
         let source = try SourceFile(opening: path)
         return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+    }
+}
+
+extension FileLook {
+    /// Whether what is at a file's old path is the file no more. A folder that folds case, or normal forms, shows it under
+    /// both names, and says that it has one; a hard link is a second one.
+    func isLeft(by file: FileIdentity) -> Bool {
+        guard case .regular(let identity, _, let links) = self else { return true }
+        return identity.inode != file.inode || identity.device != file.device || links == 1
     }
 }

@@ -7,10 +7,15 @@ package import SystemPackage
 package struct VolumeFinder: Sendable {
     /// Where udev names devices.
     private let disks: FilePath
+    /// Where udev keeps what it knows of devices.
+    private let udev: FilePath
     private let mountinfo: FilePath
 
-    package init(disks: FilePath = "/dev/disk", mountinfo: FilePath = "/proc/self/mountinfo") {
+    package init(
+        disks: FilePath = "/dev/disk", udev: FilePath = "/run/udev/data", mountinfo: FilePath = "/proc/self/mountinfo"
+    ) {
         self.disks = disks
+        self.udev = udev
         self.mountinfo = mountinfo
     }
 
@@ -33,10 +38,7 @@ package struct VolumeFinder: Sendable {
         let mount = MountTable(parsing: (try? DurableFile.read(mountinfo, limit: 64 << 20)) ?? []).mount(of: real)
         identity.source = mount?.source.string ?? ""
         let block = Self.isAnonymous(device) ? Self.blockDevice(identity.source) : device
-        if let block {
-            identity.uuid = name(of: block, in: "by-uuid")
-            identity.label = name(of: block, in: "by-label")
-        }
+        if let block { (identity.uuid, identity.label) = names(of: block) }
         if !kind.isNetwork, identity.uuid == nil || identity.label == nil {
             let names = VolumeNames(of: path)
             identity.uuid = identity.uuid ?? names.uuid
@@ -55,6 +57,15 @@ package struct VolumeFinder: Sendable {
         var below = path
         _ = below.removePrefix(mount.point)
         return String(mount.root.pushing(below).string.drop { $0 == "/" })
+    }
+
+    /// What udev calls the file system on the block device `number`.
+    private func names(of number: UInt64) -> (uuid: String?, label: String?) {
+        let names = (uuid: name(of: number, in: "by-uuid"), label: name(of: number, in: "by-label"))
+        guard names.uuid == nil || names.label == nil, let record = UdevRecord(of: number, in: udev) else {
+            return names
+        }
+        return (names.uuid ?? record.uuid, names.label ?? record.label)
     }
 
     /// The name in a folder of udev's whose link leads to the block device `number`.

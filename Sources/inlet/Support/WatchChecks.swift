@@ -33,26 +33,12 @@ enum WatchLimitCheck {
         let roots = entries.flatMap { watch in
             watch.pattern.map { WatchedFolders.now($0).map { watch.at($0) } } ?? [watch]
         }
+        // A pattern has one of its own, for the folders that it may find.
+        let instances = roots.count { $0.mode != .poll } + entries.count { $0.pattern != nil }
         let need = WatchNeed(directories: roots.reduce(0) { $0 + count($1) })
-        if let limit = need.limit {
-            let counts = "\(need.directories) of \(limit) needed (fs.inotify.max_user_watches)"
-            if need.isMet {
-                findings.add(.fine, "watches", counts)
-            } else {
-                findings.add(.warning, "watches", "\(counts); the rest is polled. Raise it with '\(need.remedy)'")
-            }
+        for line in WatchRoom(watches: need, instances: instances).lines {
+            findings.add(line.isMet ? .fine : .warning, "watches", line.text)
         }
-        checkInstances(roots, patterns: entries.count { $0.pattern != nil }, &findings)
-    }
-
-    /// A pattern has one of its own, for the folders that it may find.
-    private static func checkInstances(_ roots: [WatchSettings], patterns: Int, _ findings: inout Findings) {
-        let needed = roots.count { $0.mode != .poll } + patterns
-        guard let limit = WatchNeed.instanceLimit else { return }
-        let counts = "\(needed) of \(limit) inotify instances needed (fs.inotify.max_user_instances)"
-        if needed <= limit { return findings.add(.fine, "watches", counts) }
-        let remedy = "sysctl fs.inotify.max_user_instances=\(max(1024, needed * 2))"
-        findings.add(.warning, "watches", "\(counts); the rest is polled. Raise it with '\(remedy)'")
     }
 
     /// Folders that need a watch.
