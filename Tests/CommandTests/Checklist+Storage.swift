@@ -207,7 +207,9 @@ extension Checklist {
                     "vips makes small JPEGs of pictures, and makes none larger",
                     "what a program makes is delivered beside the original, and removed then",
                 ],
-                why: "A thumbnail keeps the picture's aspect within 512 by 512 pixels, and the original stays untouched.")),
+                why:
+                    "A thumbnail keeps the picture's aspect within 512 by 512 pixels, and the original stays untouched."
+            )),
         Row(
             "S0.30",
             .shown(by: [

@@ -79,7 +79,8 @@ extension IntakeLoop {
             } else if !settler.discover(path, settle: settle, at: .now) {
                 held.append(path)
             } else if case .settled(let identity) = settler.judge(
-                path, look, isForeign: isForeign, at: .now, wall: .now) {
+                path, look, isForeign: isForeign, at: .now, wall: .now)
+            {
                 admission.queue(path, identity)
             }
         }

@@ -210,7 +210,8 @@ struct IntakeLoop: ~Copyable {
             switch verdict {
             case .look(let look):
                 if case .settled(let identity) = settler.judge(
-                    path, look, isForeign: modes.isForeign(path), at: .now, wall: .now) {
+                    path, look, isForeign: modes.isForeign(path), at: .now, wall: .now)
+                {
                     admission.queue(path, identity)
                 }
             case .known: settler.forget(path)

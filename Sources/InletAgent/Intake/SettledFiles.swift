@@ -75,51 +75,6 @@ struct SettledFiles: Sendable {
     /// The quiet time before a first look; nil = the root's.
     func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: finder.settle) }
 
-    /// What was seen of some paths.
-    struct Looked: Sendable {
-        /// Those of which no more needs to be known.
-        var judged: [(FilePath, Considered)] = []
-        var arrivals: [Arrival] = []
-
-        var isEmpty: Bool { judged.isEmpty && arrivals.isEmpty }
-    }
-
-    /// Looks at due files. The journal is asked once for all of them, and only new ones are opened. Blocks.
-    mutating func consider(_ paths: [FilePath]) async -> [(FilePath, Considered)] {
-        let looked = look(paths)
-        return await consider(looked, await admitter.recall(looked.arrivals, journal, tolerance))
-    }
-
-    /// Blocks.
-    mutating func look(_ paths: [FilePath]) -> Looked {
-        let begin = ContinuousClock.now
-        defer { looking += begin.duration(to: .now) }
-        var looked = Looked()
-        for path in paths {
-            switch look(path) {
-            case .regular(let identity, _, _):
-                if isSkipped(identity) {
-                    noteSkipped(path)
-                    looked.judged.append((path, .known))
-                } else {
-                    looked.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
-                }
-            case .missing:
-                admitter.deriver?.close(path, kept: [])
-                looked.judged.append((path, .look(.gone)))
-            case .directory, .symlink, .other:
-                noteIrregular(path)
-                looked.judged.append((path, .look(.notRegular)))
-            case nil where volume?.key != nil:
-                // It keeps a card from being said to be safe; at its return it is seen again.
-                unread += 1
-                looked.judged.append((path, .look(.notRegular)))
-            case nil: looked.judged.append((path, .look(.later("it cannot be looked at", .seconds(5)))))
-            }
-        }
-        return looked
-    }
-
     /// A symlink, FIFO, socket or device: said once for each folder and extension.
     mutating func noteIrregular(_ path: FilePath) {
         guard tally.count(path) else { return }
@@ -130,23 +85,14 @@ struct SettledFiles: Sendable {
     }
 
     /// With `existing: skip`: said once for each folder and extension.
-    private mutating func noteSkipped(_ path: FilePath) {
+    mutating func noteSkipped(_ path: FilePath) {
         guard tally.count(path) else { return }
         log.emit(
             .fileIgnored(
                 path: root.pushing(path), reason: "it was there before this folder was watched (existing: skip)"))
     }
 
-    func look(_ path: FilePath) -> FileLook? {
-        do throws(SystemError) {
-            return try FileLook.look(at: root.pushing(path))
-        } catch {
-            log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
-            return nil
-        }
-    }
-
-    private func isSkipped(_ identity: FileIdentity) -> Bool {
+    func isSkipped(_ identity: FileIdentity) -> Bool {
         guard let skipBefore else { return false }
         return WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore
     }

@@ -26,7 +26,8 @@ extension Settler {
     /// The wall clock, where it says how old the file is: not once it was put forward, nor for what a server with a clock of its
     /// own has written of late. Such a file is seen twice.
     func clock(
-        for identity: FileIdentity, _ quiet: Duration, _ isForeign: Bool, _ now: ContinuousClock.Instant, _ wall: WallTime
+        for identity: FileIdentity, _ quiet: Duration, _ isForeign: Bool, _ now: ContinuousClock.Instant,
+        _ wall: WallTime
     ) -> WallTime? {
         guard steps.areTrue(for: quiet, at: now) else { return nil }
         let age = wall - WallTime(nanoseconds: max(identity.modified, identity.changed))
