@@ -51,7 +51,10 @@ extension IntakeLoop {
 
     /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest.
     private mutating func judge(_ looked: SettledFiles.Looked, _ known: [KnownFile]?) async -> [PlainAdmission] {
-        for (path, verdict) in await admission.consider(looked, known) {
+        if losesPassing() { return [] }
+        let considered = await admission.consider(looked, known)
+        if losesPassing() { return [] }
+        for (path, verdict) in considered {
             guard case .look(let look) = verdict else { continue }
             let settle = admission.settle(for: path)
             if let identity = look.complete(settle: settle ?? settings.settle, wall: .now) {

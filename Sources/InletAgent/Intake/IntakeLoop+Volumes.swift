@@ -3,23 +3,16 @@ internal import InletJournal
 internal import InletLinux
 package import SystemPackage
 
-/// Which folder a path leads to, as far as numbers tell.
-struct FolderPlace: Equatable {
-    private let device: UInt64
-    private let inode: UInt64
-
-    /// Zeros for what is not there.
-    init(_ path: FilePath) {
-        if case .directory(let identity)? = try? FileLook.look(at: path) {
-            (device, inode) = (identity.device, identity.inode)
-        } else {
-            (device, inode) = (0, 0)
-        }
-    }
-}
-
-/// Whether a removable volume can be taken out.
+/// Removable volumes: whether one is still there, and whether it can be taken out.
 extension IntakeLoop {
+    /// Whether the folder of a pattern is another one by now: what was seen in it must not be taken for files of the volume that
+    /// it was on. Then it is lost. Asked after files were looked at, and before the journal takes them.
+    mutating func losesPassing() -> Bool {
+        guard settings.pattern != nil else { return false }
+        if !isLost, FolderPlace(settings.path) != place { loseRoot() }
+        return isLost
+    }
+
     /// Says it once everything on the volume has been seen and has ended: proved by as many destinations as were asked for, or
     /// not.
     mutating func tellVolume() async {

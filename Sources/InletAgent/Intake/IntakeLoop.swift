@@ -196,6 +196,7 @@ struct IntakeLoop: ~Copyable {
         let due = await dueNow()
         guard !due.isEmpty else { return }
         let considered = await admission.consider(due)
+        if losesPassing() { return }
         for (companion, main) in admission.takeWakes()
         where !settler.wake(main, for: companion, settle: admission.settle(for: main), at: .now) {
             requestScan()

@@ -11,7 +11,7 @@ final class VolumeRoots: Service {
     /// A folder that is watched now.
     private struct Entry {
         var intake: RootIntake
-        var place: FoundRoots.Place
+        var place: RootPlace
         var isEnding = false
     }
 
@@ -23,7 +23,7 @@ final class VolumeRoots: Service {
     let settings: WatchSettings
     private let pattern: RootPattern
     private let arrivals: VolumeArrivals
-    private let make: @Sendable (WatchSettings, Volume?) throws -> RootIntake
+    private let make: @Sendable (WatchSettings, RootPlace) throws -> RootIntake
     private let thread = BlockingPool(name: "volumes", threads: 1)
     private let waker: Waker
     private let state = Mutex(State())
@@ -35,7 +35,7 @@ final class VolumeRoots: Service {
 
     init(
         _ settings: WatchSettings, _ pattern: RootPattern, arrivals: VolumeArrivals,
-        make: @escaping @Sendable (WatchSettings, Volume?) throws -> RootIntake
+        make: @escaping @Sendable (WatchSettings, RootPlace) throws -> RootIntake
     ) throws(SystemError) {
         self.settings = settings
         self.pattern = pattern
@@ -103,7 +103,7 @@ final class VolumeRoots: Service {
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
-        guard found.roots[root] == entry.place.device else { return false }
+        guard found.roots[root] == entry.place.place.device else { return false }
         // What cannot be asked now is looked at by its own intake; what udev names only now is no other.
         guard let now = try? VolumeFinder().identity(of: root) else { return true }
         return now.isSame(as: entry.place.identity) != false
@@ -121,7 +121,7 @@ final class VolumeRoots: Service {
     /// - Returns: false when it is to be tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
-            let place = try FoundRoots.place(of: root, pattern)
+            let place = try RootPlace(of: root, pattern)
             let volume = place.volume
             let isTwice = state.withLock { state in
                 volume.key != nil && state.entries.values.contains { $0.place.volume.key == volume.key }
@@ -129,7 +129,7 @@ final class VolumeRoots: Service {
             // Mounted twice: one of them has its files.
             if isTwice { return true }
             try await arrivals.arrived(volume, at: root)
-            let intake = try make(settings.at(root), volume)
+            let intake = try make(settings.at(root), place)
             state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 try? await intake.run()
@@ -144,69 +144,5 @@ final class VolumeRoots: Service {
             arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
             return false
         }
-    }
-}
-
-/// The folders of a pattern that are there, and those in which more may come.
-struct FoundRoots {
-    /// With the number of the device that each is on.
-    var roots: [FilePath: UInt64] = [:]
-    var parents: Set<FilePath> = []
-
-    /// More are not taken up: such a pattern was not meant for volumes.
-    private static let most = 1000
-
-    init(_ pattern: RootPattern) {
-        var nearest = pattern.parent
-        while !Self.isDirectory(nearest), nearest.lastComponent != nil { nearest.removeLastComponent() }
-        if nearest == pattern.parent { look(in: nearest, pattern.parts[...]) } else { parents.insert(nearest) }
-    }
-
-    private mutating func look(in folder: FilePath, _ parts: ArraySlice<RootPattern.Part>) {
-        guard let part = parts.first else {
-            if case .directory(let identity)? = try? FileLook.look(at: folder), roots.count < Self.most {
-                roots[folder] = identity.device
-            }
-            return
-        }
-        parents.insert(folder)
-        switch part {
-        case .name(let name):
-            let next = folder.appending(name)
-            if Self.isDirectory(next) { look(in: next, parts.dropFirst()) }
-        case .pattern:
-            guard var names = try? DirectoryStream(folder) else { return }
-            while roots.count < Self.most, let entry = try? names.next() {
-                guard entry.kind == .directory, part.matches(entry.name) else { continue }
-                look(in: folder.appending(entry.name), parts.dropFirst())
-            }
-        }
-    }
-
-    private static func isDirectory(_ path: FilePath) -> Bool {
-        if case .directory? = try? FileLook.look(at: path) { true } else { false }
-    }
-
-    /// What a folder of the pattern is on.
-    struct Place {
-        var identity: VolumeIdentity
-        /// Below the top of the file system.
-        var folder: String
-        var device: UInt64
-        /// Whether that is another file system than the one that the pattern begins on.
-        var isVolume: Bool
-
-        var volume: Volume { isVolume ? Volume(identity, folder: folder) : Volume(name: identity.name) }
-    }
-
-    static func place(of root: FilePath, _ pattern: RootPattern) throws -> Place {
-        guard case .directory(let own) = try FileLook.look(at: root),
-            case .directory(let parent) = try FileLook.look(at: pattern.parent)
-        else {
-            throw SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
-        }
-        let (identity, folder) = try VolumeFinder().place(of: root)
-        return Place(
-            identity: identity, folder: folder, device: own.device, isVolume: parent.device != own.device)
     }
 }
