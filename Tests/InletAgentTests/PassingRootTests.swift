@@ -28,7 +28,9 @@ import Testing
         return watch
     }
 
-    @Test func `a folder that becomes another while it is listed is let go before a file of that is taken`() async throws {
+    @Test func `a folder that becomes another while it is listed is let go before a file of that is taken`()
+        async throws
+    {
         var scene = try Scene()
         let directory = scene.directory
         let slot = try directory.makeDirectory("media/slot")

@@ -22,6 +22,7 @@ extension IntakeLoop {
 
     mutating func advanceScan() async {
         guard !scan.isIdle || !held.isEmpty, trackHeld() else { return }
+        volumeQuestion.reopen()
         var budget = Self.scanBudget
         guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
         let (journal, tolerance, admitter) = (admission.journal, admission.tolerance, admission.admitter)

@@ -19,6 +19,7 @@ struct IntakeLoop: ~Copyable {
     let place: FolderPlace
     /// What was said of the removable volume last.
     var saidOfVolume: VolumeEnd?
+    var volumeQuestion = VolumeQuestion()
     /// Folders that could not be listed since the last listing began.
     var unread = 0
     /// Whether anything was in a polled root at the last pass.
@@ -81,6 +82,7 @@ struct IntakeLoop: ~Copyable {
             for path in inbox.takeLooks() { notice(path) }
             for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }
+            if inbox.takeEnded() { volumeQuestion.reopen() }
             if inbox.takeMountChange() {
                 if FolderPlace(settings.path) != place { return loseRoot() }
                 followMounts()
@@ -108,6 +110,7 @@ struct IntakeLoop: ~Copyable {
         if held.isEmpty, mustRescan || !scan.isIdle || polling.isLooking { return .now }
         return [
             pressure.deadline(settler.nextDeadline), nextRescan, nextPass, canCloseUnits ? units.nextDeadline : nil,
+            canTellVolume ? volumeQuestion.deadline : nil,
         ].compactMap(\.self).min()
     }
 
@@ -119,6 +122,7 @@ struct IntakeLoop: ~Copyable {
     }
 
     mutating func handle(_ record: InotifyRecord, in directory: FilePath) {
+        volumeQuestion.reopen()
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
             return requestScan()
@@ -195,6 +199,7 @@ struct IntakeLoop: ~Copyable {
     mutating func admitDue() async {
         let due = await dueNow()
         guard !due.isEmpty else { return }
+        volumeQuestion.reopen()
         let considered = await admission.consider(due)
         if losesPassing() { return }
         for (companion, main) in admission.takeWakes()

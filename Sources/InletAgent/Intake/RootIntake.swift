@@ -50,6 +50,9 @@ final class RootIntake: Service {
     /// Makes the loop pass once.
     func nudge() { inbox.waker.wake() }
 
+    /// A file of this root was proved, or has ended.
+    func fileEnded() { inbox.putEnded() }
+
     /// Ends it, wherever it is.
     func stop() { inbox.stop() }
 
@@ -132,7 +135,8 @@ final class RootIntake: Service {
             let kind = try FileSystemKind.of(settings.path)
             let firstSeen = try await firstSeen()
             let openUnits = try await journal.openUnits(settings.path)
-            let volume = passing?.volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
+            let volume =
+                passing?.volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,

@@ -9,7 +9,11 @@ struct FolderPlace: Equatable {
 
     /// Zeros for what is not there.
     init(_ path: FilePath) {
-        if case .directory(let identity)? = try? FileLook.look(at: path) { self.init(identity) } else { self.init(0, 0) }
+        if case .directory(let identity)? = try? FileLook.look(at: path) {
+            self.init(identity)
+        } else {
+            self.init(0, 0)
+        }
     }
 
     init(_ identity: FileIdentity) { self.init(identity.device, identity.inode) }
