@@ -58,6 +58,28 @@ struct RootPlace: Sendable {
         SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
     }
 
+    /// How it stands to folders that are watched.
+    enum Claim: Equatable {
+        case free
+        /// The same file system is mounted at `other` too, whose intake has its files.
+        case twice(other: FilePath)
+        /// Another one at `other` has the same label, or the same UUID: the copy of a card, or cards of one camera.
+        case alike(other: FilePath)
+    }
+
+    func claim(among others: [FilePath: RootPlace]) -> Claim {
+        guard isVolume else { return .free }
+        let alike = others.filter { $1.isVolume && $1.identity.key == identity.key && $1.folder == folder }
+            .sorted { $0.key.string < $1.key.string }
+        if let same = alike.first(where: { $0.value.place.device == place.device }) { return .twice(other: same.key) }
+        return alike.first.map { .alike(other: $0.key) } ?? .free
+    }
+
+    /// Has its files known by the number of its device too: those of another one must not be taken for them.
+    mutating func distinguish() {
+        volume.key = "\(identity.key)@\(String(place.device, radix: 16))/\(folder)"
+    }
+
     /// Whether `root` is what it was when it was taken up, under the same name. Blocks.
     func isStill(at root: FilePath) -> Bool {
         guard FolderPlace(root) == place else { return false }

@@ -17,6 +17,8 @@ final class VolumeRoots: Service {
 
     private struct State {
         var entries: [FilePath: Entry] = [:]
+        /// What was said last of folders that are not watched, or not as one would think.
+        var remarks: [FilePath: String] = [:]
         var isStopped = false
     }
 
@@ -92,6 +94,7 @@ final class VolumeRoots: Service {
         for (root, entry) in state.withLock({ $0.entries }) {
             if isStill(entry, at: root, found) { entry.intake.mountsChanged() } else { end(root) }
         }
+        state.withLock { $0.remarks = $0.remarks.filter { found.roots[$0.key] != nil } }
         var isWhole = true
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
@@ -109,6 +112,33 @@ final class VolumeRoots: Service {
         return now.isSame(as: entry.place.identity) != false
     }
 
+    /// What is at `root`; nil when that is not to be watched there.
+    private func claim(_ root: FilePath) throws -> RootPlace? {
+        var place = try RootPlace(of: root, pattern)
+        switch place.claim(among: state.withLock { $0.entries.mapValues(\.place) }) {
+        case .free: remark(root, nil)
+        case .twice(let other):
+            remark(root, "its volume is watched at \(other.display), and not here too")
+            return nil
+        case .alike(let other):
+            place.distinguish()
+            remark(
+                root,
+                "'\(place.volume.name)' at \(other.display) is another volume of the same name; what is sent of this one is"
+                    + " sent again when it comes back alone")
+        }
+        return place
+    }
+
+    /// Says it once; nil = there is nothing to say.
+    private func remark(_ root: FilePath, _ text: String?) {
+        let isNew = state.withLock { state in
+            defer { state.remarks[root] = text }
+            return state.remarks[root] != text
+        }
+        if isNew, let text { arrivals.log.emit(.fileTrouble(path: root, reason: text)) }
+    }
+
     private func end(_ root: FilePath) {
         let intake = state.withLock { state -> RootIntake? in
             if state.entries[root]?.isEnding == true { return nil }
@@ -121,13 +151,8 @@ final class VolumeRoots: Service {
     /// - Returns: false when it is to be tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
-            let place = try RootPlace(of: root, pattern)
+            guard let place = try claim(root) else { return true }
             let volume = place.volume
-            let isTwice = state.withLock { state in
-                volume.key != nil && state.entries.values.contains { $0.place.volume.key == volume.key }
-            }
-            // Mounted twice: one of them has its files.
-            if isTwice { return true }
             try await arrivals.arrived(volume, at: root)
             let intake = try make(settings.at(root), place)
             state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
