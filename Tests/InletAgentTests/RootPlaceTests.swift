@@ -1,4 +1,6 @@
 import InletCore
+import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -25,6 +27,55 @@ import Testing
         ]
         for (new, claim) in claims { #expect(new.claim(among: others) == claim) }
         #expect(place().claim(among: [:]) == .free)
+    }
+
+    @Test func `a volume is taken up anew under a better name, and not because it has lost one`() {
+        let kinds: [VolumeIdentity] = [
+            .init(kind: "ext4", source: "/dev/sdb1"), .init(kind: "ext4", label: "EOS", source: "/dev/sdb1"),
+            .init(kind: "ext4", uuid: "1", label: "EOS", source: "/dev/sdb1"),
+            .init(kind: "ext4", uuid: "1", label: "EOS", fsid: "f", source: "/dev/sdb1"),
+        ]
+        for (before, old) in kinds.enumerated() {
+            for (after, new) in kinds.enumerated() {
+                #expect(place(old).isStill(new) == (after <= before), "\(old) \(new)")
+            }
+            #expect(place(old).weakerKeys == kinds[..<before].reversed().map { "\($0.key)/DCIM" })
+            #expect(old.isWeak == (before < 2))
+        }
+        #expect(!place().isStill(VolumeIdentity(kind: "vfat", label: "EOS", source: "/dev/sdb1")))
+        // Which of two was meant by the weaker name is not known.
+        var double = place(kinds[3])
+        double.distinguish()
+        #expect(double.weakerKeys.isEmpty && place(kinds[3], isVolume: false).weakerKeys.isEmpty)
+    }
+
+    @Test func `of what was known by a weaker name, a volume keeps what is on it, by size and time`() async throws {
+        let directory = try TemporaryDirectory()
+        let root = try directory.makeDirectory("media/A/DCIM")
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        for name in ["same.jpg", "other.jpg", "gone.jpg"] as [FilePath] {
+            let file = try directory.write([1], to: FilePath("media/A/DCIM").pushing(name))
+            let identity = try #require(try FileLook.look(at: file).identity)
+            let arrival = Arrival(
+                root: root, path: name, identity: identity, volume: Volume(name: "X", key: "label:Untitled/DCIM"))
+            let plan = Plan(
+                route: "all", category: "images", key: name.string, mediaType: "image/jpeg", destinations: ["here"])
+            _ = try await journal.admit(
+                Admission(arrival, plan: plan, lanes: ["here": .small], uptimes: ["here": 0]), at: .now)
+        }
+        try directory.write([1, 2], to: "media/A/DCIM/other.jpg")
+        try remove(root.appending("gone.jpg"))
+        var named = Self.card
+        named.uuid = "1234-ABCD"
+        let place = place(named)
+        let arrivals = VolumeArrivals(
+            journal: journal, states: RootStates([]), log: try EventLog(nil), heartbeat: Heartbeat(roots: []), wake: {})
+        try await arrivals.arrived(place, at: root)
+        let key = try #require(place.volume.key)
+        #expect(key.hasPrefix("uuid:"))
+        let kept = try await journal.jobs(FileFilter(limit: 10)).filter { $0.file.volume == key }
+        #expect(kept.map(\.file.path) == ["same.jpg"])
     }
 
     @Test func `volumes of one name that are there together are known apart`() {

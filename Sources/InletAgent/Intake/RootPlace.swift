@@ -85,6 +85,16 @@ struct RootPlace: Sendable {
         guard FolderPlace(root) == place else { return false }
         if !isVolume { return true }
         guard let now = try? VolumeFinder().place(of: root) else { return false }
-        return now.volume.key == identity.key && now.folder == folder && FolderPlace(root) == place
+        return isStill(now.volume) && now.folder == folder && FolderPlace(root) == place
+    }
+
+    /// Whether it is the volume that it was, by the name that it had: under a better one it is taken up anew, or its files would be
+    /// new the next time.
+    func isStill(_ now: VolumeIdentity) -> Bool { now.isSame(as: identity) != false && !identity.isOutnamed(by: now) }
+
+    /// By what its files may be known from a time when less was known of the volume. Nothing of one that has a double.
+    var weakerKeys: [String] {
+        guard isVolume, volume.key == Volume(identity, folder: folder).key else { return [] }
+        return identity.weakerKeys.map { "\($0)/\(folder)" }
     }
 }

@@ -12,6 +12,7 @@ final class VolumeRoots: Service {
     private struct Entry {
         var intake: RootIntake
         var place: RootPlace
+        let since = ContinuousClock.now
         var isEnding = false
     }
 
@@ -32,6 +33,8 @@ final class VolumeRoots: Service {
 
     /// Before a folder that could not be taken up is tried again.
     private static let retryPause = Duration.seconds(2)
+    /// Within this, udev names what was mounted.
+    private static let namingTime = Duration.seconds(20)
     /// Before it is looked at folders that nothing tells of.
     private static let blindPause = Duration.seconds(30)
 
@@ -100,16 +103,25 @@ final class VolumeRoots: Service {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
-        let pause = isWhole ? mounts.isBlind ? Self.blindPause : nil : Self.retryPause
+        let pause = !isWhole || isAwaitingNames ? Self.retryPause : mounts.isBlind ? Self.blindPause : nil
         _ = try mounts.wait(until: pause.map { .now.advanced(by: $0) }, waker: waker)
+    }
+
+    /// Whether udev may be about to name a volume: it does so after the mount, and nothing tells.
+    private var isAwaitingNames: Bool {
+        state.withLock { state in
+            state.entries.values.contains {
+                $0.place.isVolume && $0.place.identity.isWeak && $0.since.duration(to: .now) < Self.namingTime
+            }
+        }
     }
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
         guard found.roots[root] == entry.place.place.device else { return false }
-        // What cannot be asked now is looked at by its own intake; what udev names only now is no other.
+        // What cannot be asked now is looked at by its own intake.
         guard let now = try? VolumeFinder().identity(of: root) else { return true }
-        return now.isSame(as: entry.place.identity) != false
+        return !entry.place.isVolume || entry.place.isStill(now)
     }
 
     /// What is at `root`; nil when that is not to be watched there.
@@ -153,7 +165,7 @@ final class VolumeRoots: Service {
         do {
             guard let place = try claim(root) else { return true }
             let volume = place.volume
-            try await arrivals.arrived(volume, at: root)
+            try await arrivals.arrived(place, at: root)
             let intake = try make(settings.at(root), place)
             state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
             group.addTask(executorPreference: globalConcurrentExecutor) {
