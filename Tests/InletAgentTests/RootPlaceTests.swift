@@ -70,7 +70,7 @@ import Testing
         named.uuid = "1234-ABCD"
         let place = place(named)
         let arrivals = VolumeArrivals(
-            journal: journal, states: RootStates([]), log: try EventLog(nil), heartbeat: Heartbeat(roots: []), wake: {})
+            journal: journal, states: RootStates([]), log: try EventLog(nil), wake: {})
         try await arrivals.arrived(place, at: root)
         let key = try #require(place.volume.key)
         #expect(key.hasPrefix("uuid:"))

@@ -8,7 +8,6 @@ struct VolumeArrivals: Sendable {
     let journal: Journal
     let states: RootStates
     let log: EventLog
-    let heartbeat: Heartbeat
     /// Wakes those who deliver and finish.
     let wake: @Sendable () -> Void
 
@@ -68,7 +67,6 @@ struct VolumeArrivals: Sendable {
 
     func left(_ volume: Volume?, _ root: FilePath) {
         states.set(nil, root)
-        heartbeat.forget(.intake(root))
         if let volume, volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
     }
 }
