@@ -81,7 +81,7 @@ struct AgentParts: Sendable {
 
     /// Those of removable volumes are told, which say when all of one has ended.
     private var ended: @Sendable (FileRow) -> Void {
-        { [intakes] file in if file.volume != nil { intakes.of(file.root)?.nudge() } }
+        { [intakes] file in if file.volume != nil { intakes.of(file.root)?.fileEnded() } }
     }
 
     private var orders: OrderDesk { OrderDesk(journal: journal, board: board, roots: sendRoots) }

@@ -72,6 +72,25 @@ import Testing
         }
     }
 
+    @Test func `a card is not safe to remove while a file waits for its marker, and is as soon as that has come`()
+        async throws
+    {
+        defer { reader.close() }
+        var scene = base
+        scene.route.completion = .marker
+        try reader.makeCard("A")
+        for file in ["a.jpg", "a.jpg.done", "b.jpg"] as [FilePath] { try reader.shoot(file, on: "A") }
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await stage.finished("a.jpg")
+            try await eventually("one is missing") { stage.events.count("volume.unproved") > 0 }
+            #expect(stage.events.count("volume.done") == 0)
+            try reader.shoot("b.jpg.done", on: "A")
+            try await stage.finished("b.jpg")
+            try await eventually("it is safe") { stage.events.count("volume.done") == 1 }
+        }
+    }
+
     @Test(arguments: [WatchSettings.Existing.skip, .adopt])
     func `what was there first is asked of each card, not of its mount point`(_ existing: WatchSettings.Existing)
         async throws

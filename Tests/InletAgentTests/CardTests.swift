@@ -64,6 +64,26 @@ import Testing
         }
     }
 
+    @Test func `a card that is mounted twice is taken once, and that is said`() async throws {
+        defer { reader.close() }
+        try reader.makeCard("A")
+        try reader.shoot("a.jpg", on: "A")
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await eventually("it is safe") { stage.events.count("volume.done") == 1 }
+            try reader.insert("A", at: "two")
+            let second = reader.media.appending("two").appending("DCIM")
+            func isSaid() -> Bool {
+                stage.events.all.contains { if case .fileTrouble(path: second, _) = $0 { true } else { false } }
+            }
+            try await eventually("that is said") { isSaid() }
+            // It is taken up there once the other has gone, and nothing is sent again.
+            try reader.pull("one")
+            try await eventually("it is safe there") { stage.events.count("volume.done") == 2 }
+            #expect(scene.here.record.stored.count == 1)
+        }
+    }
+
     @Test func `a card that is pulled while it is read is waited for, wherever it comes back`() async throws {
         defer { reader.close() }
         try reader.makeCard("A")

@@ -85,6 +85,17 @@ import Testing
         #expect(!heartbeat.haveAllPassed(since: &last))
     }
 
+    @Test func `a card that hangs does not end the agent, and one that lives does not speak for a root`() {
+        let heartbeat = Heartbeat(roots: ["/drop"])
+        var last: [Heartbeat.Part: Int] = [:]
+        for part in [Heartbeat.Part.journal, .workers, .intake("/media/A")] { heartbeat.beat(part) }
+        #expect(!heartbeat.haveAllPassed(since: &last))
+        heartbeat.beat(.intake("/drop"))
+        #expect(heartbeat.haveAllPassed(since: &last))
+        for part in [Heartbeat.Part.journal, .workers, .intake("/drop")] { heartbeat.beat(part) }
+        #expect(heartbeat.haveAllPassed(since: &last))
+    }
+
     @Test func `a root whose file is hashed for its key is alive`() async throws {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)

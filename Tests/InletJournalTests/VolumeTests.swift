@@ -141,6 +141,48 @@ import Testing
         #expect(try await bench.journal.firstSeen(volume: Self.other, now: Bench.start) == Bench.start)
     }
 
+    @Test func `a card that gets a better name keeps its files, and its first day`() async throws {
+        let bench = try Bench()
+        let (label, stranger) = ("label:EOS/DCIM", "label:OTHER/DCIM")
+        for (path, volume) in [("a.jpg", label), ("b.jpg", stranger), ("c.jpg", label), ("c.jpg", Self.card)] {
+            _ = try await bench.journal.admit(admission(FilePath(path), on: volume, at: "/media/A"), at: Bench.start)
+        }
+        // From a time when the folder was watched by its path; and one of another folder.
+        for (root, path) in [("/media/A", "d.jpg"), ("/media/B", "e.jpg")] as [(FilePath, FilePath)] {
+            var fixed = admission(path, on: label, at: root)
+            fixed.arrival.volume = Volume(name: "EOS")
+            _ = try await bench.journal.admit(fixed, at: Bench.start)
+        }
+        _ = try await bench.journal.firstSeen(volume: label, now: Bench.start)
+        _ = try await bench.journal.firstSeen(volume: Self.card, now: Bench.start + .seconds(9))
+        func inheritance(after last: FilePath, limit: Int = 10) async throws -> [FileRow] {
+            try await bench.journal.inheritance(
+                of: Self.card, from: [label], at: "/media/A", after: last, limit: limit)
+        }
+        // What is known by the better name already needs no other.
+        let files = try await inheritance(after: "")
+        #expect(files.map(\.path) == ["a.jpg", "d.jpg"])
+        #expect(try await inheritance(after: "a.jpg").map(\.path) == ["d.jpg"])
+        #expect(try await inheritance(after: "", limit: 1).map(\.path) == ["a.jpg"])
+        try await bench.journal.inherit(files, by: Self.card)
+        #expect(try await inheritance(after: "").isEmpty)
+        for path in ["a.jpg", "d.jpg"] as [FilePath] {
+            let arrival = admission(path, on: Self.card, at: "/media/B").arrival
+            #expect(try await bench.journal.recall([arrival], tolerance: 0) == [.known])
+        }
+        #expect(try await bench.journal.firstSeen(volume: Self.card, now: Bench.start + .seconds(9)) == Bench.start)
+    }
+
+    @Test func `what was taken away from a folder is not inherited by a card`() async throws {
+        let bench = try Bench()
+        _ = try await bench.journal.admit(admission("a.jpg", on: "label:EOS/DCIM", at: "/media/A"), at: Bench.start)
+        try await bench.settle(.delivered(.test()))
+        try await bench.finishAll(Disposition.deleted)
+        let files = try await bench.journal.inheritance(
+            of: Self.card, from: ["label:EOS/DCIM"], at: "/media/A", after: "", limit: 10)
+        #expect(files.isEmpty)
+    }
+
     @Test func `an open unit goes with its card, also when all that has come of it has ended`() async throws {
         let bench = try Bench()
         var refused = Admission(

@@ -10,6 +10,7 @@ final class IntakeInbox: Sendable {
         var wantsRescan = false
         var isStopped = false
         var hasMountChange = false
+        var hasEnded = false
         var status: IntakeStatus?
     }
 
@@ -60,6 +61,19 @@ final class IntakeInbox: Sendable {
         state.withLock { state in
             defer { state.hasMountChange = false }
             return state.hasMountChange
+        }
+    }
+
+    /// Files of the root have been proved, or have ended.
+    func putEnded() {
+        state.withLock { $0.hasEnded = true }
+        waker.wake()
+    }
+
+    func takeEnded() -> Bool {
+        state.withLock { state in
+            defer { state.hasEnded = false }
+            return state.hasEnded
         }
     }
 

@@ -22,6 +22,7 @@ extension IntakeLoop {
 
     mutating func advanceScan() async throws(SystemError) {
         guard !scan.isIdle || !held.isEmpty, trackHeld() else { return }
+        volumeQuestion.reopen()
         var budget = Self.scanBudget
         guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }
         let (journal, tolerance, admitter) = (admission.journal, admission.tolerance, admission.admitter)
@@ -70,7 +71,10 @@ extension IntakeLoop {
 
     /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest.
     private mutating func judge(_ looked: SettledFiles.Looked, _ known: [KnownFile]?) async -> [PlainAdmission] {
-        for (path, verdict) in await admission.consider(looked, known) {
+        if losesPassing() { return [] }
+        let considered = await admission.consider(looked, known)
+        if losesPassing() { return [] }
+        for (path, verdict) in considered {
             guard case .look(let look) = verdict else { continue }
             let settle = admission.settle(for: path)
             let isForeign = modes.isForeign(path)

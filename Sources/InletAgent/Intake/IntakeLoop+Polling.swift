@@ -64,7 +64,10 @@ extension IntakeLoop {
                 if directory.isEmpty { return loseRoot() }
             case .trouble(let directory, let error): tell(directory, error)
             case .nothing: break
-            case .finished: return
+            case .finished:
+                // Nothing tells of what was taken off such a volume.
+                if saidOfVolume?.isSafe == false { volumeQuestion.reopen() }
+                return
             }
         }
     }

@@ -13,6 +13,7 @@ extension IntakeLoop {
     mutating func startScan() {
         mustRescan = false
         (unread, admission.unread) = (0, 0)
+        admission.awaited = AwaitedFiles()
         isLimited = false
         refreshModes()
         marks?.directories = 0

@@ -4,6 +4,24 @@ internal import SystemPackage
 
 /// Files that are not complete yet, and what keeps them.
 extension IntakeLoop {
+    /// Shows the state before a real wait, and now and then while busy: sorting what waits is not free.
+    mutating func publish(beforeWaiting deadline: ContinuousClock.Instant?) {
+        let now = ContinuousClock.now
+        let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
+        if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
+        lastPublished = now
+        if !isBusy, let (files, bytes) = admission.takeAdopted() {
+            log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
+        }
+        var status = IntakeStatus(root: settings.path, state: .watching)
+        status.directories = directories
+        status.polled = polling.count
+        status.settling = settler.count
+        status.ignored = admission.ignored
+        status.unsettled = unsettledFiles(at: now) + openUnits
+        inbox.publish(status)
+    }
+
     /// How many the status shows, and how many are told of when they wait for long.
     private static let shown = 10
     private static let told = 100

@@ -19,6 +19,7 @@ struct IntakeLoop: ~Copyable {
     let place: FolderPlace
     /// What was said of the removable volume last.
     var saidOfVolume: VolumeEnd?
+    var volumeQuestion = VolumeQuestion()
     /// Folders that could not be listed since the last listing began.
     var unread = 0
     /// Whether anything was in a polled root at the last pass.
@@ -81,6 +82,7 @@ struct IntakeLoop: ~Copyable {
             for path in inbox.takeLooks() { notice(path) }
             for path in inbox.takeDerived() { lookNow(path) }
             if inbox.takeRescan() { requestScan() }
+            if inbox.takeEnded() { volumeQuestion.reopen() }
             if inbox.takeMountChange() {
                 if FolderPlace(settings.path) != place { return loseRoot() }
                 followMounts()
@@ -109,6 +111,7 @@ struct IntakeLoop: ~Copyable {
         if held.isEmpty, mustRescan || !scan.isIdle || polling.isLooking { return .now }
         return [
             pressure.deadline(settler.nextDeadline), nextRescan, nextPass, canCloseUnits ? units.nextDeadline : nil,
+            canTellVolume ? volumeQuestion.deadline : nil,
         ].compactMap(\.self).min()
     }
 
@@ -125,6 +128,7 @@ struct IntakeLoop: ~Copyable {
     }
 
     mutating func handle(_ record: InotifyRecord, in directory: FilePath) {
+        volumeQuestion.reopen()
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
             return requestScan()
@@ -201,7 +205,9 @@ struct IntakeLoop: ~Copyable {
     mutating func admitDue() async {
         let due = await dueNow()
         guard !due.isEmpty else { return }
+        volumeQuestion.reopen()
         let considered = await admission.consider(due)
+        if losesPassing() { return }
         for (companion, main) in admission.takeWakes()
         where !settler.wake(main, for: companion, settle: admission.settle(for: main), at: .now) {
             requestScan()
@@ -231,23 +237,5 @@ struct IntakeLoop: ~Copyable {
             if !settler.observe(path, settle: settle, at: .now) { held.append(path) }
         }
         await putBack(round.refused)
-    }
-
-    /// Shows the state before a real wait, and now and then while busy: sorting what waits is not free.
-    mutating func publish(beforeWaiting deadline: ContinuousClock.Instant?) {
-        let now = ContinuousClock.now
-        let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
-        if isBusy, let last = lastPublished, last.duration(to: now) < .seconds(1) { return }
-        lastPublished = now
-        if !isBusy, let (files, bytes) = admission.takeAdopted() {
-            log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
-        }
-        var status = IntakeStatus(root: settings.path, state: .watching)
-        status.directories = directories
-        status.polled = polling.count
-        status.settling = settler.count
-        status.ignored = admission.ignored
-        status.unsettled = unsettledFiles(at: now) + openUnits
-        inbox.publish(status)
     }
 }

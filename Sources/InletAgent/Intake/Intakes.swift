@@ -25,13 +25,13 @@ struct Intakes: Sendable {
                 stateDirectory: stateDirectory, states: states)
         }
         mounts = try MountKeeper(fixed, log: log)
-        let arrivals = VolumeArrivals(journal: journal, states: states, log: log, heartbeat: heartbeat, wake: wake)
+        let arrivals = VolumeArrivals(journal: journal, states: states, log: log, wake: wake)
         volumes = try roots.compactMap { root in
             guard let pattern = root.pattern else { return nil }
-            return try VolumeRoots(root, pattern, arrivals: arrivals) { root, volume in
+            return try VolumeRoots(root, pattern, arrivals: arrivals) { root, place in
                 try RootIntake(
                     root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
-                    stateDirectory: stateDirectory, states: states, passing: .some(volume))
+                    stateDirectory: stateDirectory, states: states, passing: place)
             }
         }
         self.states = states

@@ -17,18 +17,17 @@ final class RootIntake: Service {
     private let inbox: IntakeInbox
     private let states: RootStates
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
-    private let volume: Volume?
-    private let isPassing: Bool
+    private let passing: RootPlace?
+    private var isPassing: Bool { passing != nil }
 
     private static let missingPause = Duration.seconds(2)
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        stateDirectory: FilePath, states: RootStates, passing volume: Volume?? = .none
+        stateDirectory: FilePath, states: RootStates, passing: RootPlace? = nil
     ) throws(SystemError) {
         self.states = states
-        self.volume = volume ?? nil
-        isPassing = volume != nil
+        self.passing = passing
         self.settings = settings
         self.journal = journal
         self.log = log
@@ -50,6 +49,9 @@ final class RootIntake: Service {
 
     /// Makes the loop pass once.
     func nudge() { inbox.waker.wake() }
+
+    /// A file of this root was proved, or has ended.
+    func fileEnded() { inbox.putEnded() }
 
     /// Ends it, wherever it is.
     func stop() { inbox.stop() }
@@ -122,7 +124,7 @@ final class RootIntake: Service {
 
     /// Of a removable volume: when that was first seen, wherever it was mounted.
     private func firstSeen() async throws(JournalError) -> WallTime {
-        guard let key = volume?.key else { return try await journal.firstSeen(root: settings.path, now: .now) }
+        guard let key = passing?.volume.key else { return try await journal.firstSeen(root: settings.path, now: .now) }
         return try await journal.firstSeen(volume: key, now: .now)
     }
 
@@ -133,12 +135,15 @@ final class RootIntake: Service {
             let kind = try FileSystemKind.of(settings.path)
             let firstSeen = try await firstSeen()
             let openUnits = try await journal.openUnits(settings.path)
-            let place = volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
+            let volume =
+                passing?.volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil,
-                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits, volume: place)
+                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits, volume: volume)
+            // What came or went meanwhile is taken up anew, with the name of its own volume.
+            if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.
             defer { admitter.room.release(settings.path) }
             try await loop.run()

@@ -43,6 +43,14 @@ struct SetFinder: Sendable {
         case corrected(main: FilePath, job: Int64)
         /// A companion without a file.
         case orphan(quiet: Duration)
+
+        /// Whether nothing is done with it until a marker is there.
+        var isAwaited: Bool {
+            switch self {
+            case .unmarked, .dormant: true
+            default: false
+            }
+        }
     }
 
     /// - Parameter arrival: a file that is new to the journal. Blocks on the disk.

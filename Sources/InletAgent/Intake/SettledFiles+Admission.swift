@@ -52,6 +52,7 @@ extension SettledFiles {
         var round = AdmissionRound()
         for (arrival, result) in results {
             round.companions += result.companions
+            for path in result.companions { awaited.remove(path) }
             switch result.outcome {
             case .later: round.later.append(arrival.path)
             case .full: round.refused.append(arrival.path)

@@ -35,6 +35,8 @@ struct SettledFiles: Sendable {
     var tally = IgnoreTally()
     /// Files that could not be looked at, or read, since the last listing began.
     var unread = 0
+    /// Of a removable volume, reset with each listing.
+    var awaited = AwaitedFiles()
     /// Files whose marker is not there yet: only to say so once.
     private var unmarked = IgnoreTally()
     var queued: [Candidate] = []
@@ -131,7 +133,9 @@ struct SettledFiles: Sendable {
     mutating func place(_ arrival: Arrival) async -> Considered {
         let path = arrival.path
         do {
-            switch try await finder.standing(of: arrival, at: .now) {
+            let standing = try await finder.standing(of: arrival, at: .now)
+            note(path, isAwaited: standing.isAwaited)
+            switch standing {
             case .alone: return .look(probe(arrival))
             case .main(let companions, let isWhole, let quiet):
                 roles[path] = .main(companions)
@@ -169,6 +173,11 @@ struct SettledFiles: Sendable {
     }
 
     private static func name(_ path: FilePath) -> String { DisplayText.escape(FileName(path).bytes) }
+
+    private mutating func note(_ path: FilePath, isAwaited: Bool) {
+        guard volume?.key != nil else { return }
+        if isAwaited { awaited.insert(path) } else { awaited.remove(path) }
+    }
 
     /// Said once for each folder and extension. Such files are not kept in memory: their markers tell of them.
     private mutating func noteUnmarked(_ path: FilePath, _ marker: FilePath) {

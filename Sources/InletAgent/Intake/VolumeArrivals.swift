@@ -8,21 +8,42 @@ struct VolumeArrivals: Sendable {
     let journal: Journal
     let states: RootStates
     let log: EventLog
-    let heartbeat: Heartbeat
     /// Wakes those who deliver and finish.
     let wake: @Sendable () -> Void
 
     /// Files looked at between two transactions.
     private static let group = 256
 
-    func arrived(_ volume: Volume?, at root: FilePath) async throws {
-        guard let volume, let key = volume.key else { return states.set(.present(volume: nil), root) }
+    func arrived(_ place: RootPlace, at root: FilePath) async throws {
+        let volume = place.volume
+        guard let key = volume.key else { return states.set(.present(volume: nil), root) }
+        // First: what is known by another name would be taken for another volume's.
+        try await inherit(place.weakerKeys, key, at: root)
         try await journal.volumeArrived(key, at: root)
         let waiting = try await recognise(key, at: root)
         states.set(.present(volume: key), root)
         try await journal.volumeIsBack(key, at: .now)
         log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
         if waiting > 0 { wake() }
+    }
+
+    /// Files that were known by the path of their root, or by a weaker name of the volume, are known by its best one from now on:
+    /// those that are there, by size and time.
+    private func inherit(_ weaker: [String], _ key: String, at root: FilePath) async throws {
+        if weaker.isEmpty { return }
+        let tolerance = try FileSystemKind.of(root).modifiedTolerance
+        var last: FilePath = ""
+        while true {
+            let files = try await journal.inheritance(
+                of: key, from: weaker, at: root, after: last, limit: Self.group)
+            guard let end = files.last else { return }
+            last = end.path
+            let same = files.filter { file in
+                let now = (try? FileLook.look(at: root.pushing(file.path)))?.identity
+                return now?.isKnown(as: file.identity, tolerance: tolerance) == true
+            }
+            if !same.isEmpty { try await journal.inherit(same, by: key) }
+        }
     }
 
     /// Of FAT, files have another inode after each mount: those that wait are the same by size and time.
@@ -46,7 +67,6 @@ struct VolumeArrivals: Sendable {
 
     func left(_ volume: Volume?, _ root: FilePath) {
         states.set(nil, root)
-        heartbeat.forget(.intake(root))
         if let volume, volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
     }
 }

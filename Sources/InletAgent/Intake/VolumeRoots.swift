@@ -11,31 +11,36 @@ final class VolumeRoots: Service {
     /// A folder that is watched now.
     private struct Entry {
         var intake: RootIntake
-        var place: FoundRoots.Place
+        var place: RootPlace
+        let since = ContinuousClock.now
         var isEnding = false
     }
 
     private struct State {
         var entries: [FilePath: Entry] = [:]
+        /// What was said last of folders that are not watched, or not as one would think.
+        var remarks: [FilePath: String] = [:]
         var isStopped = false
     }
 
     let settings: WatchSettings
     private let pattern: RootPattern
     private let arrivals: VolumeArrivals
-    private let make: @Sendable (WatchSettings, Volume?) throws -> RootIntake
+    private let make: @Sendable (WatchSettings, RootPlace) throws -> RootIntake
     private let thread = BlockingPool(name: "volumes", threads: 1)
     private let waker: Waker
     private let state = Mutex(State())
 
     /// Before a folder that could not be taken up is tried again.
     private static let retryPause = Duration.seconds(2)
+    /// Within this, udev names what was mounted.
+    private static let namingTime = Duration.seconds(20)
     /// Before it is looked at folders that nothing tells of.
     private static let blindPause = Duration.seconds(30)
 
     init(
         _ settings: WatchSettings, _ pattern: RootPattern, arrivals: VolumeArrivals,
-        make: @escaping @Sendable (WatchSettings, Volume?) throws -> RootIntake
+        make: @escaping @Sendable (WatchSettings, RootPlace) throws -> RootIntake
     ) throws(SystemError) {
         self.settings = settings
         self.pattern = pattern
@@ -92,21 +97,58 @@ final class VolumeRoots: Service {
         for (root, entry) in state.withLock({ $0.entries }) {
             if isStill(entry, at: root, found) { entry.intake.mountsChanged() } else { end(root) }
         }
+        state.withLock { $0.remarks = $0.remarks.filter { found.roots[$0.key] != nil } }
         var isWhole = true
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
-        let pause = isWhole ? mounts.isBlind ? Self.blindPause : nil : Self.retryPause
+        let pause = !isWhole || isAwaitingNames ? Self.retryPause : mounts.isBlind ? Self.blindPause : nil
         _ = try mounts.wait(until: pause.map { .now.advanced(by: $0) }, waker: waker)
+    }
+
+    /// Whether udev may be about to name a volume: it does so after the mount, and nothing tells.
+    private var isAwaitingNames: Bool {
+        state.withLock { state in
+            state.entries.values.contains {
+                $0.place.isVolume && $0.place.identity.isWeak && $0.since.duration(to: .now) < Self.namingTime
+            }
+        }
     }
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
-        guard found.roots[root] == entry.place.device else { return false }
-        // What cannot be asked now is looked at by its own intake; what udev names only now is no other.
+        guard found.roots[root] == entry.place.place.device else { return false }
+        // What cannot be asked now is looked at by its own intake.
         guard let now = try? VolumeFinder().identity(of: root) else { return true }
-        return now.isSame(as: entry.place.identity) != false
+        return !entry.place.isVolume || entry.place.isStill(now)
+    }
+
+    /// What is at `root`; nil when that is not to be watched there.
+    private func claim(_ root: FilePath) throws -> RootPlace? {
+        var place = try RootPlace(of: root, pattern)
+        switch place.claim(among: state.withLock { $0.entries.mapValues(\.place) }) {
+        case .free: remark(root, nil)
+        case .twice(let other):
+            remark(root, "its volume is watched at \(other.display), and not here too")
+            return nil
+        case .alike(let other):
+            place.distinguish()
+            remark(
+                root,
+                "'\(place.volume.name)' at \(other.display) is another volume of the same name; what is sent of this one is"
+                    + " sent again when it comes back alone")
+        }
+        return place
+    }
+
+    /// Says it once; nil = there is nothing to say.
+    private func remark(_ root: FilePath, _ text: String?) {
+        let isNew = state.withLock { state in
+            defer { state.remarks[root] = text }
+            return state.remarks[root] != text
+        }
+        if isNew, let text { arrivals.log.emit(.fileTrouble(path: root, reason: text)) }
     }
 
     private func end(_ root: FilePath) {
@@ -121,15 +163,10 @@ final class VolumeRoots: Service {
     /// - Returns: false when it is to be tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
-            let place = try FoundRoots.place(of: root, pattern)
+            guard let place = try claim(root) else { return true }
             let volume = place.volume
-            let isTwice = state.withLock { state in
-                volume.key != nil && state.entries.values.contains { $0.place.volume.key == volume.key }
-            }
-            // Mounted twice: one of them has its files.
-            if isTwice { return true }
-            try await arrivals.arrived(volume, at: root)
-            let intake = try make(settings.at(root), volume)
+            try await arrivals.arrived(place, at: root)
+            let intake = try make(settings.at(root), place)
             state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 try? await intake.run()
@@ -144,69 +181,5 @@ final class VolumeRoots: Service {
             arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
             return false
         }
-    }
-}
-
-/// The folders of a pattern that are there, and those in which more may come.
-struct FoundRoots {
-    /// With the number of the device that each is on.
-    var roots: [FilePath: UInt64] = [:]
-    var parents: Set<FilePath> = []
-
-    /// More are not taken up: such a pattern was not meant for volumes.
-    private static let most = 1000
-
-    init(_ pattern: RootPattern) {
-        var nearest = pattern.parent
-        while !Self.isDirectory(nearest), nearest.lastComponent != nil { nearest.removeLastComponent() }
-        if nearest == pattern.parent { look(in: nearest, pattern.parts[...]) } else { parents.insert(nearest) }
-    }
-
-    private mutating func look(in folder: FilePath, _ parts: ArraySlice<RootPattern.Part>) {
-        guard let part = parts.first else {
-            if case .directory(let identity)? = try? FileLook.look(at: folder), roots.count < Self.most {
-                roots[folder] = identity.device
-            }
-            return
-        }
-        parents.insert(folder)
-        switch part {
-        case .name(let name):
-            let next = folder.appending(name)
-            if Self.isDirectory(next) { look(in: next, parts.dropFirst()) }
-        case .pattern:
-            guard var names = try? DirectoryStream(folder) else { return }
-            while roots.count < Self.most, let entry = try? names.next() {
-                guard entry.kind == .directory, part.matches(entry.name) else { continue }
-                look(in: folder.appending(entry.name), parts.dropFirst())
-            }
-        }
-    }
-
-    private static func isDirectory(_ path: FilePath) -> Bool {
-        if case .directory? = try? FileLook.look(at: path) { true } else { false }
-    }
-
-    /// What a folder of the pattern is on.
-    struct Place {
-        var identity: VolumeIdentity
-        /// Below the top of the file system.
-        var folder: String
-        var device: UInt64
-        /// Whether that is another file system than the one that the pattern begins on.
-        var isVolume: Bool
-
-        var volume: Volume { isVolume ? Volume(identity, folder: folder) : Volume(name: identity.name) }
-    }
-
-    static func place(of root: FilePath, _ pattern: RootPattern) throws -> Place {
-        guard case .directory(let own) = try FileLook.look(at: root),
-            case .directory(let parent) = try FileLook.look(at: pattern.parent)
-        else {
-            throw SystemError(call: "stat", path: root, code: .noSuchFileOrDirectory)
-        }
-        let (identity, folder) = try VolumeFinder().place(of: root)
-        return Place(
-            identity: identity, folder: folder, device: own.device, isVolume: parent.device != own.device)
     }
 }

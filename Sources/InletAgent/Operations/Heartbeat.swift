@@ -12,16 +12,15 @@ final class Heartbeat: Sendable {
 
     private let passes: Mutex<[Part: Int]>
 
-    /// - Parameter roots: the watched folders, each with a loop of its own.
+    /// - Parameter roots: the watched folders that do not come and go, each with a loop of its own. A card that does not answer
+    ///   for minutes is no reason to end what goes on elsewhere.
     init(roots: [FilePath]) {
         let parts = roots.map(Part.intake) + [.journal, .workers]
         passes = Mutex(Dictionary(parts.map { ($0, 0) }, uniquingKeysWith: { first, _ in first }))
     }
 
-    func beat(_ part: Part) { passes.withLock { $0[part, default: 0] += 1 } }
-
-    /// One that has ended, as it should.
-    func forget(_ part: Part) { passes.withLock { $0[part] = nil } }
+    /// Others than those that must live are not counted.
+    func beat(_ part: Part) { passes.withLock { $0[part]? += 1 } }
 
     /// Whether every part has passed since `last`, which is brought up to date if so.
     func haveAllPassed(since last: inout [Part: Int]) -> Bool {

@@ -18,7 +18,8 @@ extension AgentEvent {
                 end.isSafe ? "volume.done" : "volume.unproved", end.isSafe ? .info : .warning,
                 ("path", .path(end.root)),
                 ("volume", .safe(end.volume)), ("files", .count(end.files)), ("bytes", .number(end.bytes)),
-                ("unproved", .count(end.unproved)), ("unread", .count(end.unread)), ("ignored", .count(end.ignored)))
+                ("unproved", .count(end.unproved)), ("unmarked", .count(end.unmarked)), ("unread", .count(end.unread)),
+                ("ignored", .count(end.ignored)))
         default: nil
         }
     }

@@ -24,12 +24,26 @@ package struct VolumeIdentity: Sendable, Hashable, Codable {
     /// By what the journal knows its files: the best that there is. What the kernel made of the UUID itself comes first: it is
     /// the same whether udev is there or not, and each subvolume has its own. A device comes last; two cards in one reader
     /// have the same.
-    package var key: String {
-        if let fsid { return "fsid:\(fsid)" }
-        if let uuid { return "uuid:\(uuid)" }
-        if let label { return "label:\(label)" }
-        return "device:\(source)"
+    package var key: String { keys[0] }
+
+    /// What `key` would be, or would have been, where less is known of it: the best of them first.
+    package var weakerKeys: [String] { Array(keys.dropFirst()) }
+
+    private var keys: [String] {
+        [fsid.map { "fsid:\($0)" }, uuid.map { "uuid:\($0)" }, label.map { "label:\($0)" }].compactMap(\.self)
+            + ["device:\(source)"]
     }
+
+    /// Whether `other`, which is the same file system, has a name that should be used from now on: a better one, which udev has
+    /// given it meanwhile, or another of the same kind. That it is not known now any more is no reason.
+    package func isOutnamed(by other: VolumeIdentity) -> Bool {
+        other.rank > rank || other.rank == rank && other.key != key
+    }
+
+    /// Whether the name is one that other volumes may have too, so that a better one may come.
+    package var isWeak: Bool { rank < 2 }
+
+    private var rank: Int { fsid != nil ? 3 : uuid != nil ? 2 : label != nil ? 1 : 0 }
 
     /// For people and for `{volume}`: the label, else the UUID, else what is mounted.
     package var name: String {

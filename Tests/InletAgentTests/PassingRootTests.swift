@@ -1,0 +1,89 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import ServiceLifecycle
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+@testable import InletPipelines
+
+/// Folders of a pattern that become others under our hands, as when a card is mounted a moment after its folder was made.
+@Suite struct PassingRootTests {
+    /// Says when it has ended.
+    private struct Ending: Service {
+        let intake: RootIntake
+        let ends: Count
+
+        func run() async throws {
+            try await intake.run()
+            ends.add()
+        }
+    }
+
+    private static func watch(_ media: FilePath) throws -> WatchSettings {
+        var watch = WatchSettings(path: media.appending("*"), settle: .zero, rescan: nil)
+        watch.pattern = try RootPattern(watch.path)
+        return watch
+    }
+
+    @Test func `a folder that becomes another while it is listed is let go before a file of that is taken`()
+        async throws
+    {
+        var scene = try Scene()
+        let directory = scene.directory
+        let slot = try directory.makeDirectory("media/slot")
+        scene.watch = [try Self.watch(directory.path.appending("media"))]
+        let starts = Count()
+        scene.onEvent = { event in
+            // It is listed next.
+            guard case .watchMode(root: slot, _, _, _) = event, starts.add() == 1 else { return }
+            try? move(slot, to: directory.path.appending("before"))
+            _ = try? directory.makeDirectory("media/slot")
+            _ = try? directory.write([1], to: "media/slot/b")
+        }
+        try await scene.run { stage in
+            try await stage.finished("b")
+            let names = stage.events.names
+            let lost = try #require(names.firstIndex(of: "watch.lost"))
+            let admitted = try #require(names.firstIndex(of: "job.admitted"))
+            #expect(lost < admitted)
+        }
+    }
+
+    @Test func `a folder that has become another since it was taken up is not watched as what it was`() async throws {
+        let directory = try TemporaryDirectory()
+        let slot = try directory.makeDirectory("media/slot")
+        let settings = try Self.watch(directory.path.appending("media")).at(slot)
+        let place = try RootPlace(of: slot, try #require(settings.pattern))
+        #expect(place.isStill(at: slot))
+        try move(slot, to: directory.path.appending("before"))
+        try directory.makeDirectory("media/slot")
+        try directory.write([1], to: "media/slot/b")
+        #expect(!place.isStill(at: slot))
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let events = EventRecord(log)
+        let intake = try RootIntake(
+            settings, admitter: admitter(journal, log), journal: journal, log: log, heartbeat: Heartbeat(roots: []),
+            stateDirectory: directory.path, states: RootStates([]), passing: place)
+        let ends = Count()
+        try await whileRunning([Ending(intake: intake, ends: ends)]) {
+            try await eventually("it is let go") { ends.value == 1 }
+        }
+        #expect(events.count("watch.added") == 0)
+        #expect(try await journal.jobs(FileFilter(limit: 10)).isEmpty)
+    }
+
+    private func admitter(_ journal: Journal, _ log: EventLog) throws -> Admitter {
+        let board = DestinationBoard(
+            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
+        let route = Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])
+        return Admitter(
+            journal: journal, routes: RouteTable([route]), board: board, log: log,
+            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), batchBell: Doorbell(),
+            health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))
+    }
+}

@@ -1,0 +1,93 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// Which volumes are one, by numbers and names.
+@Suite struct RootPlaceTests {
+    private static let card = VolumeIdentity(kind: "vfat", label: "Untitled", source: "/dev/sdb1")
+
+    private func place(
+        _ identity: VolumeIdentity = card, device: UInt64 = 1, folder: String = "DCIM", isVolume: Bool = true
+    ) -> RootPlace {
+        let numbers = FileIdentity(size: 0, modified: 0, changed: 0, inode: 1, device: device)
+        return RootPlace(place: FolderPlace(numbers), identity: identity, folder: folder, isVolume: isVolume)
+    }
+
+    @Test func `a file system that is mounted twice is watched once, and a copy of it is another`() {
+        let others: [FilePath: RootPlace] = ["/media/A": place(), "/media/B": place(device: 2)]
+        let claims: [(RootPlace, RootPlace.Claim)] = [
+            (place(), .twice(other: "/media/A")), (place(device: 2), .twice(other: "/media/B")),
+            (place(device: 3), .alike(other: "/media/A")), (place(folder: "PRIVATE"), .free),
+            (place(VolumeIdentity(kind: "vfat", label: "EOS")), .free), (place(isVolume: false), .free),
+        ]
+        for (new, claim) in claims { #expect(new.claim(among: others) == claim) }
+        #expect(place().claim(among: [:]) == .free)
+    }
+
+    @Test func `a volume is taken up anew under a better name, and not because it has lost one`() {
+        let kinds: [VolumeIdentity] = [
+            .init(kind: "ext4", source: "/dev/sdb1"), .init(kind: "ext4", label: "EOS", source: "/dev/sdb1"),
+            .init(kind: "ext4", uuid: "1", label: "EOS", source: "/dev/sdb1"),
+            .init(kind: "ext4", uuid: "1", label: "EOS", fsid: "f", source: "/dev/sdb1"),
+        ]
+        for (before, old) in kinds.enumerated() {
+            for (after, new) in kinds.enumerated() {
+                #expect(place(old).isStill(new) == (after <= before), "\(old) \(new)")
+            }
+            #expect(place(old).weakerKeys == kinds[..<before].reversed().map { "\($0.key)/DCIM" })
+            #expect(old.isWeak == (before < 2))
+        }
+        #expect(!place().isStill(VolumeIdentity(kind: "vfat", label: "EOS", source: "/dev/sdb1")))
+        // Which of two was meant by the weaker name is not known.
+        var double = place(kinds[3])
+        double.distinguish()
+        #expect(double.weakerKeys.isEmpty && place(kinds[3], isVolume: false).weakerKeys.isEmpty)
+    }
+
+    @Test func `of what was known by a weaker name, a volume keeps what is on it, by size and time`() async throws {
+        let directory = try TemporaryDirectory()
+        let root = try directory.makeDirectory("media/A/DCIM")
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        for name in ["same.jpg", "other.jpg", "gone.jpg"] as [FilePath] {
+            let file = try directory.write([1], to: FilePath("media/A/DCIM").pushing(name))
+            let identity = try #require(try FileLook.look(at: file).identity)
+            let arrival = Arrival(
+                root: root, path: name, identity: identity, volume: Volume(name: "X", key: "label:Untitled/DCIM"))
+            let plan = Plan(
+                route: "all", category: "images", key: name.string, mediaType: "image/jpeg", destinations: ["here"])
+            _ = try await journal.admit(
+                Admission(arrival, plan: plan, lanes: ["here": .small], uptimes: ["here": 0]), at: .now)
+        }
+        try directory.write([1, 2], to: "media/A/DCIM/other.jpg")
+        try remove(root.appending("gone.jpg"))
+        var named = Self.card
+        named.uuid = "1234-ABCD"
+        let place = place(named)
+        let arrivals = VolumeArrivals(
+            journal: journal, states: RootStates([]), log: try EventLog(nil), wake: {})
+        try await arrivals.arrived(place, at: root)
+        let key = try #require(place.volume.key)
+        #expect(key.hasPrefix("uuid:"))
+        let kept = try await journal.jobs(FileFilter(limit: 10)).filter { $0.file.volume == key }
+        #expect(kept.map(\.file.path) == ["same.jpg"])
+    }
+
+    @Test func `volumes of one name that are there together are known apart`() {
+        var (first, second) = (place(device: 2), place(device: 3))
+        let plain = first.volume
+        first.distinguish()
+        second.distinguish()
+        #expect(Set([plain.key, first.volume.key, second.volume.key]).count == 3)
+        // In keys of files they have their name.
+        #expect(first.volume.name == "Untitled" && second.volume.name == "Untitled")
+        // It stays known whose copy it is: the third is like the second.
+        #expect(place(device: 4).claim(among: ["/media/B": first]) == .alike(other: "/media/B"))
+        #expect(place(device: 2).claim(among: ["/media/B": first]) == .twice(other: "/media/B"))
+    }
+}
