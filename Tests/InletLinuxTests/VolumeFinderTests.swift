@@ -140,7 +140,7 @@ struct MountedVolumeTests {
         var status = stat()
         try #require(stat(point.string, &status) == 0)
         // A loop device: makedev(3) with the major number 7.
-        try #require(status.st_dev & ~0xFFF_000F_F0FF == 0x700)
+        try #require(status.st_dev & ~0xFFF_FFF0_00FF == 0x700)
         let minor = status.st_dev & 0xFF | status.st_dev >> 12 & 0xFFFF_FF00
         let records = try directory.makeDirectory("data")
         let text = "E:ID_FS_UUID_ENC=9999-0000\nE:ID_FS_LABEL_ENC=MY\\x20CARD\n"

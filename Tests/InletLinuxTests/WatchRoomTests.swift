@@ -1,5 +1,6 @@
-import InletLinux
 import Testing
+
+@testable import InletLinux
 
 @Suite struct WatchRoomTests {
     private func lines(
