@@ -167,7 +167,9 @@ import Testing
         }
         let failed = "DCIM/.inlet/failed/100/bad.jpg"
         #expect(after[failed]?.hasSuffix("too long") == true)
-        #expect(after.keys.filter { $0.contains("jpg") }.sorted() == [failed, "\(failed).inlet-receipt.json"])
+        #expect(
+            after.keys.filter { $0.contains("jpg") }.sorted()
+                == ["", ".inlet-receipt.json", ".reason.json"].map { failed + $0 })
     }
 
     /// All that is on a card: times and contents by name. Whatever is made in a folder, and be it for a moment, shows in the

@@ -19,6 +19,8 @@ import Testing
         func run() async throws {
             try await intake.run()
             ends.add()
+            // A service that ends by itself ends the others.
+            try await gracefulShutdown()
         }
     }
 
