@@ -44,8 +44,10 @@ extension Journal {
             for former in Set(files.map { $0.volume.map { FilePath($0) } ?? $0.root }) {
                 try database.change(
                     """
-                    INSERT INTO root (path, first_seen) SELECT ?1, first_seen FROM root WHERE path = ?2
-                    ON CONFLICT(path) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen)
+                    INSERT INTO root (path, first_seen, listed_at)
+                    SELECT ?1, first_seen, listed_at FROM root WHERE path = ?2
+                    ON CONFLICT(path) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen),
+                        listed_at = ifnull(listed_at, excluded.listed_at)
                     """, .bytes(FilePath(volume).bytes), .bytes(former.bytes))
             }
         }

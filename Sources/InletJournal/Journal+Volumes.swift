@@ -22,6 +22,23 @@ extension Journal {
         try await firstSeen(root: FilePath(volume), now: now)
     }
 
+    /// Whether all that the volume had on it when it was first watched has been taken in.
+    package func wasListed(_ volume: String) async throws(JournalError) -> Bool {
+        try await read { database in
+            try database.row(
+                "SELECT 1 FROM root WHERE path = ? AND listed_at IS NOT NULL", .bytes(FilePath(volume).bytes)
+            ) { _ in true } != nil
+        }
+    }
+
+    package func setListed(_ volume: String, at now: WallTime) async throws(JournalError) {
+        try await commit { database in
+            _ = try database.change(
+                "UPDATE root SET listed_at = ifnull(listed_at, ?) WHERE path = ?", .integer(now.milliseconds),
+                .bytes(FilePath(volume).bytes))
+        }
+    }
+
     /// A volume is mounted at `root`: what is unfinished of it is there now, and its open units. What is unfinished of others
     /// that were mounted there is nowhere until they come back, or it would be looked for on this one.
     package func volumeArrived(_ volume: String, at root: FilePath) async throws(JournalError) {

@@ -10,6 +10,7 @@ enum Schema {
         migrator.registerMigration("4 waits and closings") { try $0.execute(sql: waits) }
         migrator.registerMigration("5 labels, contents, notifications") { try $0.execute(sql: evidence) }
         migrator.registerMigration("6 volumes") { try $0.execute(sql: volumes) }
+        migrator.registerMigration("7 first listings") { try $0.execute(sql: listings) }
         return migrator
     }
 
@@ -141,6 +142,9 @@ enum Schema {
         CREATE INDEX file_open_of_volume ON file(volume) WHERE volume IS NOT NULL AND finished_at IS NULL;
         ALTER TABLE root ADD COLUMN mark BLOB;
         """
+
+    /// When all that a volume had on it when it was first watched had been taken in.
+    private static let listings = "ALTER TABLE root ADD COLUMN listed_at INTEGER;"
 
     /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.
     private static let checkpoints = """

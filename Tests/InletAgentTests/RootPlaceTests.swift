@@ -78,6 +78,27 @@ import Testing
         #expect(kept.map(\.file.path) == ["same.jpg"])
     }
 
+    @Test func `where no time of change is kept, age counts until a volume has been listed once`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        func listing(_ volume: String?, _ tolerance: Int64) -> FirstListing {
+            FirstListing(journal: journal, volume: volume, tolerance: tolerance)
+        }
+        for key in ["uuid:1/DCIM", "uuid:2/DCIM"] { _ = try await journal.firstSeen(volume: key, now: .now) }
+        let fat = listing("uuid:1/DCIM", 2_000_000_000)
+        #expect(try await !fat.isOver())
+        try await fat.end()
+        #expect(try await fat.isOver())
+        #expect(try await !listing("uuid:2/DCIM", 2_000_000_000).isOver())
+        // Others tell by themselves what came later, and a folder that stays is told of what comes.
+        for other in [listing("uuid:2/DCIM", 0), listing(nil, 2_000_000_000)] {
+            try await other.end()
+            #expect(try await !other.isOver())
+        }
+        #expect(try await !listing("uuid:2/DCIM", 2_000_000_000).isOver())
+    }
+
     @Test func `volumes of one name that are there together are known apart`() {
         var (first, second) = (place(device: 2), place(device: 3))
         let plain = first.volume

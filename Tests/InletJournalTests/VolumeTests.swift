@@ -155,6 +155,8 @@ import Testing
         }
         _ = try await bench.journal.firstSeen(volume: label, now: Bench.start)
         _ = try await bench.journal.firstSeen(volume: Self.card, now: Bench.start + .seconds(9))
+        try await bench.journal.setListed(label, at: Bench.start)
+        #expect(try await !bench.journal.wasListed(Self.card))
         func inheritance(after last: FilePath, limit: Int = 10) async throws -> [FileRow] {
             try await bench.journal.inheritance(
                 of: Self.card, from: [label], at: "/media/A", after: last, limit: limit)
@@ -165,6 +167,7 @@ import Testing
         #expect(try await inheritance(after: "a.jpg").map(\.path) == ["d.jpg"])
         #expect(try await inheritance(after: "", limit: 1).map(\.path) == ["a.jpg"])
         try await bench.journal.inherit(files, by: Self.card)
+        #expect(try await bench.journal.wasListed(Self.card))
         #expect(try await inheritance(after: "").isEmpty)
         for path in ["a.jpg", "d.jpg"] as [FilePath] {
             let arrival = admission(path, on: Self.card, at: "/media/B").arrival

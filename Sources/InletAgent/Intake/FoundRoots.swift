@@ -7,17 +7,29 @@ struct FoundRoots {
     /// With the number of the device that each is on.
     var roots: [FilePath: UInt64] = [:]
     var parents: Set<FilePath> = []
+    /// Mounts of other machines that the pattern reaches. They are not looked at: one that does not answer would hold up all
+    /// others.
+    var servers: Set<FilePath> = []
+
+    /// Those below the folders before the first wildcard.
+    private let avoided: Set<FilePath>
 
     /// More are not taken up: such a pattern was not meant for volumes.
     private static let most = 1000
 
-    init(_ pattern: RootPattern) {
+    /// - Parameter table: nil = as it is now.
+    init(_ pattern: RootPattern, mounts table: MountTable? = nil) {
+        avoided = (table ?? (try? .current()))?.servers(below: pattern.parent) ?? []
         var nearest = pattern.parent
         while !Self.isDirectory(nearest), nearest.lastComponent != nil { nearest.removeLastComponent() }
         if nearest == pattern.parent { look(in: nearest, pattern.parts[...]) } else { parents.insert(nearest) }
     }
 
     private mutating func look(in folder: FilePath, _ parts: ArraySlice<RootPattern.Part>) {
+        if avoided.contains(folder) {
+            servers.insert(folder)
+            return
+        }
         guard let part = parts.first else {
             if case .directory(let identity)? = try? FileLook.look(at: folder), roots.count < Self.most {
                 roots[folder] = identity.device
@@ -28,7 +40,7 @@ struct FoundRoots {
         switch part {
         case .name(let name):
             let next = folder.appending(name)
-            if Self.isDirectory(next) { look(in: next, parts.dropFirst()) }
+            if avoided.contains(next) || Self.isDirectory(next) { look(in: next, parts.dropFirst()) }
         case .pattern:
             guard var names = try? DirectoryStream(folder) else { return }
             while roots.count < Self.most, let entry = try? names.next() {

@@ -16,6 +16,7 @@ extension IntakeLoop {
     /// Says it once everything on the volume has been seen and has ended: proved by as many destinations as were asked for, or
     /// not.
     mutating func tellVolume() async {
+        await endFirstListing()
         guard let volume = admission.volume, let key = volume.key, canTellVolume, volumeQuestion.isDue(at: .now) else {
             return
         }
@@ -26,6 +27,14 @@ extension IntakeLoop {
         } catch {
             volumeQuestion.asked(isAnswered: false, at: .now)
         }
+    }
+
+    private mutating func endFirstListing() async {
+        guard admission.adopter != nil, canCloseUnits, settler.count == 0 else { return }
+        let first = FirstListing(
+            journal: admission.journal, volume: admission.volume?.key, tolerance: admission.tolerance)
+        guard first.counts, (try? await first.end()) != nil else { return }
+        admission.adopter = nil
     }
 
     /// Whether all that is on the volume has been seen, and none of it is just being taken in.

@@ -134,6 +134,9 @@ final class RootIntake: Service {
         do {
             let kind = try FileSystemKind.of(settings.path)
             let firstSeen = try await firstSeen()
+            let listing = FirstListing(
+                journal: journal, volume: passing?.volume.key, tolerance: kind.modifiedTolerance)
+            let adopts = try await !listing.isOver() && settings.existing == .adopt
             let openUnits = try await journal.openUnits(settings.path)
             let volume =
                 passing?.volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
@@ -141,7 +144,7 @@ final class RootIntake: Service {
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil,
-                adoptBefore: settings.existing == .adopt ? firstSeen : nil, openUnits: openUnits, volume: volume)
+                adoptBefore: adopts ? firstSeen : nil, openUnits: openUnits, volume: volume)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.

@@ -97,7 +97,10 @@ final class VolumeRoots: Service {
         for (root, entry) in state.withLock({ $0.entries }) {
             if isStill(entry, at: root, found) { entry.intake.mountsChanged() } else { end(root) }
         }
-        state.withLock { $0.remarks = $0.remarks.filter { found.roots[$0.key] != nil } }
+        state.withLock {
+            $0.remarks = $0.remarks.filter { found.roots[$0.key] != nil || found.servers.contains($0.key) }
+        }
+        for server in found.servers { remark(server, Self.isServer) }
         var isWhole = true
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
@@ -141,6 +144,10 @@ final class VolumeRoots: Service {
         }
         return place
     }
+
+    private static let isServer =
+        "another machine's folder is mounted here: a pattern does not reach into it, because a server that does not answer would"
+        + " hold up all others; watch it by its own path"
 
     /// Says it once; nil = there is nothing to say.
     private func remark(_ root: FilePath, _ text: String?) {
