@@ -60,7 +60,7 @@ import Testing
             for name in ["a", "b"] as [FilePath] {
                 try await stage.job(name, "put off") { $0.deliveries[0].code == .sourceGone }
             }
-            #expect(isGuarded(stage))
+            try await eventually("it is paused") { isGuarded(stage) }
             #expect(try await stage.jobs().allSatisfy { $0.file.state == .pending && $0.deliveries[0].state == .ready })
         }
         try remove(scene.root)

@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func `a dripping answer ends at its deadline`() async throws {
-        let error = try await failure(answer: .milliseconds(300), stall: .milliseconds(200)) { connection in
+        let error = try await failure(answer: .milliseconds(300), stall: .seconds(5)) { connection in
             _ = try connection.readRequest()
             try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
             while connection.linger(milliseconds: 20) { try connection.write("x") }

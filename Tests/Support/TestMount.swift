@@ -43,7 +43,7 @@ package final class TestMount: Sendable {
         throw CocoaError(.executableLoad)
     }
 
-    private static let mostLooks = 1000
+    private static let mostLooks = 6000
     /// In microseconds.
     private static let betweenLooks: UInt32 = 10_000
 

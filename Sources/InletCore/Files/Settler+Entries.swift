@@ -25,6 +25,8 @@ extension Settler {
         var look: (identity: FileIdentity, time: ContinuousClock.Instant)?
         /// Looks that found another identity than the one before, and signs of life apart from one another.
         var changes = 0
+        /// The sign of life that was counted last.
+        var stirred: ContinuousClock.Instant
         /// The number of the turn in the queue; nil while the path is handed out.
         var turn: UInt64?
         /// When that turn comes up; never after `deadline` but for a path handed out.
@@ -34,6 +36,7 @@ extension Settler {
             self.settle = settle
             self.busyWait = busyWait
             since = now
+            stirred = now
             deadline = now
             turnDeadline = now
         }
@@ -41,9 +44,11 @@ extension Settler {
         /// Whether it was looked at, and only others keep it.
         var isAwaiting: Bool { why != nil && !isBusy }
 
-        /// Whether a sign of life at `now` is another than the last one: programs make several at once.
-        func isStirredAgain(at now: ContinuousClock.Instant) -> Bool {
-            deadline.advanced(by: .seconds(1) - settle) <= now
+        /// A sign of life; one a second counts, because programs make several at once.
+        mutating func stir(at now: ContinuousClock.Instant) {
+            guard stirred.duration(to: now) >= .seconds(1) else { return }
+            changes += 1
+            stirred = now
         }
 
         /// How much longer the file must stay as it is; nil = it is complete. Either we saw it unchanged for `settle`, or

@@ -63,7 +63,7 @@ package struct Settler: Sendable {
         let settle = settle ?? self.settle
         let known = entries[path]
         guard var entry = known ?? makeEntry(settle, at: now) else { return false }
-        if known?.isStirredAgain(at: now) ?? false { entry.changes += 1 }
+        if known != nil { entry.stir(at: now) }
         entry.settle = settle
         entry.busyWait = Self.shortestBusyWait
         entry.isBusy = false
