@@ -38,6 +38,8 @@ extension IntakeLoop {
             await Task.yield()
             await tell(last)
             last = nil
+            // Meanwhile, the journal answers.
+            let ahead = admission.look(listed(&budget))
             let seen = await known
             let isLong = admission.takesLong(seen)
             // Workers wait for what is told of the files that they are given.
@@ -46,7 +48,7 @@ extension IntakeLoop {
             failure = failure ?? readingEvents()
             if failure != nil { budget = 0 }
             ready = await judge(looked, seen)
-            looked = admission.look(listed(&budget))
+            looked = ahead
             if !isLong { last = Committed(files: files, outcomes: await outcomes, time: time) }
         }
         await tell(last)
