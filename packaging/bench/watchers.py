@@ -201,5 +201,5 @@ routes:
 class MarkedInlet(Inlet):
     """With one mark for the file system instead of a watch for each folder; only root may do that."""
 
-    name = "inlet, fanotify"
+    name = "inlet+fanotify"
     always = ", mode: fanotify"
