@@ -6,6 +6,55 @@ import Testing
 
 /// A file that is renamed while its bytes leave, with a destination that looks whether it is still there.
 @Suite struct RenameCommandTests {
+    /// Before Linux 5.17 fanotify does not tell the two names together.
+    private static let modes =
+        ProcessInfo.processInfo.isOperatingSystemAtLeast(
+            OperatingSystemVersion(majorVersion: 5, minorVersion: 17, patchVersion: 0))
+        ? ["auto", "fanotify"] : ["auto"]
+
+    private func place(_ mode: String) throws -> Place {
+        var config = ConfigText()
+        config.watch += ["mode: \(mode)"]
+        return try Place(config)
+    }
+
+    @Test(arguments: modes)
+    func `a folder that is moved into one so new that nobody watches it is not sent again`(_ mode: String) async throws
+    {
+        let place = try place(mode)
+        let agent = try await place.run()
+        for name in ["1.bin", "2.bin"] {
+            try place.put(FilePath("card/\(name)"), bytes(100))
+            try await agent.line("job.finished") { $0.isAbout(name) }
+        }
+        // While it does not look.
+        agent.signal(SIGSTOP)
+        try place.folder.makeDirectory("drop/new")
+        try #require(rename(place.drop.appending("card").string, place.drop.appending("new/card").string) == 0)
+        agent.signal(SIGCONT)
+        try await agent.line("job.renamed", number: 2)
+        try place.put("last.bin", bytes(100))
+        try await agent.line("job.finished") { $0.isAbout("last.bin") }
+        #expect(agent.lines("job.admitted").count == 3)
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test(arguments: modes)
+    func `a file that was renamed is known, though another has its old name by then`(_ mode: String) async throws {
+        let place = try place(mode)
+        let agent = try await place.run()
+        try place.put("live.bin", bytes(100))
+        try await agent.line("job.finished") { $0.isAbout("live.bin") }
+        agent.signal(SIGSTOP)
+        try #require(rename(place.drop.appending("live.bin").string, place.drop.appending("old.bin").string) == 0)
+        try place.put("live.bin", bytes(200))
+        agent.signal(SIGCONT)
+        try await agent.line("job.renamed") { $0.isAbout("old.bin") }
+        try await agent.line("job.finished", number: 2) { $0.isAbout("live.bin") }
+        #expect(agent.lines("job.admitted").count == 2)
+        #expect(try await agent.stop() == .code(0))
+    }
+
     @Test func `a file that is renamed while it is sent begins anew under its new name, and leaves nothing of the old`()
         async throws
     {

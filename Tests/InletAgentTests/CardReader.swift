@@ -26,6 +26,15 @@ final class CardReader: Sendable {
         try directory.makeDirectory("cards")
     }
 
+    /// An agent that watches `DCIM` of every card.
+    func scene() throws -> Scene {
+        var scene = try Scene(in: directory)
+        var watch = WatchSettings(path: media.appending("*").appending("DCIM"), settle: .zero, rescan: nil)
+        watch.pattern = try RootPattern(watch.path)
+        scene.watch = [watch]
+        return scene
+    }
+
     /// A new card with a folder `DCIM`. - Returns: where it can be written to, mounted elsewhere or not.
     @discardableResult
     func makeCard(_ name: FilePath.Component) throws -> FilePath {

@@ -16,11 +16,7 @@ import Testing
     init() throws {
         let directory = try TemporaryDirectory()
         reader = try CardReader(directory)
-        var scene = try Scene(in: directory)
-        var watch = WatchSettings(path: reader.media.appending("*").appending("DCIM"), settle: .zero, rescan: nil)
-        watch.pattern = try RootPattern(watch.path)
-        scene.watch = [watch]
-        base = scene
+        base = try reader.scene()
     }
 
     @Test func `a card whose files are kept is safe to remove as soon as the last has arrived`() async throws {

@@ -15,10 +15,7 @@ import Testing
     init() throws {
         let directory = try TemporaryDirectory()
         reader = try CardReader(directory)
-        var scene = try Scene(in: directory)
-        var watch = WatchSettings(path: reader.media.appending("*").appending("DCIM"), settle: .zero, rescan: nil)
-        watch.pattern = try RootPattern(watch.path)
-        scene.watch = [watch]
+        var scene = try reader.scene()
         scene.route.onSuccess = .delete
         self.scene = scene
     }

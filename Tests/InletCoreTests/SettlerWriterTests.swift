@@ -151,6 +151,36 @@ struct SettlerWriterTests {
         #expect(settler.judge("a", look, at: at(3600), wall: wall(3636)) == .settled(identity(3600, size: 1)))
     }
 
+    @Test func `what another machine wrote of late is seen twice, whatever times its server gives`() {
+        var settler = Settler(settle: .seconds(5))
+        let look = Settler.Look.file(identity(-3500, size: 1), busy: false)
+        #expect(settler.complete(look, settle: nil, isForeign: false, at: at(0), wall: wall(0)) != nil)
+        #expect(settler.complete(look, settle: nil, isForeign: true, at: at(0), wall: wall(0)) == nil)
+        let old = Settler.Look.file(identity(-3700, size: 1), busy: false)
+        #expect(settler.complete(old, settle: nil, isForeign: true, at: at(0), wall: wall(0)) != nil)
+        #expect(settler.discover("a", at: at(0)) && settler.due(at: at(0)) == ["a"])
+        #expect(settler.judge("a", look, isForeign: true, at: at(0), wall: wall(0)) == .waiting)
+        #expect(settler.due(at: at(4.9)).isEmpty && settler.due(at: at(5)) == ["a"])
+        #expect(
+            settler.judge("a", look, isForeign: true, at: at(5), wall: wall(5)) == .settled(identity(-3500, size: 1)))
+    }
+
+    @Test func `a first look takes a file at its word only where clock, writer and time allow`() {
+        var settler = Settler(settle: .seconds(5))
+        let quiet = identity(-6, size: 1)
+        func complete(_ look: Settler.Look, _ settle: Duration? = nil, _ clock: Double = 0) -> FileIdentity? {
+            settler.complete(look, settle: settle, isForeign: false, at: at(0), wall: wall(clock))
+        }
+        #expect(complete(.file(quiet, busy: false)) == quiet)
+        #expect(complete(.file(quiet, busy: true)) == nil)
+        #expect(complete(.file(quiet, busy: false), .seconds(7)) == nil)
+        #expect(complete(.bound(quiet, busy: false, quiet: .seconds(7), why: "x")) == nil)
+        #expect(complete(.file(identity(1, size: 1), busy: false), .zero) == nil)
+        #expect(complete(.gone) == nil && complete(.waiting(for: .zero, why: "x")) == nil)
+        // The clock is put forward now: nothing is as old as it looks.
+        #expect(complete(.file(quiet, busy: false), nil, 3600) == nil)
+    }
+
     @Test func `a file from the future settles by what is seen, though its clock never comes true`() {
         var settler = Settler(settle: .seconds(5))
         let look = Settler.Look.file(identity(1e8, size: 1), busy: false)

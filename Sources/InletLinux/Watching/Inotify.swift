@@ -55,15 +55,7 @@ package struct Inotify: ~Copyable, Sendable {
 
     /// The records that wait, up to 64 KiB of them; empty when there are none. Does not block.
     package func read() throws(SystemError) -> [InotifyRecord] {
-        let number = descriptor.number
-        return try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { (buffer) throws(SystemError) in
-            do throws(SystemError) {
-                let count = try SystemCall.result("read") { Glibc.read(number, buffer.baseAddress, buffer.count) }
-                return Self.parse(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            } catch  where error.code == .resourceTemporarilyUnavailable {
-                return []
-            }
-        }
+        try KernelRecords.read(descriptor.number, Self.parse)
     }
 
     /// Whether all records have been read that the kernel has queued until now.
