@@ -84,12 +84,16 @@ extension Journal {
             .integer(now.milliseconds), .text(disposition), SQLValue(state?.rawValue), .integer(file.id),
             .text(file.state.rawValue))
         guard changed > 0 else { return nil }
+        try insertReceipt(of: file, receipt, now, database)
+        return Finish(
+            disposition: disposition, endedBatch: try file.batchID.flatMap { try concludeBatch($0, now, database) })
+    }
+
+    static func insertReceipt(of file: FileRow, _ receipt: [UInt8], _ now: WallTime, _ database: Database) throws {
         try database.change(
             "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)",
             .integer(file.id), .bytes(file.root.bytes), .bytes(file.path.bytes), .integer(now.milliseconds),
             .bytes(receipt))
-        return Finish(
-            disposition: disposition, endedBatch: try file.batchID.flatMap { try concludeBatch($0, now, database) })
     }
 
     /// The newest receipts' JSON, newest first.

@@ -13,6 +13,18 @@ extension Journal {
     static func settle(
         _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
     ) throws -> SettledFile {
+        if case .delivered(let proof) = ended.settlement,
+            let settled = try settlePlain(ended.delivery, proof, ending, now, database)
+        {
+            return settled
+        }
+        return try settleStepwise(ended, ending, now, database)
+    }
+
+    /// Settles any claim, whatever else its end means to others.
+    static func settleStepwise(
+        _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
+    ) throws -> SettledFile {
         // A person may have cancelled it meanwhile; a proof counts all the same, anything else does not.
         var row = try delivery(ended.delivery, database)
         var hasReleased = false
@@ -127,7 +139,7 @@ extension Journal {
         if let content = proof.content {
             try database.change(
                 "UPDATE file SET content = ? WHERE id = ? AND content IS NULL",
-                .bytes(try JournalJSON.encode(content)), .integer(row.fileID))
+                .bytes(content.note), .integer(row.fileID))
         }
         let hasReleased = try release(followersOf: row, proof, now, database)
         let hasOthers = try releaseOthers(besides: row, now, database)

@@ -17,6 +17,9 @@ extension Proof {
 }
 
 extension ContentHash {
+    /// The same of a content.
+    var note: [UInt8] { object.finished }
+
     fileprivate var object: JSONLine {
         var sum = JSONLine()
         sum.add("algorithm", digest.algorithm.rawValue)
