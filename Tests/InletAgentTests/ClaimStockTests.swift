@@ -53,6 +53,27 @@ import Testing
         #expect(stock.count == 2)
     }
 
+    @Test func `ends gather while loops have work at hand, and for no longer than that`() async throws {
+        var state = SmallWork.State()
+        let some = try await claims("a")[0]
+        func with(waiting: Int, running: Int, ended: Int) -> Duration? {
+            state.stock = ClaimStock()
+            _ = state.stock.setLimits(["a": running])
+            state.stock.add(Array(repeating: some, count: running))
+            for _ in 0..<running { _ = state.stock.take() }
+            state.stock.add(Array(repeating: some, count: waiting))
+            state.ended = Array(repeating: .back(some), count: ended)
+            return state.pause
+        }
+        // Little is under way: each end is written at once.
+        #expect(with(waiting: 0, running: 4, ended: 4) == nil)
+        #expect(with(waiting: 90, running: 32, ended: 6) == .milliseconds(10))
+        #expect(with(waiting: 40, running: 32, ended: SmallWork.batch) == nil)
+        // The loops would run dry.
+        #expect(with(waiting: 3, running: 32, ended: 6) == .milliseconds(2))
+        #expect(with(waiting: 3, running: 32, ended: 40) == nil)
+    }
+
     @Test func `a destination that has all it may have lets others pass`() async throws {
         var stock = ClaimStock()
         stock.add(try await claims("a", "a", "b", "a"))

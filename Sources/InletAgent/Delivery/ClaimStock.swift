@@ -10,6 +10,9 @@ struct ClaimStock: Sendable {
     /// Waiting and running.
     var count: Int { claims.count + running.values.reduce(0, +) }
 
+    /// Not begun, of all destinations.
+    var waitingCount: Int { claims.count }
+
     /// Of one destination, waiting and running.
     func count(of destination: String) -> Int {
         claims.count { $0.delivery.destination == destination } + running[destination, default: 0]

@@ -26,6 +26,7 @@ final class DeliverOne: Sendable {
     private let health: JournalHealth
     let roots: RootStates
     private let faults = LocalFaults()
+    private let warmUp = WarmUp()
 
     init(
         journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
@@ -91,6 +92,7 @@ final class DeliverOne: Sendable {
         _ proof: Proof, _ ref: AgentEvent.JobRef, since start: ContinuousClock.Instant
     ) -> (Settlement, Report) {
         Failpoint.afterComplete.reached()
+        warmUp.step()
         inFlight.forgetStep(of: ref.delivery)
         var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
         report.destinationIsBack = board.report(ref.destination, .delivered(file: ref.job))
@@ -139,13 +141,14 @@ final class DeliverOne: Sendable {
 
     private func attempt(_ ref: AgentEvent.JobRef, _ entries: [String: [UInt8]]) -> Attempt {
         let delivery = ref.delivery
-        let (journal, isStopping, log, health) = (journal, isStopping, log, health)
+        let (journal, isStopping, log, health, warmUp) = (journal, isStopping, log, health, warmUp)
         let notes = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
                 Failpoint.noting.reached(with: entries.keys)
                 do throws(JournalError) {
                     try await journal.checkpoint(delivery, entries)
+                    warmUp.step()
                 } catch {
                     health.fails(error)
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")

@@ -32,6 +32,13 @@ final class SmallWork: Sendable {
         }
     }
 
+    /// With no more than this under way, each end is written at once.
+    static let crowd = 8
+    /// With as many ended, the next exchange comes at once.
+    static let batch = 64
+    /// With fewer claims at hand it comes soon: the loops would run dry while it is written.
+    static let reserve = 24
+
     struct State {
         var stock = ClaimStock()
         var ended: [Ended] = []
@@ -42,6 +49,13 @@ final class SmallWork: Sendable {
 
         /// Claims that the journal does not know the end of.
         var open: Int { stock.count + ended.count + refused.count }
+        /// How long the next exchange may wait for more ends: each is a sync of the disk, and writes the pages that it touches.
+        /// nil while little is under way, and when enough has ended; longer while the loops have claims at hand.
+        var pause: Duration? {
+            guard open > SmallWork.crowd, ended.count < SmallWork.batch else { return nil }
+            if stock.waitingCount >= SmallWork.reserve { return .milliseconds(10) }
+            return ended.count < SmallWork.batch / 4 ? .milliseconds(2) : nil
+        }
         /// When the feeder must look again for the sake of what was refused.
         var nextTry: ContinuousClock.Instant? { refused.isEmpty ? nil : refusedUntil }
     }

@@ -16,7 +16,7 @@ struct Watchdog: Service {
 
     func run() async throws {
         log.emit(ready)
-        ProcessMemory.releaseStartupCode()
+        ProcessMemory.releaseColdCode()
         _ = notify?.send("READY=1")
         if let notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)

@@ -29,6 +29,8 @@ struct AgentSession: Sendable {
         state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
+        // Before and after each large step: together they would touch the whole program.
+        ProcessMemory.releaseColdCode()
         Failpoint.opening.reached()
         journal = try Journal(path: state.journal, now: .now)
         Failpoint.opened.reached()
@@ -36,6 +38,7 @@ struct AgentSession: Sendable {
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
             outlets: outlets, renew: renew)
+        ProcessMemory.releaseColdCode()
         control = LocalControl(
             view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) })
         self.factory = factory
