@@ -24,6 +24,8 @@ class Client:
     # Clients that targets compare take part in every round; others, which are slower, in the first --other-rounds.
     is_compared = False
     most_files = 1 << 30
+    # Small files sent at once; None: as it comes.
+    connections = None
 
     def problem(self, load, scheme, verify):
         """Why it takes no part; None when it does."""
@@ -53,7 +55,8 @@ def run_to_end(command, environment=None, folder=None):
         process.returncode = os.waitstatus_to_exitcode(status)
         if status:
             said.seek(0)
-            raise CommandFailed(f"{Path(str(command[0])).name} ended with {process.returncode}: {said.read()[-600:].decode(errors='replace')}")
+            words = said.read()[-600:].decode(errors="replace").strip()
+            raise CommandFailed(f"{Path(str(command[0])).name} ended with {process.returncode}: {words}")
         return seconds, usage.ru_utime + usage.ru_stime, peak.mib(usage)
 
 
@@ -73,9 +76,8 @@ class Peak(threading.Thread):
     def run(self):
         try:
             while True:
-                name = os.readlink(f"/proc/{self._pid}/exe")
-                if name != os.readlink("/proc/self/exe") or self._seen:
-                    self._seen = max(self._seen, peak_rss_mib(self._pid))
+                # Popen has returned, so its exec is done.
+                self._seen = max(self._seen, peak_rss_mib(self._pid))
                 time.sleep(0.02)
         except OSError:
             # It has ended.
@@ -90,19 +92,20 @@ class Peak(threading.Thread):
 # Inlet ---------------------------------------------------------------------------------------------------------------
 
 
-def write_config(place, sink, kind, verify):
-    """One destination of `kind`, everything else as it comes."""
+def write_config(place, sink, client):
+    """One destination of the client's kind, everything else as it comes."""
+    more = f", connections: {client.connections}" if client.connections else ""
     trust = f", ca_file: {sink.authority}" if sink.scheme == "https" else ""
     keys = {
         "s3": f'endpoint: "{sink.url}", bucket: bench, access_key: bench, secret_key: bench',
         "r2": f'api: "{sink.url}", dialect: v1, api_key: bench',
-    }[kind]
+    }[client.kind]
     (place / "drop").mkdir(parents=True)
     path = place / "inlet.yaml"
     path.write_text(f"""\
 state_dir: {place}/state
 destinations:
-  store: {{ type: {kind}, {keys}, verify: {verify}{trust} }}
+  store: {{ type: {client.kind}, {keys}, verify: {client.verify}{more}{trust} }}
 watch:
   - {{ path: {place}/drop, settle: 0s }}
 routes:
@@ -136,7 +139,7 @@ class Run(Ours):
     way = "inlet run"
 
     def send(self, sink, load, place):
-        config = write_config(place, sink, self.kind, self.verify)
+        config = write_config(place, sink, self)
         staged = place / "staged"
         staged.mkdir()
         for name in load.wanted:
@@ -176,7 +179,7 @@ class Send(Ours):
     way = "inlet send"
 
     def send(self, sink, load, place):
-        config = write_config(place, sink, self.kind, self.verify)
+        config = write_config(place, sink, self)
         # Names without folders, from within theirs: 50,000 of them fit in one command line.
         return run_to_end([Path(binary()).resolve(), "send", "--config", config, "--to", "store", *load.wanted],
                           {"XDG_STATE_HOME": str(place / "own")}, load.folder)

@@ -7,7 +7,8 @@ import re
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # From here on a file is big: measured in bytes a second, and beside curl.
 BIG = 4 << 20
-BLOCK = 64 << 20
+# Small, because what a child needed at most cannot be told from what its parent did.
+BLOCK = 4 << 20
 
 
 class Load:
@@ -75,6 +76,18 @@ def check(who, load, sink):
     return stats
 
 
+class Arrived:
+    """A sink that never was."""
+
+    names, left = {"a": (3, "00"), "b": (4, "-")}, 0
+
+    def objects(self):
+        return self.names
+
+    def stats(self):
+        return {"open_uploads": self.left}
+
+
 def self_test():
     wanted = {"a": (3, "00"), "b": (4, "-")}
     for found, count in (
@@ -84,6 +97,15 @@ def self_test():
     ):
         if len(differences(wanted, found)) != count:
             raise SystemExit(f"differences: {found} must have {count}")
+    load, sink = Load("2x16KiB"), Arrived()
+    load.wanted = wanted
+    check("inlet", load, sink)
+    for sink.names, sink.left in (({"a": (3, "00")}, 0), (wanted, 1)):
+        try:
+            check("inlet", load, sink)
+        except SystemExit:
+            continue
+        raise SystemExit(f"check lets {sink.names} with {sink.left} open uploads pass")
     load = Load("30x256MiB")
     if (load.count, load.size, load.is_big) != (30, 256 << 20, True) or Load("5000x16KiB").is_big:
         raise SystemExit("Load is wrong")

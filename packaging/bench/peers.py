@@ -47,7 +47,7 @@ class Curl(Peer):
     note = "`curl -T`: no signature, no checksum; one file after another on one connection"
 
     def version(self):
-        return " ".join(word for word in version(self.program, "-V").split() if "/" in word)
+        return " ".join(word for word in version(self.program, "-V").split() if word.startswith(("libcurl/", "OpenSSL/")))
 
     def problem(self, load, scheme, verify):
         return super().problem(load, scheme, verify) or (None if load.is_big else "it sends big files only")
@@ -76,7 +76,8 @@ class S5cmd(Peer):
 
     def send(self, sink, load, place):
         trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.scheme == "https" else {}
-        return run_to_end([self.program, "--log", "error", "--endpoint-url", sink.url, "cp", f"{load.folder}/*",
+        workers = ["--numworkers", self.connections] if self.connections else []
+        return run_to_end([self.program, "--log", "error", "--endpoint-url", sink.url, *workers, "cp", f"{load.folder}/*",
                            "s3://bench/s5cmd/"], SECRETS | trust)
 
 
@@ -103,6 +104,9 @@ class AWS(Peer):
     def __init__(self):
         self.program = found("aws")
 
+    def version(self):
+        return super().version().partition(" ")[0]
+
     def send(self, sink, load, place):
         trust = {"AWS_CA_BUNDLE": str(sink.authority)} if sink.scheme == "https" else {}
         quiet = {"AWS_CONFIG_FILE": os.devnull, "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
@@ -119,7 +123,8 @@ class CRT(Peer):
 
     def __init__(self):
         self.program = found("python3") or sys.executable
-        asked = subprocess.run([self.program, "-c", "import awscrt; print(awscrt.__version__)"], capture_output=True, text=True)
+        asked = subprocess.run(
+            [self.program, "-c", "import awscrt; print(awscrt.__version__)"], capture_output=True, text=True)
         self._version = asked.stdout.strip()
 
     def version(self):

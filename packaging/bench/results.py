@@ -29,7 +29,7 @@ def show(group):
                      f"{one['cpu']:.2f}", f"{one['sink']:.2f}", f"{one['peak']:.1f}", f"{one['connections']:.0f}", handshakes])
     table(f"{title(group)}; objects and bytes checked",
           ["", "rounds", "median", "spread", "MiB/s", "files/s", "CPU s", "sink CPU s", "peak RSS MiB", "connections",
-           "TLS full+resumed/resumed"], rows)
+           "TLS handshakes/resumed"], rows)
 
 
 def said(*command):

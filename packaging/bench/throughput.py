@@ -20,6 +20,7 @@ from peers import PEERS
 from s3_sink import Sink, build, make_certificates
 
 LOADS = ["1x5GiB", "30x256MiB", "10000x256KiB", "5000x16KiB", "50000x4KiB"]
+USUAL_BIG, USUAL_SMALL = ("inlet run r2", "inlet run s3", "inlet send r2"), ("inlet run s3", "inlet send s3")
 SCHEMES, CHECKS = ["http", "https"], ["size", "md5", "crc32c", "sha256"]
 # Ends within a quarter of an hour on two cores: every load once, and one of each kind with TLS and with the other checks.
 SHORT = [(load, "http", "size") for load in LOADS] + [
@@ -44,19 +45,21 @@ def all_clients(given):
     """Both kinds of destination by both commands, and the peers that were asked for."""
     ours = [Run("r2"), Run("s3"), Send("r2"), Send("s3")]
     clients = ours + [kind() for kind in PEERS if given.peers is None or kind.name in given.peers]
-    for client in clients if given.all else []:
-        client.most_files = 1 << 30
+    for client in clients:
+        client.connections = given.connections
+        if given.all:
+            client.most_files = 1 << 30
     return clients
 
 
 def is_asked(client, load, verify, given):
-    """Without --all big files go by r2, small ones by s3, and only `inlet run` tries what no peer has. Run s3 takes part with
-    big files too: it signs them as s5cmd does."""
+    """Without --all big files go by r2, small ones by s3, and only `inlet run` tries what no peer has. With s3 it takes part
+    in big files too, which it signs as s5cmd does."""
     if given.all or not client.name.startswith("inlet"):
         return True
     if verify in ("crc32c", "sha256"):
         return client.name == "inlet run s3"
-    return client.name in (("inlet run r2", "inlet run s3", "inlet send r2") if load.is_big else ("inlet run s3", "inlet send s3"))
+    return client.name in (USUAL_BIG if load.is_big else USUAL_SMALL)
 
 
 class Group:
@@ -155,6 +158,7 @@ def options():
     found.add_argument("--rounds", type=int, default=3)
     found.add_argument("--other-rounds", type=int, default=1, help="of clients that no target names")
     found.add_argument("--delay", type=int, default=0, metavar="MS", help="holds back every answer")
+    found.add_argument("--connections", type=int, metavar="N", help="of inlet and s5cmd, for small files")
     found.add_argument("--all", action="store_true", help="every load, scheme, check and client: hours")
     found.add_argument("--save", action="store_true", help=f"into {results.KEPT}, in the place of what was measured before")
     found.add_argument("--self-test", action="store_true")
