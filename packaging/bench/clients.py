@@ -21,7 +21,7 @@ SECRETS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_
 
 class Client:
     name = ""
-    # Clients that targets compare take part in every round; others, which are slower, in the first --other-rounds.
+    # What targets compare takes part in every round; others, which are slower, in the first --other-rounds.
     is_compared = False
     most_files = 1 << 30
     # Small files sent at once; None: as it comes.
@@ -34,6 +34,10 @@ class Client:
     def sink_port(self, scheme):
         """The only port that it can speak to; 0: any."""
         return 0
+
+    def takes_part(self, number, load, given):
+        """In the round of this number, from 0."""
+        return self.is_compared or number < given.other_rounds
 
     def send(self, sink, load, place):
         raise NotImplementedError
@@ -134,7 +138,8 @@ class Ours(Client):
 
 class Run(Ours):
     """`inlet run`, from the moment that the files appear in its folder to the last receipt: watching, admission, journal with
-    fsync and receipts are in it. A new agent each time, so that it knows none of the files."""
+    fsync and receipts are in it. A new agent each time, so that it knows none of the files; the CPU time of its start is not
+    in it, its memory is."""
 
     way = "inlet run"
 
@@ -177,6 +182,9 @@ class Send(Ours):
     """`inlet send FILE…`: the whole command, with a journal that begins empty."""
 
     way = "inlet send"
+
+    def takes_part(self, number, load, given):
+        return load.is_big or number < given.other_rounds
 
     def send(self, sink, load, place):
         config = write_config(place, sink, self)

@@ -4,6 +4,8 @@ import hashlib
 import os
 import re
 
+from measure import status_field
+
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # From here on a file is big: measured in bytes a second, and beside curl.
 BIG = 4 << 20
@@ -35,6 +37,10 @@ class Load:
             name = self.file(number)
             # Of big files the parts' MD5s are the store's and the client's matter: they are not hashed here.
             self.wanted[name] = (self.size, write_random(folder / name, self.size, not self.is_big))
+        # Else the disk is still busy with them in the first round.
+        os.sync()
+        if status_field("/proc/meminfo", "MemAvailable") << 10 < self.total:
+            print(f"{self.name}: more than fits in memory, so files come from the disk and not from the page cache")
         return self
 
 

@@ -103,7 +103,7 @@ class Group:
         rounds = {client.name: [] for client in clients}
         for number in range(self.given.rounds):
             for client in clients:
-                if client.is_compared or number < self.given.other_rounds:
+                if client.takes_part(number, self.load, self.given):
                     rounds[client.name].append(self.one_round(client, self.load))
         return {"load": self.load.name, "count": self.load.count, "size": self.load.size, "scheme": self.scheme,
                 "verify": self.verify, "delay": self.given.delay,
