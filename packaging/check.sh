@@ -67,7 +67,7 @@ broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
 if ((sources_ended != 0 && broken == 0)); then broken=1; fi
 failed=$((failed + broken))
 
-$quick || for bench in crash soak; do
+$quick || for bench in crash soak throughput; do
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
 done

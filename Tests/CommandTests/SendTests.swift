@@ -25,6 +25,29 @@ import Testing
         }
     }
 
+    /// More than are handed in at once, one of them named twice and one not there.
+    @Test(arguments: [true, false])
+    func `many files that are sent by one command all arrive, and are told in their order`(_ running: Bool) async throws
+    {
+        try await withSpiral { place, sandbox in
+            let agent = running ? try await place.run() : nil
+            let names = (10..<70).map { "film-\($0).mov" }
+            let files = try names.map {
+                try place.folder.write(bytes(100) + Data($0.utf8), to: FilePath("elsewhere/\($0)"))
+            }
+            let absent = place.folder.path.appending("elsewhere").appending("absent.mov")
+            let words = files.map(\.string)
+            let sent = try await place.inlet(["send", words[0], absent.string] + words)
+            #expect(sent.ending == .code(1), "\(sent.errors)")
+            #expect(sent.errors.contains("absent.mov: not a regular file, or not there"))
+            let told = sent.output.split(separator: "\n").filter { $0.contains("→") }
+            #expect(zip(told, names).allSatisfy { $0.contains($1) } && told.count == names.count, "\(sent.output)")
+            let stored = try sandbox.objects().map { try place.content($0.path) }
+            #expect(Set(stored) == Set(names.map { bytes(100) + Data($0.utf8) }) && stored.count == names.count)
+            withExtendedLifetime(agent) {}
+        }
+    }
+
     @Test func `a send that was killed goes on where it stopped`() async throws {
         try await withSpiral("parallel_parts: 1") { place, sandbox in
             let content = bytes(16 << 20)

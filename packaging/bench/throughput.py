@@ -1,109 +1,182 @@
-"""One big file through R2 multipart to a discarding sink, against `curl -T` to the same sink. Run throughput.sh."""
+"""Inlet and its peers, sending the same files to the same discarding sink. Run throughput.sh.
+
+Rounds are interleaved, medians are told; after every round each object's name, size and, of small ones, MD5 are compared.
+"""
 
 import argparse
-import hashlib
-import os
-import subprocess
-import time
+import datetime
+import itertools
+import shutil
+import sys
 
-from measure import GIB, Inlet, Server, Workspace, cpu_seconds, median, peak_rss_mib, table, verdict, write_config
+import chart
+import loads
+import results
+import targets
+from clients import CommandFailed, Run, Send, fresh
+from loads import Load
+from measure import Workspace, table, verdict
+from peers import PEERS
+from s3_sink import Sink, build, make_certificates
 
-
-def make_file(path, size):
-    """Random, so that nothing on the way can shorten it; read once more, so that it comes from the page cache."""
-    block = os.urandom(1 << 26)
-    with open(path, "wb") as file:
-        for _ in range(size // len(block)):
-            file.write(block)
-        file.write(block[: size % len(block)])
-    subprocess.run(["cat", str(path)], stdout=subprocess.DEVNULL, check=True)
-
-
-def md5_seconds_per_gib():
-    block = bytes(os.urandom(1 << 20))
-    total, before = hashlib.md5(), time.process_time()
-    for _ in range(1024):
-        total.update(block)
-    return time.process_time() - before
+LOADS = ["1x5GiB", "30x256MiB", "10000x256KiB", "5000x16KiB", "50000x4KiB"]
+USUAL_BIG, USUAL_SMALL = ("inlet run r2", "inlet run s3", "inlet send r2"), ("inlet run s3", "inlet send s3")
+SCHEMES, CHECKS = ["http", "https"], ["size", "md5", "crc32c", "sha256"]
+# Ends within a quarter of an hour on two cores: every load once, and one of each kind with TLS and with the other checks.
+SHORT = [(load, "http", "size") for load in LOADS] + [
+    ("1x5GiB", "http", "md5"), ("1x5GiB", "http", "crc32c"), ("1x5GiB", "http", "sha256"),
+    ("1x5GiB", "https", "size"), ("5000x16KiB", "https", "size")]
 
 
-def curl_round(sink, source):
-    """(bytes/s, curl's CPU seconds, the sink's)."""
-    sink.post("/_/reset", {})
-    process = subprocess.Popen(
-        ["curl", "-sS", "--fail", "-T", str(source), "-o", "/dev/null", "-w", "%{speed_upload}", f"{sink.url}/plain/file"],
-        stdout=subprocess.PIPE)
-    speed = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = status
-    if status:
-        raise SystemExit("curl failed; its message is above")
-    return float(speed), usage.ru_utime + usage.ru_stime, sink.get("/_/stats")["cpu_seconds"]
+def plan(given):
+    """(load, scheme, verify) in the order of the loads, so that each is made once."""
+    if given.all:
+        chosen = itertools.product(LOADS, SCHEMES, CHECKS)
+    elif given.loads or given.schemes or given.verify:
+        chosen = itertools.product(given.loads or LOADS, given.schemes or ["http"], given.verify or ["size"])
+    else:
+        chosen = SHORT
+    chosen = list(chosen)
+    order = list(dict.fromkeys(load for load, _, _ in chosen))
+    return sorted(chosen, key=lambda one: order.index(one[0]))
 
 
-def inlet_round(sink, inlet, source, name):
-    """(bytes/s, inlet's CPU seconds, the sink's)."""
-    sink.post("/_/reset", {})
-    staged, drop = source.parent / name, inlet.config.parent / "drop" / name
-    os.link(source, staged)
-    before = cpu_seconds(inlet.pid)
-    # A rename into the folder is complete at once: no writer, nothing to settle.
-    os.rename(staged, drop)
-    seconds = inlet.wait_delivered(name)
-    spent = cpu_seconds(inlet.pid) - before
-    stats = sink.get("/_/stats")
-    if stats["bytes"] != source.stat().st_size:
-        raise SystemExit(f"the sink got {stats['bytes']:,} bytes of a file of {source.stat().st_size:,}")
-    return stats["bytes"] / seconds, spent, stats["cpu_seconds"]
+def all_clients(given):
+    """Both kinds of destination by both commands, and the peers that were asked for."""
+    ours = [Run("r2"), Run("s3"), Send("r2"), Send("s3")]
+    clients = ours + [kind() for kind in PEERS if given.peers is None or kind.name in given.peers]
+    for client in clients:
+        client.connections = given.connections
+        if given.all:
+            client.most_files = 1 << 30
+    return clients
 
 
-def compare(folder, source, verify, rounds):
-    """Interleaved rounds of both; the medians, and inlet's peak RSS."""
-    gib = source.stat().st_size / GIB
-    place = folder / verify
-    place.mkdir()
-    with Server("sink.py", "--etag", verify) as sink:
-        with Inlet(write_config(place, sink.url, verify=verify), place / "inlet.log") as inlet:
-            inlet.wait_ready()
-            curls, inlets = [], []
-            for number in range(rounds):
-                curls.append(curl_round(sink, source))
-                inlets.append(inlet_round(sink, inlet, source, f"round-{number}.bin"))
-            peak = peak_rss_mib(inlet.pid)
+def is_asked(client, load, verify, given):
+    """Without --all big files go by r2, small ones by s3, and only `inlet run` tries what no peer has. With s3 it takes part
+    in big files too, which it signs as s5cmd does."""
+    if given.all or not client.name.startswith("inlet"):
+        return True
+    if verify in ("crc32c", "sha256"):
+        return client.name == "inlet run s3"
+    return client.name in (USUAL_BIG if load.is_big else USUAL_SMALL)
 
-    def medians(results):
-        speed, cpu, sink_cpu = (median(column) for column in zip(*results))
-        return {"speed": speed / GIB, "cpu": cpu / gib, "sink": sink_cpu / gib}
 
-    curl, ours = medians(curls), medians(inlets)
-    rows = [[who, f"{m['speed']:.2f}", f"{m['cpu']:.2f}", f"{m['sink']:.2f}", rss]
-            for who, m, rss in (("curl -T", curl, "-"), ("inlet", ours, f"{peak:.1f}"))]
-    table(f"verify: {verify}, {gib:g} GiB, median of {rounds}",
-          ["", "GiB/s", "CPU s/GiB", "sink CPU s/GiB", "peak RSS MiB"], rows)
-    return curl, ours
+class Group:
+    """One load over one scheme with one check."""
+
+    def __init__(self, folder, load, scheme, verify, given):
+        self.folder, self.load, self.scheme, self.verify, self.given = folder, load, scheme, verify, given
+        self.etag = "md5" if verify == "md5" else "size"
+
+    def one_round(self, client, load):
+        """What is told of it; ends the measurement when something else arrived than was sent."""
+        port = client.sink_port(self.scheme)
+        with Sink(self.folder, self.scheme, self.etag, self.given.delay, port) as sink:
+            seconds, cpu, rss = client.send(sink, load, fresh(self.folder, "round"))
+            stats = loads.check(client.name, load, sink)
+        return {"seconds": round(seconds, 4), "cpu": round(cpu, 3), "rss": round(rss, 1), "sink": stats["cpu_seconds"]} | {
+            key: stats[key] for key in ("puts", "connections", "handshakes", "resumed")}
+
+    def able(self, clients, probe):
+        """Those that can take part; of the others the reason is said. Each sends two small files first."""
+        found = []
+        for client in clients:
+            if not is_asked(client, self.load, self.verify, self.given):
+                continue
+            reason = client.problem(self.load, self.scheme, self.verify)
+            if not reason:
+                try:
+                    self.one_round(client, probe)
+                except (CommandFailed, OSError) as error:
+                    reason = str(error)
+            if reason:
+                print(f"left out: {client.name}: {reason}")
+            else:
+                found.append(client)
+        return found
+
+    def measure(self, clients, probe):
+        """The group as targets.py takes it."""
+        print(f"\n{self.load.name}, {self.scheme}, verify: {self.verify}", flush=True)
+        clients = self.able(clients, probe)
+        rounds = {client.name: [] for client in clients}
+        for number in range(self.given.rounds):
+            for client in clients:
+                if client.takes_part(number, self.load, self.given):
+                    rounds[client.name].append(self.one_round(client, self.load))
+        return {"load": self.load.name, "count": self.load.count, "size": self.load.size, "scheme": self.scheme,
+                "verify": self.verify, "delay": self.given.delay,
+                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "clients": rounds}
+
+
+def measure_all(given):
+    clients, groups = all_clients(given), []
+    with Workspace() as folder:
+        build(folder)
+        make_certificates(folder)
+        probe = Load("2x16KiB").make(folder / "probe")
+        for name, chosen in itertools.groupby(plan(given), key=lambda one: one[0]):
+            source = folder / "source"
+            load = Load(name).make(source)
+            for _, scheme, verify in chosen:
+                group = Group(folder, load, scheme, verify, given).measure(clients, probe)
+                results.show(group)
+                groups.append(group)
+            shutil.rmtree(source)
+    used = {name for group in groups for name in group["clients"]}
+    return groups, {client.name: {"version": client.version(), "does": client.note}
+                    for client in clients if client.name in used and not client.name.startswith("inlet")}
+
+
+def self_test():
+    for part in (loads, targets, chart):
+        part.self_test()
+    given = options().parse_args([])
+    if len(plan(given)) != len(SHORT) or len(plan(options().parse_args(["--all"]))) != 40:
+        sys.exit("the plan is wrong")
+    if plan(options().parse_args(["--loads", "3x8MiB", "--verify", "md5,size"])) != [
+            ("3x8MiB", "http", "md5"), ("3x8MiB", "http", "size")]:
+        sys.exit("a chosen plan is wrong")
+    print("ok    throughput")
+
+
+def options():
+    def some_of(allowed):
+        def read(text):
+            words = text.split(",")
+            if allowed and (unknown := [word for word in words if word not in allowed]):
+                raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(allowed)}")
+            return words
+        return read
+
+    found = argparse.ArgumentParser(description=__doc__)
+    found.add_argument("--loads", type=some_of(None), help=f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}")
+    found.add_argument("--schemes", type=some_of(SCHEMES), help="http,https")
+    found.add_argument("--verify", type=some_of(CHECKS), help=",".join(CHECKS))
+    found.add_argument("--peers", type=some_of([peer.name for peer in PEERS]), help="without it all that are there")
+    found.add_argument("--rounds", type=int, default=3)
+    found.add_argument("--other-rounds", type=int, default=1, help="of clients that no target names")
+    found.add_argument("--delay", type=int, default=0, metavar="MS", help="holds back every answer")
+    found.add_argument("--connections", type=int, metavar="N", help="of inlet and s5cmd, for small files")
+    found.add_argument("--all", action="store_true", help="every load, scheme, check and client: hours")
+    found.add_argument("--save", action="store_true", help=f"into {results.KEPT}, in the place of what was measured before")
+    found.add_argument("--self-test", action="store_true")
+    return found
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--gib", type=float, default=2)
-    given = options.parse_args()
-    with Workspace() as folder:
-        source = folder / "source.bin"
-        make_file(source, int(given.gib * GIB))
-        plain_curl, plain = compare(folder, source, "size", given.rounds)
-        curl, ours = compare(folder, source, "md5", given.rounds)
-    md5 = md5_seconds_per_gib()
-    cores = len(os.sched_getaffinity(0))
-    # Sending, receiving (this sink hashes too, as a store does) and our own hashing share the cores.
-    allowed = cores / (curl["cpu"] + curl["sink"] + md5)
-    plain_ratio, ratio = plain["speed"] / plain_curl["speed"], ours["speed"] / allowed
-    print(f"\nallowed with MD5: {cores} cores / ({curl['cpu']:.2f} curl + {curl['sink']:.2f} sink + {md5:.2f} MD5) CPU s/GiB"
-          f" = {allowed:.2f} GiB/s")
-    table("targets", ["", "measured", "target", ""], [
-        ["verify: size, of curl's bytes/s", f"{plain_ratio:.2f}", ">= 0.90", verdict(plain_ratio >= 0.9)],
-        ["verify: md5, of what the cores allow", f"{ratio:.2f}", ">= 0.80", verdict(ratio >= 0.8)],
-    ])
+    given = options().parse_args()
+    if given.self_test:
+        return self_test()
+    groups, peers = measure_all(given)
+    run = {"machine": results.machine(), "peers": peers, "groups": groups}
+    rows = results.targets_of(run)
+    table("targets", ["", "", "measured", "target", ""],
+          [[row["group"], row["what"], row["measured"], row["target"], verdict(row["reached"])] for row in rows])
+    if given.save:
+        results.save(run)
+    return None
 
 
 if __name__ == "__main__":

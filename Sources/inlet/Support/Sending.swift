@@ -21,8 +21,7 @@ struct Sending: Sendable {
     func send(_ paths: [FilePath]) async throws -> Outcome {
         var jobs: [Int64] = []
         var isRefused = false
-        for path in paths {
-            let answer = try await control.send(path, to: to)
+        for answer in try await handIn(paths) {
             if let job = answer.job {
                 jobs.append(job)
             } else {

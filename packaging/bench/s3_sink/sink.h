@@ -1,0 +1,93 @@
+/* What the files of s3_sink share: server.c has the threads, connection.c the bytes, answers.c what is said, store.c
+ * the names. */
+#ifndef INLET_BENCH_SINK_H
+#define INLET_BENCH_SINK_H
+
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HEAD_ROOM = 16 << 10, KEPT_ROOM = 1 << 20, PIECE = 1 << 20, MD5_BYTES = 16, NAME_ROOM = 2048 };
+
+/* Text that grows; `bytes` is freed by whoever owns it. */
+struct text {
+    char *bytes;
+    size_t length, room;
+};
+void text_clear(struct text *text);
+void text_append(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct connection {
+    int fd;
+    SSL *tls; /* NULL: plain */
+    bool is_counted;
+    size_t filled; /* bytes of a head that is not complete */
+    int64_t body, length; /* bytes of the body still to come; of all of it */
+    bool in_body, has_md5;
+    EVP_MD_CTX *sum; /* of the body so far, with --etag md5 */
+    char *kept; /* the body of a POST, ended by a zero */
+    size_t kept_length;
+    int64_t answer_at; /* CLOCK_MONOTONIC ms, of an answer that is held back */
+    struct connection *next; /* in the line of delayed answers, which is in the order of time */
+    struct text answer;
+    char head[HEAD_ROOM + 1];
+};
+
+/* Set before the first connection, and then only read. */
+extern struct settings {
+    bool has_md5;
+    int64_t delay_ms;
+    char origin[64]; /* scheme://host:port */
+} settings;
+
+/* What came since the last reset. */
+struct counts {
+    int64_t bytes, puts, connections, handshakes, resumed;
+    double cpu_seconds;
+};
+extern struct counts counted;
+int64_t add(int64_t *count, int64_t more);
+
+/* server.c */
+struct counts counts_now(void);
+void counts_reset(void);
+/* Sends the answer when its time has come. From here on the connection is not the caller's. */
+void delay(struct connection *c);
+
+/* connection.c */
+enum fate { OVER, OPEN, LENT }; /* to be ended, to be waited on, belongs to someone else */
+enum fate send_answer(struct connection *c);
+/* Takes and answers all that is there. `scratch` has room for PIECE. */
+enum fate serve(struct connection *c, char *scratch);
+
+/* answers.c: writes c->answer. The request line and headers are in c->head, a POST's body in c->kept. */
+void decide(struct connection *c);
+/* The value of a header of `head`, copied; "" when it is not there. */
+void header_value(const char *head, const char *name, char *value, size_t room);
+
+/* store.c. All functions may be called from any thread. */
+struct part {
+    int64_t size; /* -1: not sent */
+    unsigned char md5[MD5_BYTES];
+};
+struct object {
+    int64_t size;
+    int parts; /* 0: sent in one request */
+    unsigned char md5[MD5_BYTES]; /* of the content, or of the parts' MD5s */
+};
+void store_put(const char *key, const struct object *object);
+bool store_get(const char *key, struct object *object);
+/* Writes an id that fits in 32 bytes. */
+void store_begin(const char *key, char *id);
+bool store_part(const char *id, int number, const struct part *part);
+/* Makes an object of the parts. False when there is no such upload. */
+bool store_complete(const char *id, struct object *object, char *key);
+void store_abort(const char *id);
+void store_reset(void);
+/* One line an object: SIZE MD5 KEY. MD5 is `-` where it is not that of the content. */
+void store_list(struct text *into);
+void store_totals(int64_t *objects, int64_t *bytes, int64_t *open_uploads);
+
+#endif

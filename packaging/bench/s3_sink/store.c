@@ -1,0 +1,202 @@
+/* The names and sizes of what was thrown away, and the uploads that are open. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink.h"
+
+enum { BUCKETS = 1 << 16, MOST_PARTS = 10000 };
+
+struct entry {
+    struct entry *next;
+    struct object object;
+    char key[];
+};
+
+struct upload {
+    struct upload *next;
+    char id[32];
+    int room;
+    struct part *parts; /* index 0 is part 1 */
+    char key[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *entries[BUCKETS];
+static struct upload *uploads;
+static int64_t objects, object_bytes, open_uploads, next_id;
+
+void text_clear(struct text *text) { text->length = 0; }
+
+void text_append(struct text *text, const char *format, ...) {
+    for (;;) {
+        size_t left = text->room - text->length;
+        va_list arguments;
+        va_start(arguments, format);
+        int needed = vsnprintf(text->bytes ? text->bytes + text->length : NULL, left, format, arguments);
+        va_end(arguments);
+        if (needed < 0) abort();
+        if ((size_t)needed < left) {
+            text->length += (size_t)needed;
+            return;
+        }
+        text->room = (text->room + (size_t)needed + 1) * 2;
+        text->bytes = realloc(text->bytes, text->room);
+        if (!text->bytes) abort();
+    }
+}
+
+/* FNV-1a */
+static struct entry **bucket(const char *key) {
+    uint64_t hash = 14695981039346656037u;
+    for (const char *at = key; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    return &entries[(hash ^ hash >> 32) % BUCKETS];
+}
+
+static void put_locked(const char *key, const struct object *object) {
+    struct entry **first = bucket(key), *entry = *first;
+    while (entry && strcmp(entry->key, key)) entry = entry->next;
+    if (!entry) {
+        entry = malloc(sizeof *entry + strlen(key) + 1);
+        if (!entry) abort();
+        strcpy(entry->key, key);
+        entry->next = *first;
+        entry->object.size = 0;
+        *first = entry;
+        objects++;
+    }
+    object_bytes += object->size - entry->object.size;
+    entry->object = *object;
+}
+
+void store_put(const char *key, const struct object *object) {
+    pthread_mutex_lock(&lock);
+    put_locked(key, object);
+    pthread_mutex_unlock(&lock);
+}
+
+bool store_get(const char *key, struct object *object) {
+    pthread_mutex_lock(&lock);
+    struct entry *entry = *bucket(key);
+    while (entry && strcmp(entry->key, key)) entry = entry->next;
+    if (entry) *object = entry->object;
+    pthread_mutex_unlock(&lock);
+    return entry != NULL;
+}
+
+void store_begin(const char *key, char *id) {
+    struct upload *upload = calloc(1, sizeof *upload + strlen(key) + 1);
+    if (!upload) abort();
+    strcpy(upload->key, key);
+    pthread_mutex_lock(&lock);
+    snprintf(upload->id, sizeof upload->id, "upload-%lld", (long long)++next_id);
+    strcpy(id, upload->id);
+    upload->next = uploads;
+    uploads = upload;
+    open_uploads++;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The link to the upload; to NULL when there is none. */
+static struct upload **find(const char *id) {
+    struct upload **link = &uploads;
+    while (*link && strcmp((*link)->id, id)) link = &(*link)->next;
+    return link;
+}
+
+static void drop(struct upload **link) {
+    struct upload *upload = *link;
+    *link = upload->next;
+    open_uploads--;
+    free(upload->parts);
+    free(upload);
+}
+
+bool store_part(const char *id, int number, const struct part *part) {
+    if (number < 1 || number > MOST_PARTS) return false;
+    pthread_mutex_lock(&lock);
+    struct upload *upload = *find(id);
+    if (upload && number > upload->room) {
+        int room = number * 2;
+        upload->parts = realloc(upload->parts, (size_t)room * sizeof *upload->parts);
+        if (!upload->parts) abort();
+        for (int at = upload->room; at < room; at++) upload->parts[at].size = -1;
+        upload->room = room;
+    }
+    if (upload) upload->parts[number - 1] = *part;
+    pthread_mutex_unlock(&lock);
+    return upload != NULL;
+}
+
+/* Of the parts that are there, in their order. */
+static void compose(const struct upload *upload, struct object *object) {
+    EVP_MD_CTX *sum = EVP_MD_CTX_new();
+    EVP_DigestInit_ex(sum, EVP_md5(), NULL);
+    *object = (struct object){0};
+    for (int at = 0; at < upload->room; at++) {
+        if (upload->parts[at].size < 0) continue;
+        object->size += upload->parts[at].size;
+        object->parts++;
+        EVP_DigestUpdate(sum, upload->parts[at].md5, MD5_BYTES);
+    }
+    EVP_DigestFinal_ex(sum, object->md5, NULL);
+    EVP_MD_CTX_free(sum);
+}
+
+bool store_complete(const char *id, struct object *object, char *key) {
+    pthread_mutex_lock(&lock);
+    struct upload **link = find(id);
+    bool found = *link != NULL;
+    if (found) {
+        compose(*link, object);
+        snprintf(key, NAME_ROOM, "%s", (*link)->key);
+        put_locked(key, object);
+        drop(link);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void store_abort(const char *id) {
+    pthread_mutex_lock(&lock);
+    struct upload **link = find(id);
+    if (*link) drop(link);
+    pthread_mutex_unlock(&lock);
+}
+
+void store_reset(void) {
+    pthread_mutex_lock(&lock);
+    for (int at = 0; at < BUCKETS; at++) {
+        while (entries[at]) {
+            struct entry *entry = entries[at];
+            entries[at] = entry->next;
+            free(entry);
+        }
+    }
+    while (uploads) drop(&uploads);
+    objects = object_bytes = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void store_list(struct text *into) {
+    pthread_mutex_lock(&lock);
+    for (int at = 0; at < BUCKETS; at++) {
+        for (struct entry *entry = entries[at]; entry; entry = entry->next) {
+            text_append(into, "%lld ", (long long)entry->object.size);
+            bool is_known = settings.has_md5 && entry->object.parts == 0;
+            for (int byte = 0; is_known && byte < MD5_BYTES; byte++) text_append(into, "%02x", entry->object.md5[byte]);
+            text_append(into, "%s %s\n", is_known ? "" : "-", entry->key);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void store_totals(int64_t *count, int64_t *bytes, int64_t *open) {
+    pthread_mutex_lock(&lock);
+    *count = objects;
+    *bytes = object_bytes;
+    *open = open_uploads;
+    pthread_mutex_unlock(&lock);
+}
