@@ -8,7 +8,8 @@ struct SpiralStore: PartStore {
 
     var limits: PartLimits {
         PartLimits(
-            partSize: api.settings.partSize, mostParts: PartPlan.mostParts, parallel: api.settings.parallelParts)
+            partSize: api.settings.partSize, largestPart: api.settings.largestPart, mostParts: PartPlan.mostParts,
+            parallel: api.settings.parallelParts)
     }
 
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
