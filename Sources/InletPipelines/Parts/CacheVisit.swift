@@ -1,3 +1,4 @@
+internal import InletCore
 internal import InletLinux
 
 /// One reading of a part of a large file that leaves the page cache as it was found: what only we have read is given back,

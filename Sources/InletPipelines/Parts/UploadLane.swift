@@ -24,6 +24,9 @@ final class UploadLane: Sendable {
 
     init() {}
 
+    /// Bodies that are under way, and those that wait for their turn.
+    var wanted: Int { state.withLock { $0.wanted } }
+
     private var now: Duration { start.duration(to: .now) }
 
     /// Runs `work`, which sends `bytes`, once it may begin.
@@ -98,6 +101,8 @@ final class UploadLane: Sendable {
 }
 
 extension UploadLane.State {
+    var wanted: Int { running + waiting.count }
+
     /// nil when the body has to wait.
     mutating func beginNow(at now: Duration) -> UploadPace.Body? {
         guard waiting.isEmpty, running < pace.limit else { return nil }
@@ -109,7 +114,7 @@ extension UploadLane.State {
     mutating func end(
         _ body: UploadPace.Body, _ bytes: Int64?, at now: Duration
     ) -> [(UploadLane.Waiter, UploadPace.Body)] {
-        pace.end(body, bytes: bytes, wanted: running + waiting.count, at: now)
+        pace.end(body, bytes: bytes, wanted: wanted, at: now)
         running -= 1
         var next: [(UploadLane.Waiter, UploadPace.Body)] = []
         while running < pace.limit, !waiting.isEmpty {
