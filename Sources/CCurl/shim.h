@@ -27,6 +27,15 @@ static inline CURLcode inlet_curl_set_list(
     return curl_easy_setopt(easy, option, list);
 }
 
+static inline CURLcode inlet_curl_set_share(CURL *_Nonnull easy, CURLSH *_Nonnull share) {
+    return curl_easy_setopt(easy, CURLOPT_SHARE, share);
+}
+
+/* No locks: the handles that share are used by one thread. */
+static inline CURLSHcode inlet_curl_share_sessions(CURLSH *_Nonnull share) {
+    return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+}
+
 static inline CURLcode inlet_curl_set_error_buffer(CURL *_Nonnull easy, char *_Nonnull buffer) {
     return curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, buffer);
 }

@@ -12,7 +12,7 @@ let standInTypes = [
             KeySpec("api", .string, required: true, "Address of the API."),
             KeySpec("dialect", .choice(["seed", "r2", "v1"]), default: "v1", "Generation of the API."),
             KeySpec("api_key", .secret, "The credential."),
-            KeySpec("part_size", .bytes, default: "8MiB", "Size of a part."),
+            KeySpec("part_size", .bytesOrAuto, default: "auto", "Size of a part."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts at once."),
             KeySpec("public_url", .string, "Where objects can be read."),
             KeySpec("verify", .choice(["md5", "size"]), default: "md5", "What is compared."),
@@ -38,7 +38,7 @@ let standInTypes = [
             KeySpec("profile", .string, "Profile."),
             KeySpec("credentials_file", .path, "Credentials file."),
             KeySpec("multipart_threshold", .bytes, default: "16MiB", "One request up to here."),
-            KeySpec("part_size", .bytes, default: "8MiB", "Size of a part."),
+            KeySpec("part_size", .bytesOrAuto, default: "auto", "Size of a part."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts at once."),
             KeySpec("verify", .choice(["md5", "crc32c", "sha256", "size"]), default: "md5", "What is compared."),
             KeySpec(

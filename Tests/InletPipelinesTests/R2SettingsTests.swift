@@ -18,12 +18,19 @@ import Testing
     @Test func `defaults are those of the key table`() throws {
         let settings = try Self.settings([:])
         #expect(settings.dialect == .v1)
-        #expect(settings.partSize == 8 << 20)
+        #expect(settings.partSize == 8 << 20 && settings.largestPart == 64 << 20)
         #expect(settings.parallelParts == 4)
         #expect(settings.verify == .md5)
         #expect(settings.connections == 32)
         #expect(settings.maxInFlight == nil)
         #expect(!settings.allowHTTP)
+    }
+
+    @Test func `a part size that is given stays, and auto is no size`() throws {
+        let given = try Self.settings(["part_size": .bytes(12 << 20)])
+        #expect(given.partSize == 12 << 20 && given.largestPart == 12 << 20)
+        let auto = try Self.settings(["part_size": .string("auto")])
+        #expect(auto.partSize == 8 << 20 && auto.largestPart == 64 << 20)
     }
 
     static let faults: [(String, [String: ConfigValue])] = [

@@ -40,6 +40,25 @@ import Testing
         #expect(plan.count <= 1000)
     }
 
+    // MARK: - Refusals
+
+    static let refusals: [(status: Int, body: String, code: ErrorCode)] = [
+        (503, "<Error><Code>SlowDown</Code></Error>", .throttled),
+        (503, "<Error><Code>Busy</Code></Error>", .serverError),
+        (429, "", .throttled), (500, "<Error><Code>SlowDown</Code></Error>", .serverError),
+    ]
+
+    @Test(arguments: refusals)
+    func `a store that asks for fewer requests is told from one that is broken`(
+        _ status: Int, _ body: String, _ code: ErrorCode
+    ) throws {
+        let url = try HTTPURL("http://127.0.0.1/k", rules: .configured(allowHTTP: false))
+        let answer = HTTPResponse(status: status, headers: [("Retry-After", "7")], body: Array(body.utf8))
+        let error = PresignedTarget(url: url, headers: []).refusal(answer, "part 1")
+        #expect(error.code == code)
+        if status == 503 { #expect(error.verdict == .outage(after: .seconds(7))) }
+    }
+
     // MARK: - ETagJudge
 
     @Test func `the judge wants the same foreign tag twice before it speaks of the store`() throws {

@@ -30,7 +30,7 @@ import Testing
         let settings = try Self.settings()
         #expect(settings.base.text == "https://s3.eu-west-1.store.example/media")
         #expect(settings.region == "eu-west-1")
-        #expect(settings.partSize == 8 << 20)
+        #expect(settings.partSize == 8 << 20 && settings.largestPart == 64 << 20)
         #expect(settings.multipartThreshold == 16 << 20)
         #expect(settings.parallelParts == 4)
         #expect(settings.verify == .md5)
@@ -38,7 +38,7 @@ import Testing
         #expect(settings.connections == 32)
         #expect(settings.objectHeaders.isEmpty)
         let defaults = Dictionary(uniqueKeysWithValues: S3Settings.type.keys.map { ($0.name, $0.defaultText) })
-        #expect(defaults["part_size"] == "8MiB" && defaults["multipart_threshold"] == "16MiB")
+        #expect(defaults["part_size"] == "auto" && defaults["multipart_threshold"] == "16MiB")
         #expect(S3Settings.type.keys.allSatisfy { $0.summary.hasSuffix(".") })
     }
 

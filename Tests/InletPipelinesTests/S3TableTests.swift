@@ -77,6 +77,15 @@ import Testing
         #expect(Self.comparison().clue(found, expectedETag: expected) == clue)
     }
 
+    @Test func `an object that was cut at another rate is compared by that cut`() {
+        var comparison = Self.comparison()
+        comparison.plans = PartPlan.all(fileSize: Self.size, from: 5 << 20, to: 13 << 20, mostParts: 1000)
+        #expect(comparison.plans.map(\.count) == [3, 2])
+        let found = S3API.Found(size: Self.size, etag: "\(Self.md5)-2", modified: "5.000000002")
+        #expect(comparison.clue(found, expectedETag: nil) == .compare(partSize: 10 << 20))
+        #expect(comparison.clue(found, expectedETag: "\(Self.md5)-3") == .different)
+    }
+
     // MARK: - Bodies
 
     @Test func `the list of parts names every part, its tag and its checksum`() {

@@ -92,6 +92,30 @@ struct HTTPClientTLSTests {
         #expect(error?.reason.contains("ca_file") == true)
     }
 
+    /// The server closes after each answer, and says in it whether the handshake was a whole one.
+    @Test(arguments: ["-tls1_3", "-tls1_2"])
+    func `a second connection resumes the session of the first`(_ version: String) async throws {
+        let server = try TLSServer([version])
+        let client = makeClient(trust: Trust(caFile: server.certificate))
+        var handshakes: [Substring] = []
+        for _ in 1...3 {
+            let said = try await client.send(HTTPRequest("GET", url(server))).body
+            handshakes += String(decoding: said, as: UTF8.self).split(separator: "\n").compactMap {
+                $0.hasPrefix("New, ") || $0.hasPrefix("Reused, ") ? $0.prefix { $0 != "," } : nil
+            }
+        }
+        #expect(handshakes == ["New", "Reused", "Reused"])
+        // A resumed handshake shows no certificate.
+        #expect(try await client.pin(of: url(server)) != nil)
+    }
+
+    @Test func `a session is not resumed with a server that is trusted otherwise`() async throws {
+        let server = try TLSServer()
+        let trusting = makeClient(trust: Trust(caFile: server.certificate))
+        #expect(try await trusting.send(HTTPRequest("GET", url(server))).status == 200)
+        #expect(await failure(makeClient(), HTTPRequest("GET", try url(server)))?.code == .tlsFailed)
+    }
+
     @Test func `a server that speaks no TLS is a TLS failure`() async throws {
         let server = try ScriptedServer { connection in
             try connection.write("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")

@@ -54,6 +54,11 @@ package enum ConfigSchema {
                 ("type", .string("integer")), ("minimum", .integer(Int64(range.lowerBound))),
                 ("maximum", .integer(Int64(range.upperBound))),
             ]
+        case .bytesOrAuto:
+            [
+                ("type", .array([.string("integer"), .string("string")])), ("minimum", .integer(0)),
+                ("examples", .array([.string("auto"), .string("8MiB"), .string("6GB")])),
+            ]
         case .bytes:
             [
                 ("type", .array([.string("integer"), .string("string")])), ("minimum", .integer(0)),

@@ -33,7 +33,9 @@ extension ValueReader {
             return ["true": true, "false": false][text.lowercased()].map { .boolean($0) }
         case .integer(let range):
             return Int(text).flatMap { range.contains($0) ? .integer($0) : nil }
-        case .bytes:
+        case .bytesOrAuto where text == "auto":
+            return .string(text)
+        case .bytes, .bytesOrAuto:
             return ByteText.parse(text).map { .bytes($0) }
         case .duration(let offAllowed):
             if offAllowed, text == "off" { return .duration(nil) }
@@ -57,6 +59,8 @@ extension ValueReader {
             return "\(shown) is not a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .bytes:
             return "\(shown) is not a size; write for example 512, 8MiB, 6GB"
+        case .bytesOrAuto:
+            return "\(shown) is not a size; write for example 8MiB, 6GB, or auto"
         case .duration(let offAllowed):
             return "\(shown) is not a duration; write for example 5s, 2m, 24h" + (offAllowed ? ", or off" : "")
         case .choice where KeyTables.plannedChoices[key]?.contains(text) == true:

@@ -31,6 +31,8 @@ package indirect enum ValueKind: Sendable {
     case integer(ClosedRange<Int>)
     /// `8MiB`, `6GB`, `512`: a count of bytes.
     case bytes
+    /// As `bytes`, or the word `auto`.
+    case bytesOrAuto
     /// `250ms`, `5s`, `24h`, or `off` where `offAllowed`.
     case duration(offAllowed: Bool)
     case choice([String])
@@ -84,6 +86,7 @@ package struct ConfigSection: Sendable, Equatable {
     package func secret(_ key: String) -> Secret? { if case .secret(let value)? = values[key] { value } else { nil } }
     package func boolean(_ key: String) -> Bool? { if case .boolean(let value)? = values[key] { value } else { nil } }
     package func integer(_ key: String) -> Int? { if case .integer(let value)? = values[key] { value } else { nil } }
+    /// nil when absent or `auto`.
     package func bytes(_ key: String) -> Int64? { if case .bytes(let value)? = values[key] { value } else { nil } }
     package func section(_ key: String) -> ConfigSection? {
         if case .section(let value)? = values[key] { value } else { nil }

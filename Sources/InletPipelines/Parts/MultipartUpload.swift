@@ -57,7 +57,8 @@ struct MultipartUpload: Sendable {
         }
         let limits = store.limits
         let plan = PartPlan(
-            fileSize: order.source.size, configured: limits.partSize, mostParts: limits.mostParts)
+            fileSize: order.source.size, configured: sender.lane.partSize(limits, fileSize: order.source.size),
+            mostParts: limits.mostParts)
         let upload = try await store.open(order, plan)
         let record = UploadRecord(upload: upload, plan: plan, lasting: lasting)
         do throws(DeliveryError) {
@@ -108,7 +109,7 @@ struct MultipartUpload: Sendable {
 
     private typealias PartResult = Result<(Int, UploadRecord.ProvedPart), DeliveryError>
 
-    /// Sends the missing parts, `parallel_parts` at a time. The first failure lets no new part begin and ends the others.
+    /// Sends the missing parts, at most `parallel_parts` at a time. The first failure lets no new part begin and ends the others.
     private func sendMissing(_ record: inout UploadRecord) async throws(DeliveryError) {
         if attempt.isStopping() { throw .stopping }
         var waiting = record.missing[...]
@@ -140,14 +141,20 @@ struct MultipartUpload: Sendable {
 
     private func send(_ number: Int, of record: UploadRecord) async -> PartResult {
         do throws(DeliveryError) {
-            let part = try await sender.send(
-                record.plan.range(number), to: try store.target(number, of: record.upload),
-                what: "part \(number) of \(record.plan.count)")
-            try SourceGuard.check(sender.source, order)
-            try await attempt.checkpoint.put([
-                UploadRecord.partName(number): try note { try UploadRecord.note(part) }
-            ])
-            return .success((number, part))
+            let range = record.plan.range(number)
+            let size = range.upperBound - range.lowerBound
+            return try await sender.lane.carry(size, isStopping: attempt.isStopping) { () throws(DeliveryError) in
+                let visit = CacheVisit(sender.source, range)
+                let part = try await sender.send(
+                    range, to: try store.target(number, of: record.upload),
+                    what: "part \(number) of \(record.plan.count)")
+                try SourceGuard.check(sender.source, order)
+                try await attempt.checkpoint.put([
+                    UploadRecord.partName(number): try note { try UploadRecord.note(part) }
+                ])
+                visit.end()
+                return .success((number, part))
+            }
         } catch {
             return .failure(error)
         }

@@ -3,7 +3,9 @@ struct PartPlan: Sendable, Equatable, Codable {
     /// Store limits (Cloudflare R2, "Limits" and "Multipart upload"): parts from 5 MiB, below 5 GiB.
     static let smallestSize: Int64 = 5 << 20
     static let largestSize: Int64 = 4 << 30
+    /// `part_size: auto`: from the first to the last, in powers of two.
     static let defaultSize: Int64 = 8 << 20
+    static let largestAuto: Int64 = 64 << 20
     /// Our own bound for presigned parts: one answer carries a URL for every part.
     static let mostParts: Int64 = 1000
 
@@ -18,6 +20,12 @@ struct PartPlan: Sendable, Equatable, Codable {
         let needed = (fileSize + mostParts - 1) / mostParts
         let wholeMiB = (needed + Self.mebibyte - 1) / Self.mebibyte * Self.mebibyte
         partSize = max(configured, wholeMiB)
+    }
+
+    /// Every plan that there can be for a file, where its part size follows from the line.
+    static func all(fileSize: Int64, from smallest: Int64, to largest: Int64, mostParts: Int64) -> [PartPlan] {
+        let sizes = sequence(first: smallest) { $0 * 2 <= largest ? $0 * 2 : nil }
+        return sizes.map { PartPlan(fileSize: fileSize, configured: $0, mostParts: mostParts) }
     }
 
     /// At least 1: an empty file is one empty part.

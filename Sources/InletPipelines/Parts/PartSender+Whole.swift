@@ -10,7 +10,7 @@ extension PartSender {
     ///
     /// - Parameters:
     ///   - location: where people find the object.
-    ///   - target: asked for after the hashing, so that a URL's life is spent on sending.
+    ///   - target: asked for after the hashing and the waiting, so that a URL's life is spent on sending.
     func sendWhole(
         at location: String?, to target: () async throws(DeliveryError) -> any SliceTarget
     ) async throws(DeliveryError) -> Proof {
@@ -18,12 +18,15 @@ extension PartSender {
         let kinds = proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead
         let content = try smallContent()
         let known = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
-        let target = try await target()
         let part: UploadRecord.ProvedPart
         do throws(DeliveryError) {
-            part = try await send(
-                whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known,
-                content: content)
+            part = try await lane.carry(order.source.size, isStopping: attempt.isStopping) {
+                () async throws(DeliveryError) in
+                let target = try await target()
+                return try await send(
+                    whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known,
+                    content: content)
+            }
         } catch {
             // Its answer may be all that was lost. What a crash hides is known by the interrupted attempt.
             if mayHaveArrived, error.code != .destinationExists {

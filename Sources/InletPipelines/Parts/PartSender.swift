@@ -10,6 +10,8 @@ struct PartSender: Sendable {
     let attempt: Attempt
     /// Where checksums are computed, beside the socket's thread.
     let hashing: BlockingPool
+    /// What the destination's large bodies share.
+    let lane: UploadLane
     let proof: SliceProof
 
     /// - Parameters:
@@ -24,6 +26,7 @@ struct PartSender: Sendable {
         var judge = ETagJudge()
         var failed = 0
         while true {
+            let began = ContinuousClock.now
             do throws(DeliveryError) {
                 let body = content.map { .bytes($0) } ?? slice(range)
                 let claim = try await put(body, range, target, what, sums)
@@ -39,6 +42,7 @@ struct PartSender: Sendable {
                 }
             } catch {
                 failed += 1
+                if error.code == .throttled { lane.refused(since: began) }
                 try await tries.pause(after: failed, error)
             }
         }

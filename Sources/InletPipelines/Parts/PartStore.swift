@@ -39,10 +39,12 @@ extension PartStore {
 
 /// How a file is cut for a store.
 struct PartLimits: Sendable {
-    /// Configured; larger where a file would have more than `mostParts`.
+    /// Configured, or the smallest; larger where a file would have more than `mostParts`.
     var partSize: Int64
+    /// Up to here parts grow on a fast line; `partSize` where that is configured.
+    var largestPart: Int64
     var mostParts: Int64
-    /// Parts of one file sent at once.
+    /// Parts of one file sent at once, at most: the line may carry fewer.
     var parallel: Int
 }
 

@@ -9,6 +9,7 @@ package struct R2Pipeline: Pipeline {
     let settings: R2Settings
     let api: SpiralAPI
     let hashing: BlockingPool
+    private let lane = UploadLane()
 
     /// Files up to this many bytes go by single PUT in dialect v1, as its clients do.
     static let singleLimit: Int64 = 5 << 20
@@ -25,7 +26,7 @@ package struct R2Pipeline: Pipeline {
         if attempt.isStopping() { throw .stopping }
         let sender = PartSender(
             client: api.client, source: source, order: order, attempt: attempt, hashing: hashing,
-            proof: settings.verify == .md5 ? .md5 : .size)
+            lane: lane, proof: settings.verify == .md5 ? .md5 : .size)
         let upload = MultipartUpload(store: SpiralStore(api: api), sender: sender, order: order, attempt: attempt)
         do {
             try SourceGuard.check(source, order)

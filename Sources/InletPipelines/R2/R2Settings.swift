@@ -25,7 +25,10 @@ package struct R2Settings: Sendable {
     package var api: HTTPURL
     package var dialect: Dialect
     package var apiKey: Secret?
+    /// Also the smallest, where the line decides.
     package var partSize: Int64
+    /// Above `partSize` with `part_size: auto`.
+    package var largestPart: Int64
     package var parallelParts: Int
     /// Where objects can be read, without a signature; used to look up an object and in receipts.
     package var publicURL: HTTPURL?
@@ -44,8 +47,9 @@ package struct R2Settings: Sendable {
                 "Generation of the API: v1 has keys and single PUTs, r2 and seed are older."),
             KeySpec("api_key", .secret, "Sent as X-API-Key on every call of dialect v1."),
             KeySpec(
-                "part_size", .bytes, default: "8MiB", "Size of a part, from 5MiB; larger for files over 1,000 parts."),
-            KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once."),
+                "part_size", .bytesOrAuto, default: "auto",
+                "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 1,000 parts."),
+            KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
             KeySpec("public_url", .string, "Where objects can be read; used to look up an object and in receipts."),
             KeySpec(
                 "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
@@ -67,7 +71,9 @@ package struct R2Settings: Sendable {
         }
         dialect = values.string("dialect").flatMap(Dialect.init) ?? .v1
         apiKey = values.secret("api_key")
-        partSize = values.bytes("part_size") ?? PartPlan.defaultSize
+        let given = values.bytes("part_size")
+        partSize = given ?? PartPlan.defaultSize
+        largestPart = given ?? PartPlan.largestAuto
         guard (PartPlan.smallestSize...PartPlan.largestSize).contains(partSize) else {
             throw SettingFault(key: "part_size", message: "must be between 5MiB and 4GiB (limits of the store)")
         }

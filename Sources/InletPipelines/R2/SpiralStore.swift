@@ -8,7 +8,8 @@ struct SpiralStore: PartStore {
 
     var limits: PartLimits {
         PartLimits(
-            partSize: api.settings.partSize, mostParts: PartPlan.mostParts, parallel: api.settings.parallelParts)
+            partSize: api.settings.partSize, largestPart: api.settings.largestPart, mostParts: PartPlan.mostParts,
+            parallel: api.settings.parallelParts)
     }
 
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
@@ -78,6 +79,10 @@ struct PresignedTarget: SliceTarget {
         }
         if answer.status == 404 || said.contains("nosuchupload") {
             return DeliveryError(.retry(after: nil), .uploadGone, "\(what): the store no longer knows this upload")
+        }
+        if answer.status == 503, said.contains("slowdown") {
+            let after = answer.retryAfter(now: .now)
+            return DeliveryError(.outage(after: after), .throttled, "\(what): the store asks for fewer requests")
         }
         return DeliveryError(answer, "\(what) to \(url.redacted)", secretsMatter: false, now: .now)
     }

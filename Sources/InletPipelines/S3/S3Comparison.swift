@@ -7,6 +7,8 @@ struct S3Comparison: Sendable {
     /// How the file is cut here; an object cut otherwise has another ETag for the same bytes.
     let plan: PartPlan
     let verify: S3Settings.Verify
+    /// How else it may have been cut: where the line decides, by an earlier attempt of ours.
+    var plans: [PartPlan] = []
 
     /// What the object's tag and metadata tell without reading the file.
     enum Clue: Sendable, Equatable {
@@ -25,7 +27,8 @@ struct S3Comparison: Sendable {
             return byTime(found)
         }
         if pieces.count == 1 { return .compare(partSize: nil) }
-        guard pieces.count == 2, Int(pieces[1]) == plan.count else { return byTime(found) }
+        guard pieces.count == 2, let plan = ([plan] + plans).first(where: { $0.count == Int(pieces[1]) })
+        else { return byTime(found) }
         return expectedETag == nil ? .compare(partSize: plan.partSize) : .different
     }
 

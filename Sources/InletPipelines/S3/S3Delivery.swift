@@ -23,7 +23,7 @@ struct S3Delivery: Sendable {
         store = S3Store(api: pipeline.api, order: order, lastingNotes: chosen.notes)
         sender = PartSender(
             client: pipeline.api.client, source: source, order: order, attempt: attempt, hashing: pipeline.hashing,
-            proof: settings.sliceProof)
+            lane: pipeline.lane, proof: settings.sliceProof)
     }
 
     private var isSingle: Bool { order.source.size <= settings.multipartThreshold }
@@ -34,7 +34,15 @@ struct S3Delivery: Sendable {
             mostParts: S3Settings.mostParts)
     }
 
-    private var comparison: S3Comparison { S3Comparison(order: order, plan: plan, verify: settings.verify) }
+    private var comparison: S3Comparison {
+        var comparison = S3Comparison(order: order, plan: plan, verify: settings.verify)
+        if !isSingle {
+            comparison.plans = PartPlan.all(
+                fileSize: order.source.size, from: settings.partSize, to: settings.largestPart,
+                mostParts: S3Settings.mostParts)
+        }
+        return comparison
+    }
 
     /// - Throws: `.destinationExists` when another object has the key, or this one has from a request whose answer was lost.
     func run() async throws(DeliveryError) -> Proof {

@@ -8,6 +8,7 @@ package struct S3Pipeline: Pipeline {
     let settings: S3Settings
     let api: S3API
     let hashing: BlockingPool
+    let lane = UploadLane()
 
     package init(settings: S3Settings, client: HTTPClient, hashing: BlockingPool) {
         self.settings = settings

@@ -29,7 +29,10 @@ package struct S3Settings: Sendable {
     package var base: HTTPURL
     package var bucket: String
     package var region: String
+    /// Also the smallest, where the line decides.
     package var partSize: Int64
+    /// Above `partSize` with `part_size: auto`.
+    package var largestPart: Int64
     package var multipartThreshold: Int64
     package var parallelParts: Int
     package var verify: Verify
@@ -63,7 +66,9 @@ package struct S3Settings: Sendable {
         publicURL = try values.string("public_url").map { text throws(SettingFault) in
             try S3Address.url(text, "public_url", rules)
         }
-        partSize = values.bytes("part_size") ?? PartPlan.defaultSize
+        let given = values.bytes("part_size")
+        partSize = given ?? PartPlan.defaultSize
+        largestPart = given ?? PartPlan.largestAuto
         guard (PartPlan.smallestSize...PartPlan.largestSize).contains(partSize) else {
             throw SettingFault(key: "part_size", message: "must be between 5MiB and 4GiB (limits of the store)")
         }
@@ -141,8 +146,9 @@ extension S3Settings {
         KeySpec(
             "multipart_threshold", .bytes, default: "16MiB", "Files up to this size go in one request, at most 5GiB."),
         KeySpec(
-            "part_size", .bytes, default: "8MiB", "Size of a part, from 5MiB; larger for files over 10,000 parts."),
-        KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once."),
+            "part_size", .bytesOrAuto, default: "auto",
+            "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 10,000 parts."),
+        KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
         KeySpec(
             "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
             "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only."

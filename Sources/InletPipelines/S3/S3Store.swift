@@ -13,7 +13,8 @@ struct S3Store: PartStore {
 
     var limits: PartLimits {
         PartLimits(
-            partSize: settings.partSize, mostParts: S3Settings.mostParts, parallel: settings.parallelParts)
+            partSize: settings.partSize, largestPart: settings.largestPart, mostParts: S3Settings.mostParts,
+            parallel: settings.parallelParts)
     }
 
     /// What a new object is given besides its bytes.

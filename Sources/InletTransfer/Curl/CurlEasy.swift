@@ -8,6 +8,8 @@ final class CurlEasy {
     /// The first failure of a setter.
     private(set) var setUp = CURLE_OK
     private var fields: UnsafeMutablePointer<curl_slist>?
+    /// Must outlive the handle.
+    private var sessions: CurlSessions?
     private let message: UnsafeMutablePointer<CChar>
 
     /// nil when memory is out.
@@ -31,6 +33,12 @@ final class CurlEasy {
     func set(_ option: CURLoption, offset: Int64) { note(inlet_curl_set_offset(handle, option, curl_off_t(offset))) }
     func set(_ option: CURLoption, path: UnsafePointer<CChar>) { note(inlet_curl_set_string(handle, option, path)) }
     func note(_ code: CURLcode) { if setUp == CURLE_OK { setUp = code } }
+
+    /// Lets the handle go on with TLS sessions that others have begun.
+    func share(_ sessions: CurlSessions) {
+        self.sessions = sessions
+        note(inlet_curl_set_share(handle, sessions.handle))
+    }
 
     /// Adds one line to the request's header.
     func add(field: String) {

@@ -27,7 +27,7 @@ struct ClientOptions: Sendable {
 }
 
 extension Transfer {
-    /// Below this libcurl refuses a buffer for uploads; above, a system call moves enough to be cheap.
+    /// Below this libcurl refuses a buffer for uploads; above, a system call moves enough to be cheap. One for each body.
     private static let uploadBuffer = 16 * 1024...512 * 1024
     /// Of an answer that goes to a file: fewer, larger writes.
     private static let downloadBuffer = 256 * 1024
@@ -43,7 +43,9 @@ extension Transfer {
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
         easy.set(CURLOPT_NOSIGNAL, true)
+        // A connection is kept for the next file as long as libcurl dares to: until it has been idle for 118 s.
         if submission.sink != nil { easy.set(CURLOPT_BUFFERSIZE, Self.downloadBuffer) }
+        // Each body has a connection, and so a window, of its own; HTTP/2 would put all on one, and copy them into frames.
         easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_TCP_NODELAY, true)
@@ -51,6 +53,12 @@ extension Transfer {
         let connect = max(1, request.connectTimeout.milliseconds)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(connect))
         easy.note(inlet_curl_leave_resolver(easy.handle))
+    }
+
+    /// Lets a new connection resume a session, which saves a round trip and the server's signature. A certificate that is
+    /// to be read is only shown in a whole handshake.
+    func resume(_ sessions: CurlSessions) {
+        if request.url.scheme == "https", !request.readsCertificate { easy.share(sessions) }
     }
 
     private func setTarget() {
@@ -110,7 +118,9 @@ extension Transfer {
     }
 
     private func setFields() {
-        // curl would wait for "100 Continue" before a body; an empty value leaves the field out.
+        // curl would wait for "100 Continue" before a body: a round trip for each, and a second where the server knows
+        // nothing of it. It helps where bodies are often refused; ours hardly ever are, and curl stops one that is answered
+        // early. An empty value leaves the field out.
         easy.add(field: "Expect:")
         // curl would call such a body a form.
         if request.inlineBody != nil, !request.headers.contains(where: { $0.name.lowercased() == "content-type" }) {

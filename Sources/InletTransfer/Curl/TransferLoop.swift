@@ -5,6 +5,7 @@ import InletCore
 final class TransferLoop {
     private let mailbox: TransferMailbox
     private let multi: CurlMulti
+    private let sessions = CurlSessions()
     private let options: ClientOptions
     private let connectionsPerHost: Int
     private var running: [UnsafeMutableRawPointer: Transfer] = [:]
@@ -70,6 +71,7 @@ final class TransferLoop {
         }
         let transfer = Transfer(submission, easy: easy, now: clock.now)
         transfer.configure(options)
+        if let sessions { transfer.resume(sessions) }
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
             let code = easy.setUp == CURLE_OK ? CURLE_FAILED_INIT : easy.setUp
             return answer(submission, CurlError.error(code, label, detail: easy.detail(code), answered: false))

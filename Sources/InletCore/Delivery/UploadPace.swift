@@ -1,0 +1,199 @@
+/// How many large bodies are on their way to one destination at once, judged by what the last ones came to.
+///
+/// The number is one of a ladder's rungs, and climbs while each rung brings clearly more bytes a second: a line whose
+/// windows bound each connection wants many. Where a connection is slow it goes down as long as that costs next to nothing:
+/// on a full uplink more connections only make each body slower, and what a kill sends again larger. A server that asks
+/// for less (503 SlowDown, 429) gets half. Each of these is tried for a round of bodies and taken back where it did not
+/// pay; a line that has been judged is left in peace for longer and longer, unless its rate changes.
+///
+/// A pure value: the caller says what begins and ends, and when.
+package struct UploadPace: Sendable {
+    /// Where a destination of which nothing is known begins.
+    package static let start = 4
+    /// Going down ends here: with one connection alone the line is idle between two bodies.
+    static let floor = 2
+    /// Below this one connection takes more than two seconds for the smallest usual part.
+    static let slow = Double(4 << 20)
+
+    private static let ladder = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
+    /// What a higher rung has to bring, and what a lower one may lose.
+    private static let gain = 1.04
+    private static let loss = 0.97
+    /// A gain that is this much of the added connections' share calls for a longer step.
+    private static let nearlyAll = 0.7
+    /// Seconds that a judgement holds, and the least rounds.
+    private static let hold = 30.0...600.0
+    private static let rounds = 10.0
+
+    /// A body on its way.
+    package struct Body: Sendable {
+        fileprivate var began: Double
+    }
+
+    private enum Phase {
+        /// The first round, or the first after a change of the line.
+        case measuring
+        case climbing(from: Int, base: Double)
+        /// `isFirst`: nothing has been given up yet, so that the line may as well want more.
+        case sinking(from: Int, base: Double, isFirst: Bool)
+        case resting(since: Double, until: Double, goodput: Double?)
+    }
+
+    private var rung: Int
+    private var phase = Phase.measuring
+    private var round = PaceRound(warming: 1, quota: Self.start)
+    /// Where this search began, and how long its result rests.
+    private var searchedFrom: Int
+    private var holding = Self.hold.lowerBound
+    private var cutAt = -Double.infinity
+    /// Bodies under way, and the integral of that over time.
+    private var running = 0
+    private var crowding = 0.0
+    private var last = 0.0
+    /// Bytes a second of one connection; nil until a round has ended.
+    package private(set) var rate: Double?
+
+    package init() {
+        rung = Self.ladder.firstIndex(of: Self.start) ?? 0
+        searchedFrom = rung
+    }
+
+    /// Bodies that may be under way now.
+    package var limit: Int { Self.ladder[rung] }
+
+    package mutating func begin(at now: Duration) -> Body {
+        let now = advance(now)
+        running += 1
+        return Body(began: now)
+    }
+
+    /// - Parameters:
+    ///   - bytes: what arrived; nil for a body that failed: the time that it took says nothing of the line.
+    ///   - wanted: bodies under way with this one, and those that wait for leave.
+    package mutating func end(_ body: Body, bytes: Int64?, wanted: Int, at now: Duration) {
+        let now = advance(now)
+        running = max(0, running - 1)
+        guard let bytes else { return next(to: rung) }
+        round.end(Double(bytes), from: body.began, at: now, crowding: crowding, running: running, wanted: wanted)
+        if round.isOver { judge(now) }
+    }
+
+    /// The server asked for less. What was on its way when it was last heeded says nothing new.
+    ///
+    /// - Parameter began: when the refused request was made.
+    package mutating func refused(since began: Duration, at now: Duration) {
+        let now = advance(now)
+        guard began / .seconds(1) >= cutAt else { return }
+        cutAt = now
+        searchedFrom = max(0, rung - 2)
+        rest(at: searchedFrom, since: now, goodput: nil)
+    }
+
+    private mutating func advance(_ now: Duration) -> Double {
+        let now = now / .seconds(1)
+        crowding += Double(running) * max(0, now - last)
+        last = max(last, now)
+        return last
+    }
+}
+
+extension UploadPace {
+    private mutating func judge(_ now: Double) {
+        let ended = round
+        rate = ended.rate
+        guard ended.crowd >= 0.8 * Double(limit) else { return notFilled(now) }
+        switch phase {
+        case .measuring: search(ended)
+        case .climbing(let from, let base): climbed(from, base, ended, now)
+        case .sinking(let from, let base, let isFirst): sank(from, base, isFirst, ended, now)
+        case .resting(let since, let until, let goodput):
+            let ratio = goodput.map { ended.goodput / $0 } ?? 1
+            let hasChanged = !(0.7...1.4).contains(ratio) && now - since > Self.hold.lowerBound / 3
+            if now >= until || hasChanged { return search(ended) }
+            phase = .resting(since: since, until: until, goodput: goodput ?? ended.goodput)
+            next(to: rung)
+        }
+    }
+
+    /// There were too few bodies to fill the rung: nothing is learnt of it.
+    private mutating func notFilled(_ now: Double) {
+        switch phase {
+        case .climbing(let from, let base): rest(at: from, since: now, goodput: base)
+        default: next(to: rung)
+        }
+    }
+
+    /// Tries a neighbour of the rung that `ended` measured.
+    private mutating func search(_ ended: PaceRound) {
+        searchedFrom = rung
+        if ended.rate < Self.slow, limit > Self.floor {
+            phase = .sinking(from: rung, base: ended.goodput, isFirst: true)
+            next(to: rung - 1)
+        } else {
+            climb(from: rung, by: ended.rate < Self.slow ? 1 : 2, base: ended.goodput, wanted: ended.meanWanted)
+        }
+    }
+
+    /// - Parameter wanted: bodies that there are; a rung that they cannot fill is not tried.
+    private mutating func climb(from rung: Int, by step: Int, base: Double, wanted: Double) {
+        var target = min(rung + step, Self.ladder.count - 1)
+        while target > rung, Double(Self.ladder[target]) > wanted { target -= 1 }
+        guard target > rung else { return rest(at: rung, since: last, goodput: base) }
+        phase = .climbing(from: rung, base: base)
+        next(to: target)
+    }
+
+    private mutating func climbed(_ from: Int, _ base: Double, _ ended: PaceRound, _ now: Double) {
+        if ended.goodput >= base * Self.gain {
+            let share = (ended.goodput / base - 1) / (Double(limit) / Double(Self.ladder[from]) - 1)
+            climb(from: rung, by: share >= Self.nearlyAll ? 2 : 1, base: ended.goodput, wanted: ended.meanWanted)
+        } else if rung - from > 1 {
+            climb(from: from, by: 1, base: base, wanted: ended.meanWanted)
+        } else {
+            rest(at: from, since: now, goodput: base)
+        }
+    }
+
+    private mutating func sank(_ from: Int, _ base: Double, _ isFirst: Bool, _ ended: PaceRound, _ now: Double) {
+        let base = max(base, ended.goodput)
+        if ended.goodput < base * Self.loss {
+            if !isFirst { return rest(at: from, since: now, goodput: base) }
+            climb(from: from, by: 2, base: base, wanted: ended.meanWanted)
+        } else if ended.rate < Self.slow, limit > Self.floor {
+            phase = .sinking(from: rung, base: base, isFirst: false)
+            next(to: rung - 1)
+        } else {
+            rest(at: rung, since: now, goodput: ended.goodput)
+        }
+    }
+
+    /// Ends a search: what confirms an earlier one holds longer than it did.
+    private mutating func rest(at rung: Int, since now: Double, goodput: Double?) {
+        holding = rung == searchedFrom ? min(holding * 2, Self.hold.upperBound) : Self.hold.lowerBound
+        phase = .resting(since: now, until: now + max(holding, Self.rounds * round.seconds), goodput: goodput)
+        next(to: rung)
+    }
+
+    private mutating func next(to rung: Int) {
+        let other = Self.ladder[rung]
+        round = PaceRound(warming: abs(other - limit), quota: max(other / 2, Self.start))
+        self.rung = rung
+    }
+}
+
+extension UploadPace {
+    /// The size of the next file's parts: what one connection sends in two seconds, so that a kill costs no more than that
+    /// of each, and slow lines are not cut into crumbs of less than `smallest`. A file keeps four parts for each connection:
+    /// with fewer its end would leave most of them idle.
+    ///
+    /// - Parameters:
+    ///   - smallest: also what a destination gets of which nothing is known yet.
+    ///   - parallel: parts of one file at once.
+    package func partSize(fileSize: Int64, smallest: Int64, largest: Int64, parallel: Int) -> Int64 {
+        let wanted = Int64(min((rate ?? 0) * 2, Double(largest)))
+        let most = min(wanted, fileSize / Int64(4 * max(1, parallel)), largest)
+        var size = smallest
+        while size * 2 <= most { size *= 2 }
+        return size
+    }
+}

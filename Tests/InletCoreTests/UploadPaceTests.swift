@@ -1,0 +1,167 @@
+import InletCore
+import InletTestSupport
+import Testing
+
+/// Judged on simulated lines: no clock, no network.
+struct UploadPaceTests {
+    private static let mebi = Double(1 << 20)
+
+    /// Their own limit is the line's: more connections bring nothing.
+    static let slow = [
+        SimulatedUplink(name: "DSL", capacity: 0.1 * mebi, perConnection: 100 * mebi, overhead: 0.15),
+        SimulatedUplink(name: "1 MiB/s", capacity: mebi, perConnection: 100 * mebi, overhead: 0.15),
+        SimulatedUplink(name: "5 MiB/s", capacity: 5 * mebi, perConnection: 100 * mebi, overhead: 0.15),
+        SimulatedUplink(
+            name: "1 MiB/s, uneven", capacity: mebi, perConnection: 100 * mebi, overhead: 0.3, unevenness: 0.5),
+    ]
+
+    static let fast = [
+        SimulatedUplink(name: "100 Mbit/s", capacity: 12 * mebi, perConnection: 100 * mebi, overhead: 0.1),
+        SimulatedUplink(name: "1 Gbit/s", capacity: 117 * mebi, perConnection: 117 * mebi, overhead: 0.005),
+        SimulatedUplink(name: "loopback", capacity: 1500 * mebi, perConnection: 700 * mebi, overhead: 0.002),
+        SimulatedUplink(
+            name: "loopback, connections cost", capacity: 1500 * mebi, perConnection: 1200 * mebi, overhead: 0.002,
+            contention: 0.02),
+        SimulatedUplink(
+            name: "four at most", capacity: 1500 * mebi, perConnection: 400 * mebi, overhead: 0.002, wanted: 4),
+    ]
+
+    /// A window bounds each connection, or the store takes its time.
+    static let far = [
+        SimulatedUplink(
+            name: "far", capacity: 400 * mebi, perConnection: 10 * mebi, overhead: 0.25, wanted: 32),
+        SimulatedUplink(
+            name: "far, small windows", capacity: 10 * mebi, perConnection: 0.3 * mebi, overhead: 0.3, wanted: 64),
+        SimulatedUplink(name: "1 Gbit/s, far", capacity: 117 * mebi, perConnection: 20 * mebi, overhead: 0.3),
+        SimulatedUplink(
+            name: "slow store", capacity: 117 * mebi, perConnection: 117 * mebi, overhead: 1, wanted: 32),
+    ]
+
+    @Test(arguments: slow + fast + far, [1, 2, 3] as [UInt64])
+    func `what it settles at carries 95 % of the best fixed number`(_ line: SimulatedUplink, _ seed: UInt64) {
+        var pace = UploadPace()
+        let course = line.run(&pace, bodies: 1500, warmUp: 150, seed: seed)
+        let best = line.best(bodies: 300, seed: seed)
+        #expect(course.goodput >= 0.95 * best, "\(line.name), seed \(seed): \(course.goodput / best)")
+    }
+
+    /// Also while it finds out, a fast line loses next to nothing against the number that was fixed before.
+    @Test(arguments: fast, [4, 5, 6] as [UInt64])
+    func `a fast line is never much slower than with four at once`(_ line: SimulatedUplink, _ seed: UInt64) {
+        var pace = UploadPace()
+        var unused = UploadPace()
+        let course = line.run(&pace, bodies: 640, seed: seed)
+        let fixed = line.run(&unused, fixed: 4, bodies: 640, seed: seed)
+        #expect(course.goodput >= 0.97 * fixed.goodput, "\(line.name), seed \(seed)")
+    }
+
+    @Test(arguments: slow, [1, 2, 3] as [UInt64])
+    func `a slow line is left with two or three connections`(_ line: SimulatedUplink, _ seed: UInt64) {
+        var pace = UploadPace()
+        let course = line.run(&pace, bodies: 1500, warmUp: 150, seed: seed)
+        #expect(course.crowd <= 3, "\(line.name), seed \(seed): \(course.crowd) on average")
+        let first = line.run(&pace, bodies: 1, from: 1e6, seed: seed)
+        #expect(first.mostCrowd <= 3 || line.unevenness > 0.1, "\(line.name), seed \(seed)")
+    }
+
+    @Test func `a far line gets all the connections that are wanted, within ten rounds of them`() {
+        var pace = UploadPace()
+        var line = Self.far[0]
+        line.unevenness = 0
+        _ = line.run(&pace, bodies: 10 * line.wanted, seed: 1)
+        #expect(pace.limit == 32)
+    }
+
+    @Test(arguments: slow + fast + far)
+    func `a number that is found is left in peace`(_ line: SimulatedUplink) {
+        var pace = UploadPace()
+        let course = line.run(&pace, bodies: 3000, warmUp: 1500, seed: 7)
+        #expect(course.changes <= 70, "\(line.name): \(course.changes) changes in 1,500 bodies")
+    }
+
+    @Test func `a line that becomes another one is judged anew`() {
+        var pace = UploadPace()
+        var line = SimulatedUplink(
+            name: "home", capacity: Self.mebi, perConnection: 100 * Self.mebi, overhead: 0.1, unevenness: 0)
+        // Three hours and more: what it found holds for ten minutes by then, unless the rate changes.
+        _ = line.run(&pace, bodies: 1500, seed: 1)
+        #expect(pace.limit <= 3)
+        line.capacity = 200 * Self.mebi
+        line.perConnection = 10 * Self.mebi
+        _ = line.run(&pace, bodies: 400, from: 12_100, seed: 1)
+        #expect(pace.limit >= 12)
+        line.capacity = Self.mebi
+        _ = line.run(&pace, bodies: 600, from: 12_400, seed: 1)
+        #expect(pace.limit <= 3)
+    }
+
+    // MARK: - Refusals
+
+    @Test func `a server that asks for less gets less, once for all that was under way`() {
+        var pace = UploadPace()
+        #expect(pace.limit == 4)
+        for number in 0..<8 { pace.refused(since: .zero, at: .seconds(1 + number)) }
+        #expect(pace.limit == 2)
+        pace.refused(since: .seconds(2), at: .seconds(9))
+        #expect(pace.limit == 1)
+        pace.refused(since: .seconds(10), at: .seconds(11))
+        #expect(pace.limit == 1)
+    }
+
+    @Test func `a server that refuses more than five gets no more for nearly all the time`() {
+        var pace = UploadPace()
+        let line = Self.far[2]
+        let course = line.run(&pace, bodies: 2000, warmUp: 300, refusesAbove: 5, seed: 3)
+        #expect(course.crowd <= 5)
+        #expect(pace.limit >= 1)
+    }
+
+    @Test func `bodies that fail say nothing of the line`() {
+        var pace = UploadPace()
+        for second in 0..<100 {
+            let body = pace.begin(at: .seconds(second))
+            pace.end(body, bytes: nil, wanted: 16, at: .seconds(second + 1))
+        }
+        #expect(pace.limit == 4 && pace.rate == nil)
+    }
+
+    @Test func `few bodies, one after the other, never raise the number`() {
+        var pace = UploadPace()
+        for number in 0..<500 {
+            let body = pace.begin(at: .milliseconds(100 * number))
+            pace.end(body, bytes: 8 << 20, wanted: 1, at: .milliseconds(100 * number + 90))
+        }
+        #expect(pace.limit == 4)
+    }
+
+    // MARK: - Parts
+
+    /// A pace that knows one rate.
+    private func pace(_ rate: Double) -> UploadPace {
+        var pace = UploadPace()
+        var line = SimulatedUplink(name: "", capacity: 4 * rate, perConnection: rate, overhead: 0, wanted: 4)
+        line.unevenness = 0
+        _ = line.run(&pace, bodies: Int(40 + rate / Self.mebi), seed: 1)
+        return pace
+    }
+
+    static let sizes: [(rate: Double, file: Int64, mebibytes: Int64)] = [
+        (0.5, 5 << 30, 8), (4, 5 << 30, 8), (9, 5 << 30, 16), (17, 5 << 30, 32), (33, 5 << 30, 64), (900, 5 << 30, 64),
+        // Four parts for each of four connections.
+        (900, 256 << 20, 16), (900, 512 << 20, 32), (900, 100 << 20, 8), (900, 0, 8),
+    ]
+
+    @Test(arguments: sizes)
+    func `a part is what a connection sends in two seconds`(_ rate: Double, _ file: Int64, _ mebibytes: Int64) {
+        let size = pace(rate * Self.mebi).partSize(
+            fileSize: file, smallest: 8 << 20, largest: 64 << 20, parallel: 4)
+        #expect(size == mebibytes << 20)
+    }
+
+    @Test func `a size that is given stays, and so does the smallest where nothing is known`() {
+        #expect(
+            pace(900 * Self.mebi).partSize(fileSize: 5 << 30, smallest: 12 << 20, largest: 12 << 20, parallel: 4)
+                == 12 << 20)
+        #expect(UploadPace().partSize(fileSize: 5 << 30, smallest: 8 << 20, largest: 64 << 20, parallel: 4) == 8 << 20)
+    }
+}

@@ -1,0 +1,116 @@
+import InletCore
+import InletTestSupport
+import Synchronization
+import Testing
+
+@testable import InletPipelines
+
+@Suite(.timeLimit(.minutes(8))) struct UploadLaneTests {
+    private static let large: Int64 = 8 << 20
+
+    /// Bodies that stay under way until they are let go.
+    private final class Yard: Sendable {
+        private struct State {
+            var running = 0
+            var most = 0
+            var ended = 0
+        }
+
+        private let state = Mutex(State())
+        private let exits = Seats(0)
+
+        var running: Int { state.withLock { $0.running } }
+        var most: Int { state.withLock { $0.most } }
+        var ended: Int { state.withLock { $0.ended } }
+
+        func stay() async {
+            state.withLock { state in
+                state.running += 1
+                state.most = max(state.most, state.running)
+            }
+            await exits.take()
+            state.withLock { state in
+                state.running -= 1
+                state.ended += 1
+            }
+        }
+
+        func letGo(_ count: Int) { for _ in 0..<count { exits.leave() } }
+    }
+
+    private static func carry(
+        _ lane: UploadLane, _ yard: Yard, bytes: Int64 = large, isStopping: Bool = false
+    ) async -> ErrorCode? {
+        do throws(DeliveryError) {
+            try await lane.carry(bytes, isStopping: { isStopping }) { () async throws(DeliveryError) in
+                await yard.stay()
+            }
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func `after a refusal two go at once, and all have their turn`() async throws {
+        let (lane, yard) = (UploadLane(), Yard())
+        lane.refused(since: .now)
+        try await withThrowingTaskGroup(of: ErrorCode?.self) { group in
+            for _ in 0..<12 { group.addTask { await Self.carry(lane, yard) } }
+            try await eventually("all are there") { lane.wanted == 12 }
+            try await eventually("two are under way") { yard.running == 2 }
+            yard.letGo(12)
+            for try await code in group { #expect(code == nil) }
+        }
+        #expect(yard.ended == 12 && yard.most == 2 && lane.wanted == 0)
+    }
+
+    /// Four hold the lane while `body` runs.
+    private func whileFull(_ lane: UploadLane, _ body: @Sendable (Yard) async throws -> Void) async throws {
+        let yard = Yard()
+        try await withThrowingTaskGroup(of: ErrorCode?.self) { group in
+            for _ in 0..<UploadPace.start { group.addTask { await Self.carry(lane, yard) } }
+            try await eventually("the lane is full") { yard.running == UploadPace.start }
+            try await body(yard)
+            yard.letGo(UploadPace.start)
+            for try await code in group { #expect(code == nil) }
+        }
+        #expect(lane.wanted == 0)
+    }
+
+    @Test func `who is cancelled while it waits leaves the line, and takes nobody's turn`() async throws {
+        let (lane, late) = (UploadLane(), Yard())
+        try await whileFull(lane) { _ in
+            await withTaskGroup(of: ErrorCode?.self) { group in
+                group.addTask { await Self.carry(lane, late) }
+                group.cancelAll()
+                for await code in group { #expect(code == .cancelled) }
+            }
+            #expect(lane.wanted == UploadPace.start && late.most == 0)
+        }
+        late.letGo(1)
+        #expect(await Self.carry(lane, late) == nil)
+        #expect(late.ended == 1)
+    }
+
+    @Test func `when the agent stops, whose turn comes does not begin`() async throws {
+        let (lane, late) = (UploadLane(), Yard())
+        try await whileFull(lane) { yard in
+            try await withThrowingTaskGroup(of: ErrorCode?.self) { group in
+                group.addTask { await Self.carry(lane, late, isStopping: true) }
+                try await eventually("it waits") { lane.wanted == UploadPace.start + 1 }
+                yard.letGo(1)
+                for try await code in group { #expect(code == .cancelled) }
+            }
+        }
+        #expect(late.most == 0 && lane.wanted == 0)
+    }
+
+    @Test func `a small body waits for no large one`() async throws {
+        let (lane, small) = (UploadLane(), Yard())
+        small.letGo(1)
+        try await whileFull(lane) { _ in
+            #expect(await Self.carry(lane, small, bytes: UploadLane.smallest - 1) == nil)
+            #expect(small.ended == 1)
+        }
+    }
+}
