@@ -38,6 +38,10 @@ package final class HTTPClient: Sendable {
     /// bodies no limit holds.
     package func limited(by lane: ThrottleLane?) -> HTTPClient { HTTPClient(self, lane: lane) }
 
+    /// Waits while the lane's limit is 0; returns at once when the task is cancelled. For requests that grow old: what is
+    /// signed or asked for after it is sent soon.
+    package func untilOpen() async { await lane?.untilOpen() }
+
     /// Sends `request` and returns the whole answer, whatever its status; of one that `sink` has taken on, the head.
     ///
     /// - Parameter sink: offered the answer when its head is there; its calls have ended when this returns.
@@ -57,8 +61,7 @@ package final class HTTPClient: Sendable {
                 mailbox.add(
                     Submission(
                         request: request.stalling(atMost: longestStall), meter: meter, lane: lane, sink: sink,
-                        ticket: ticket,
-                        continuation: continuation))
+                        ticket: ticket, continuation: continuation))
             }
         } onCancel: {
             guard !request.outlivesCancellation else { return }

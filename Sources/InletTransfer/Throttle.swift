@@ -53,6 +53,11 @@ package final class ThrottleLane: Sendable {
 
     /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
     var isLimited: Bool { flag.isSet }
+
+    /// Waits while the limit, its own or that for all, is 0; returns at once when the task is cancelled.
+    func untilOpen() async {
+        while isLimited, !Task.isCancelled, await books.change(ifClosed: destination) {}
+    }
 }
 
 private final class LimitFlag: Sendable {
@@ -75,6 +80,9 @@ final class ThrottleBooks: Sendable {
         /// Of those who ask: wakes the thread that they run on.
         var wakes: [BandwidthFlow: @Sendable () -> Void] = [:]
         var flows: UInt64 = 0
+        /// Those who wait for a limit to change.
+        var watchers: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var watched: UInt64 = 0
 
         func refreshFlags() {
             for (name, flag) in flags { flag.set(isLimited || limited.contains(name)) }
@@ -94,7 +102,7 @@ final class ThrottleBooks: Sendable {
 
     /// - Parameter destination: nil = all together.
     func set(_ rate: Int64?, for destination: String? = nil) {
-        let wakes = state.withLock { state in
+        let (wakes, watchers) = state.withLock { state in
             if let destination {
                 state.share.limit(rate, of: destination, at: .now)
                 if rate == nil { state.limited.remove(destination) } else { state.limited.insert(destination) }
@@ -103,9 +111,34 @@ final class ThrottleBooks: Sendable {
                 state.isLimited = rate != nil
             }
             state.refreshFlags()
-            return Array(state.wakes.values)
+            defer { state.watchers = [:] }
+            return (Array(state.wakes.values), Array(state.watchers.values))
         }
         for wake in wakes { wake() }
+        for watcher in watchers { watcher.resume() }
+    }
+
+    /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something may.
+    func change(ifClosed destination: String) async -> Bool {
+        let watcher = state.withLock { state -> UInt64? in
+            guard state.share.isClosed(destination) else { return nil }
+            state.watched += 1
+            return state.watched
+        }
+        guard let watcher else { return false }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isToWait = state.withLock { state in
+                    guard !Task.isCancelled, state.share.isClosed(destination) else { return false }
+                    state.watchers[watcher] = continuation
+                    return true
+                }
+                if !isToWait { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.watchers.removeValue(forKey: watcher) }?.resume()
+        }
+        return true
     }
 
     /// A new request, whose thread `wake` wakes when a limit changes.

@@ -15,7 +15,7 @@ package struct BandwidthFlow: Sendable, Hashable, Comparable {
 /// * in a destination small bodies together get the same as large ones together, so half while both wait;
 /// * in each of the two, requests get the same.
 ///
-/// So with a piece of q bytes (10 ms of the rate), a small body of b bytes that waits beside n - 1 other small ones of at
+/// So with requests that ask again within 10 ms, with a piece of q bytes (10 ms of the rate), a small body of b bytes that waits beside n - 1 other small ones of at
 /// most b bytes, and any number of large ones, has gone out before its destination has sent `2 n (b + q) + 4 q` bytes: for
 /// a lone file of 256 KiB at 5 MiB/s a seventh of a second. A large one gets at least half of an even share.
 package struct BandwidthShare: Sendable {
@@ -44,6 +44,9 @@ package struct BandwidthShare: Sendable {
         guard let rate else { return bucket = nil }
         if bucket == nil { bucket = TokenBucket(rate: rate, at: time) } else { bucket?.set(rate: rate, at: time) }
     }
+
+    /// Whether nothing may be sent to `destination` until a limit is raised.
+    package func isClosed(_ destination: String) -> Bool { all?.rate == 0 || lanes[destination]?.bucket?.rate == 0 }
 
     /// How many bytes `flow` may send now, at most `wanted`, which is what is left of its body; 0 = it waits, and asks again
     /// at `next`. Bytes that were given count as sent.
