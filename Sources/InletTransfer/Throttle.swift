@@ -28,6 +28,9 @@ package final class Throttle: Sendable {
         books.set(rate, for: destination)
     }
 
+    /// Whether something for `destination` waits for a limit at this moment.
+    package func isHolding(_ destination: String) -> Bool { books.isHolding(destination) }
+
     /// What requests of a destination are sent with (`HTTPClient.limited`): the same object for the same name.
     package func lane(_ destination: String) -> ThrottleLane {
         lanes.withLock { lanes in
@@ -81,7 +84,7 @@ final class ThrottleBooks: Sendable {
         var wakes: [BandwidthFlow: @Sendable () -> Void] = [:]
         var flows: UInt64 = 0
         /// Those who wait for a limit to change.
-        var watchers: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var watchers: [UInt64: (destination: String, continuation: CheckedContinuation<Void, Never>)] = [:]
         var watched: UInt64 = 0
 
         func refreshFlags() {
@@ -115,7 +118,13 @@ final class ThrottleBooks: Sendable {
             return (Array(state.wakes.values), Array(state.watchers.values))
         }
         for wake in wakes { wake() }
-        for watcher in watchers { watcher.resume() }
+        for watcher in watchers { watcher.continuation.resume() }
+    }
+
+    func isHolding(_ destination: String) -> Bool {
+        state.withLock { state in
+            state.share.isWaiting(destination) || state.watchers.values.contains { $0.destination == destination }
+        }
     }
 
     /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something may.
@@ -130,13 +139,13 @@ final class ThrottleBooks: Sendable {
             await withCheckedContinuation { continuation in
                 let isToWait = state.withLock { state in
                     guard !Task.isCancelled, state.share.isClosed(destination) else { return false }
-                    state.watchers[watcher] = continuation
+                    state.watchers[watcher] = (destination, continuation)
                     return true
                 }
                 if !isToWait { continuation.resume() }
             }
         } onCancel: {
-            state.withLock { $0.watchers.removeValue(forKey: watcher) }?.resume()
+            state.withLock { $0.watchers.removeValue(forKey: watcher) }?.continuation.resume()
         }
         return true
     }

@@ -48,6 +48,9 @@ package struct BandwidthShare: Sendable {
     /// Whether nothing may be sent to `destination` until a limit is raised.
     package func isClosed(_ destination: String) -> Bool { all?.rate == 0 || lanes[destination]?.bucket?.rate == 0 }
 
+    /// Whether a request to `destination` waits for bytes.
+    package func isWaiting(_ destination: String) -> Bool { lanes[destination]?.isWaiting ?? false }
+
     /// How many bytes `flow` may send now, at most `wanted`, which is what is left of its body; 0 = it waits, and asks again
     /// at `next`. Bytes that were given count as sent.
     package mutating func ask(

@@ -43,8 +43,8 @@ final class TransferLoop {
             }
             if isClosed { return cancel { _ in true } }
             startWaiting()
-            goOnWithPaused()
             multi.perform()
+            goOnWithPaused()
             settleEnded()
             settleOverdue()
             multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
@@ -59,11 +59,13 @@ final class TransferLoop {
     /// When a lane has bytes for a request that waits for them.
     private var nextTurn: ContinuousClock.Instant? {
         var (next, last): (ContinuousClock.Instant?, Turn?) = (nil, nil)
-        let turns = waiting.lazy.compactMap(\.turn) + running.values.lazy.compactMap(\.turn)
-        for turn in turns where turn.isWaiting && !turn.sharesBooks(with: last) {
-            if let time = turn.next(at: clock.now) { next = min(next ?? time, time) }
+        func look(at turn: Turn?) {
+            guard let turn, turn.isWaiting, !turn.sharesBooks(with: last) else { return }
             last = turn
+            if let time = turn.next(at: clock.now) { next = min(next ?? time, time) }
         }
+        for pending in waiting { look(at: pending.turn) }
+        for transfer in running.values { look(at: transfer.turn) }
         return next
     }
 
@@ -88,6 +90,7 @@ final class TransferLoop {
         return turn.allowance(of: pending.submission.request.body.length, at: clock.now) > 0
     }
 
+    /// After `perform`, which may have brought a refusal: what goes on makes the next wait end at once.
     private func goOnWithPaused() {
         for transfer in running.values where transfer.isPaused {
             let now = clock.now
