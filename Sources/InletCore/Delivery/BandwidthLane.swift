@@ -24,12 +24,15 @@ struct BandwidthLane: Sendable {
 
     var isWaiting: Bool { lines.values.contains { !$0.waiting.isEmpty } }
 
-    mutating func wait(_ flow: BandwidthFlow, wanted: Int64, isSmall: Bool) {
+    /// False when it waits for the same already.
+    mutating func wait(_ flow: BandwidthFlow, wanted: Int64, isSmall: Bool) -> Bool {
         let kind = kinds[flow] ?? (isSmall ? .small : .large)
+        if lines[kind]?.waiting[flow] == wanted { return false }
         kinds[flow] = kind
         order.enter(kind)
         lines[kind]?.order.enter(flow)
         lines[kind]?.waiting[flow] = wanted
+        return true
     }
 
     /// What `flow` was given since it asked; nil = nothing yet.

@@ -30,14 +30,21 @@ package struct BandwidthShare: Sendable {
     private var lanes: [String: BandwidthLane] = [:]
     private var places: [BandwidthFlow: String] = [:]
     private var order = FairOrder<String>()
+    /// Whether there is nothing to give to those who wait, until then; nil = ever.
+    private var isQuiet = false
+    private var quietEnd: Instant?
 
     package init() {}
 
     /// nil = no limit; 0 = nothing until it is raised. What was given stays given.
-    package mutating func limit(_ rate: Int64?, at time: Instant) { Self.set(&all, rate, time) }
+    package mutating func limit(_ rate: Int64?, at time: Instant) {
+        Self.set(&all, rate, time)
+        isQuiet = false
+    }
 
     package mutating func limit(_ rate: Int64?, of destination: String, at time: Instant) {
         Self.set(&lanes[destination, default: BandwidthLane()].bucket, rate, time)
+        isQuiet = false
     }
 
     private static func set(_ bucket: inout TokenBucket?, _ rate: Int64?, _ time: Instant) {
@@ -57,9 +64,11 @@ package struct BandwidthShare: Sendable {
         _ flow: BandwidthFlow, of destination: String, wanted: Int64, isSmall: Bool, at time: Instant
     ) -> Int64 {
         if let given = lanes[destination]?.collect(flow) { return given }
-        order.enter(destination)
-        places[flow] = destination
-        lanes[destination, default: BandwidthLane()].wait(flow, wanted: max(1, wanted), isSmall: isSmall)
+        if lanes[destination, default: BandwidthLane()].wait(flow, wanted: max(1, wanted), isSmall: isSmall) {
+            order.enter(destination)
+            places[flow] = destination
+            isQuiet = false
+        }
         share(at: time)
         return lanes[destination]?.collect(flow) ?? 0
     }
@@ -70,10 +79,12 @@ package struct BandwidthShare: Sendable {
         let left = unused + (lanes[destination]?.remove(flow) ?? 0)
         lanes[destination]?.bucket?.giveBack(left)
         all?.giveBack(left)
+        isQuiet = false
     }
 
     /// Gives out what is there. Who was given something is told when it asks.
-    package mutating func share(at time: Instant) {
+    private mutating func share(at time: Instant) {
+        if isQuiet, quietEnd.map({ time < $0 }) ?? true { return }
         all?.fill(at: time)
         var open = waiting
         for name in open { lanes[name]?.bucket?.fill(at: time) }
@@ -82,25 +93,27 @@ package struct BandwidthShare: Sendable {
             for name in open where lanes[name]?.isReady(under: all) != true { order.enter(name) }
             open.removeAll { lanes[$0]?.isReady(under: all) != true }
             guard let name = order.first(of: open), let piece = lanes[name]?.piece(under: all), all?.has(piece) ?? true
-            else { return }
+            else { break }
             all?.take(piece)
             lanes[name]?.give(piece)
             order.serve(name, piece)
         }
+        isQuiet = true
+        quietEnd = nextTurn(open)
     }
 
     /// When those who wait should ask again; nil when nobody waits, or only for a limit to be raised.
     package mutating func next(at time: Instant) -> Instant? {
         share(at: time)
-        let names = waiting
-        let ready = names.filter { lanes[$0]?.isReady(under: all) == true }
+        return quietEnd
+    }
+
+    /// - Parameter ready: those whom their own limit lets through.
+    private func nextTurn(_ ready: [String]) -> Instant? {
         // Who is first keeps its turn until its piece is there: smaller pieces do not pass it.
-        let first = order.first(of: ready).flatMap { lanes[$0]?.piece(under: all) }
-        var times = first.map { [all?.time(of: $0)] } ?? []
-        times += names.map { name in
-            lanes[name]?.isReady(under: all) == true ? nil : lanes[name]?.readyTime(under: all)
-        }
-        return times.compactMap { $0 }.min()
+        let first = order.first(of: ready).flatMap { lanes[$0]?.piece(under: all) }.flatMap { all?.time(of: $0) }
+        let others = waiting.filter { !ready.contains($0) }.compactMap { lanes[$0]?.readyTime(under: all) }
+        return (others + [first].compactMap { $0 }).min()
     }
 
     private var waiting: [String] { lanes.filter { $0.value.isWaiting }.map(\.key) }

@@ -14,10 +14,13 @@ struct FairOrder<Key: Hashable & Comparable & Sendable>: Sendable {
 
     /// The next of `keys`, which have all entered; of equal ones the least key.
     func first(of keys: some Sequence<Key>) -> Key? {
-        keys.min { left, right in
-            let (first, second) = (tags[left] ?? served, tags[right] ?? served)
-            return first == second ? left < right : first < second
+        var first: (key: Key, tag: Int64)?
+        for key in keys {
+            let tag = tags[key] ?? served
+            if let best = first, (best.tag, best.key) < (tag, key) { continue }
+            first = (key, tag)
         }
+        return first?.key
     }
 
     /// `key` was served with a piece of `bytes`.
