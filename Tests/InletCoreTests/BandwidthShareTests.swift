@@ -80,6 +80,20 @@ struct BandwidthShareTests {
         #expect(abs((line.sent(to: "slow") - slow) - (line.sent(to: "fast") - fast)) < 600_000)
     }
 
+    @Test func `a destination that was stopped for a minute has saved up no turns`() {
+        var line = BandwidthLine()
+        line.limit(10 << 20, of: nil)
+        line.limit(0, of: "stopped")
+        line.add(.max, to: "stopped")
+        line.add(.max, to: "other")
+        line.run(for: 60)
+        #expect(line.sent(to: "stopped") == 0)
+        let other = line.sent(to: "other")
+        line.limit(nil, of: "stopped")
+        line.run(for: 2)
+        #expect(abs(line.sent(to: "stopped") - (line.sent(to: "other") - other)) < 600_000)
+    }
+
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `a small body has gone out before its destination has sent what is promised`(seed: UInt64) {
         var line = BandwidthLine(seed: seed, delay: 0...3)
