@@ -89,8 +89,7 @@ package struct BandwidthShare: Sendable {
         var open = waiting
         for name in open { lanes[name]?.bucket?.fill(at: time) }
         while true {
-            // Whom its own limit holds back misses its turn: otherwise it would have all for a while when that is lifted.
-            for name in open where lanes[name]?.isReady(under: all) != true { order.enter(name) }
+            // Whom its own limit holds back misses its turn; those missed are forgotten when it asks for its second piece.
             open.removeAll { lanes[$0]?.isReady(under: all) != true }
             guard let name = order.first(of: open), let piece = lanes[name]?.piece(under: all), all?.has(piece) ?? true
             else { break }
