@@ -3,11 +3,15 @@ import InletTestSupport
 import Testing
 
 struct BandwidthShareTests {
-    /// The rate from the first second on, over ten seconds, whatever the number of requests and however late they ask.
-    @Test(arguments: [
-        (100 << 10, 1), (100 << 10, 64), (1 << 20, 16), (5 << 20, 64), (100 << 20, 16), (1 << 30, 1), (1 << 30, 4),
-    ])
-    func `ten seconds carry what the rate says`(rate: Int64, requests: Int) {
+    /// KiB/s and requests.
+    private static let rates: [(Int64, Int)] = [
+        (100, 1), (100, 64), (1024, 16), (5120, 64), (102_400, 16), (1_048_576, 1), (1_048_576, 4),
+    ]
+
+    /// From the first second on, whatever the number of requests and however late they ask.
+    @Test(arguments: rates)
+    func `ten seconds carry what the rate says`(kib: Int64, requests: Int) {
+        let rate = kib * 1024
         for (isForAll, seed) in [(true, 1), (false, 2)] as [(Bool, UInt64)] {
             var line = BandwidthLine(seed: seed, delay: 0...20)
             line.limit(rate, of: isForAll ? nil : "a")
