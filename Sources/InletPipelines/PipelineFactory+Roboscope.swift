@@ -6,7 +6,9 @@ extension PipelineFactory {
     func roboscope(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
         let settings = try RoboscopeSettings(destination.values)
         let pipeline = RoboscopePipeline(
-            settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+            settings: settings,
+            client: client(
+                for: destination.name, Trust(caFile: settings.caFile), connections: settings.connections),
             pool: pool, readYAML: readYAML)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,

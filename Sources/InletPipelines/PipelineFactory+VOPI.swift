@@ -6,7 +6,7 @@ extension PipelineFactory {
     /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
     func vopi(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
         let api = try vopiAPI(destination)
-        let client = client(Trust(caFile: api.settings.caFile))
+        let client = client(for: destination.name, Trust(caFile: api.settings.caFile))
         var made = Destination(
             name: destination.name, type: destination.type,
             pipeline: VOPIPipeline(api: api, client: client, pool: pool), smallLimit: -1, connections: 16,

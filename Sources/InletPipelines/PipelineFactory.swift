@@ -14,6 +14,8 @@ package final class PipelineFactory: Sendable {
 
     /// Where hashing and copying happen.
     let pool: BlockingPool
+    /// What the destinations' uploads are held to, each in the lane of its name.
+    let throttle = Throttle()
     private let userAgent: String
     private let longestStall: Duration?
     /// Where renewed logins are kept.
@@ -50,7 +52,9 @@ package final class PipelineFactory: Sendable {
         case R2Settings.type.name:
             let settings = try R2Settings(destination.values)
             let pipeline = R2Pipeline(
-                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                settings: settings,
+                client: client(
+                    for: destination.name, Trust(caFile: settings.caFile), connections: settings.connections),
                 hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
@@ -58,7 +62,9 @@ package final class PipelineFactory: Sendable {
         case S3Settings.type.name:
             let settings = try S3Settings(destination.values)
             let pipeline = S3Pipeline(
-                settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections),
+                settings: settings,
+                client: client(
+                    for: destination.name, Trust(caFile: settings.caFile), connections: settings.connections),
                 hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline,
@@ -83,7 +89,8 @@ package final class PipelineFactory: Sendable {
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.
     private func gigHive(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
         let settings = try GigHiveSettings(destination.values)
-        let pipeline = GigHivePipeline(settings: settings, client: client(settings.trust), hashing: pool)
+        let pipeline = GigHivePipeline(
+            settings: settings, client: client(for: destination.name, settings.trust), hashing: pool)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
@@ -95,6 +102,12 @@ package final class PipelineFactory: Sendable {
         return made
     }
 
+    /// The client for what a destination is sent, held to its limits.
+    func client(for destination: String, _ trust: Trust, connections: Int = 32) -> HTTPClient {
+        client(trust, connections: connections).limited(by: throttle.lane(destination))
+    }
+
+    /// The client for what is nobody's upload.
     func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
         let needs = Needs(trust: trust, connections: max(connections, 32))
         return clients.withLock { clients in

@@ -16,6 +16,8 @@ struct Deadlines {
     private var lastMove: Instant
     /// Since when only the answer is waited for; nil while the body is being sent.
     private var bodyEnd: Instant?
+    /// Whether the body waits for its turn, which is ours to give: no verdict is passed on that.
+    private var isHeld = false
 
     /// `silence` takes the place of `stall` between the end of the body and the beginning of the answer.
     init(stall: Duration, silence: Duration? = nil, answer: Duration, sendsBody: Bool, now: Instant) {
@@ -37,8 +39,19 @@ struct Deadlines {
 
     /// The last byte of the body was handed over, or the rest is not wanted.
     mutating func bodyEnded(at now: Instant) {
+        isHeld = false
         guard bodyEnd == nil else { return }
         bodyEnd = now
+        lastMove = now
+    }
+
+    /// The body may not go on before its turn.
+    mutating func held() { isHeld = true }
+
+    /// The body's turn has come; standing still counts from here.
+    mutating func released(at now: Instant) {
+        guard isHeld else { return }
+        isHeld = false
         lastMove = now
     }
 
@@ -63,13 +76,15 @@ struct Deadlines {
 
     private var patience: Duration { isSending || hasAnswer ? stall : silence }
 
-    /// The next moment at which there can be a verdict.
-    var next: Instant {
+    /// The next moment at which there can be a verdict; nil while the body is held.
+    var next: Instant? {
+        if isHeld { return nil }
         let stalled = lastMove.advanced(by: patience)
         return bodyEnd.map { min(stalled, $0.advanced(by: answer)) } ?? stalled
     }
 
     func verdict(at now: Instant) -> Verdict? {
+        if isHeld { return nil }
         if let bodyEnd, now >= bodyEnd.advanced(by: answer) { return .timedOut }
         return now >= lastMove.advanced(by: patience) ? .stalled : nil
     }

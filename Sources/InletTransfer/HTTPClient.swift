@@ -6,9 +6,10 @@ import InletLinux
 /// Nothing runs while nothing is sent. A task's cancellation ends its request within milliseconds, also when no byte
 /// moves.
 package final class HTTPClient: Sendable {
-    private let mailboxes: [TransferMailbox]
-    private let threads: [LoopThread]
+    private let threads: TransferThreads
     private let longestStall: Duration?
+    /// Where the bodies that are sent have their bytes from; nil = there is no limit.
+    private let lane: ThrottleLane?
 
     /// Certificates are checked when the first connection is made, not here.
     ///
@@ -21,41 +22,25 @@ package final class HTTPClient: Sendable {
         longestStall: Duration? = nil
     ) {
         self.longestStall = longestStall
-        let options = ClientOptions(trust: trust, userAgent: userAgent)
-        let count = max(1, min(threads, connectionsPerHost))
-        var started: [(TransferMailbox, LoopThread)] = []
-        for (index, share) in Self.shares(of: connectionsPerHost, among: count).enumerated() {
-            guard let multi = CurlMulti(idleConnections: share * 2) else { continue }
-            let mailbox = TransferMailbox(multi, share: share)
-            let thread = try? LoopThread(name: "transfer-\(index)") {
-                TransferLoop(mailbox, options: options, connectionsPerHost: share).run()
-            }
-            if let thread { started.append((mailbox, thread)) }
-        }
-        mailboxes = started.map { $0.0 }
-        self.threads = started.map { $0.1 }
+        lane = nil
+        self.threads = TransferThreads(
+            threads, connectionsPerHost: connectionsPerHost,
+            options: ClientOptions(trust: trust, userAgent: userAgent))
     }
 
-    deinit { shutdown() }
-
-    /// Many small requests are cheapest on one thread, which then wakes up for several at a time; a few large ones want all
-    /// threads. So the first has most of the connections, where there are enough.
-    static func shares(of connections: Int, among threads: Int) -> [Int] {
-        let few = max(1, connections / (connections < 8 ? threads : 8))
-        return [max(1, connections - few * (threads - 1))] + Array(repeating: few, count: threads - 1)
+    private init(_ client: HTTPClient, lane: ThrottleLane?) {
+        threads = client.threads
+        longestStall = client.longestStall
+        self.lane = lane
     }
 
-    /// The thread for a request: for a small one the first that has a connection free, for a large one the least busy.
-    private func mailbox(for request: HTTPRequest) -> TransferMailbox? {
-        let loads = mailboxes.map { ($0, load: $0.load) }
-        let free = loads.filter { $0.load < $0.0.share }
-        if request.body.length <= Self.small, let first = free.first { return first.0 }
-        // Where all are busy, the request waits where the queue is shortest for its connections.
-        return free.isEmpty
-            ? loads.min { $0.load * $1.0.share < $1.load * $0.0.share }?.0 : free.min { $0.load < $1.load }?.0
-    }
+    /// The same client, with the same threads and connections, for requests whose bodies go through `lane`; nil = whose
+    /// bodies no limit holds.
+    package func limited(by lane: ThrottleLane?) -> HTTPClient { HTTPClient(self, lane: lane) }
 
-    private static let small: Int64 = 64 << 10
+    /// Waits while the lane's limit is 0; returns at once when the task is cancelled. For requests that grow old: what is
+    /// signed or asked for after it is sent soon.
+    package func untilOpen() async { await lane?.untilOpen() }
 
     /// Sends `request` and returns the whole answer, whatever its status; of one that `sink` has taken on, the head.
     ///
@@ -67,7 +52,7 @@ package final class HTTPClient: Sendable {
         _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any AnswerSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
         try request.validate()
-        guard let mailbox = mailbox(for: request) else {
+        guard let mailbox = threads.mailbox(for: request) else {
             throw TransferError(.internalFault, "\(request.label): no thread could be started", isOutage: false)
         }
         let ticket = Ticket()
@@ -75,8 +60,8 @@ package final class HTTPClient: Sendable {
             await withCheckedContinuation { continuation in
                 mailbox.add(
                     Submission(
-                        request: request.stalling(atMost: longestStall), meter: meter, sink: sink, ticket: ticket,
-                        continuation: continuation))
+                        request: request.stalling(atMost: longestStall), meter: meter, lane: lane, sink: sink,
+                        ticket: ticket, continuation: continuation))
             }
         } onCancel: {
             guard !request.outlivesCancellation else { return }
@@ -101,10 +86,7 @@ package final class HTTPClient: Sendable {
         return pin
     }
 
-    /// Fails what runs with `.cancelled` and waits for the threads to end. Further requests fail. Blocks for
-    /// milliseconds.
-    package func shutdown() {
-        for mailbox in mailboxes { mailbox.close() }
-        for thread in threads { thread.join() }
-    }
+    /// Fails what runs with `.cancelled`, here and on all clients that share the threads, and waits for these to end. Further
+    /// requests fail. Blocks for milliseconds.
+    package func shutdown() { threads.shutdown() }
 }

@@ -25,6 +25,8 @@ struct MatrixPlace: Sendable {
     var check: @Sendable (_ isThere: Bool) throws -> Void
     /// What waits go by.
     var clock = HandClock()
+    /// What made `pipeline`; nil where something else did.
+    var factory: PipelineFactory?
     /// The destination is away, and back.
     var leave: @Sendable () throws -> Void
     var comeBack: @Sendable () throws -> Void
@@ -61,7 +63,7 @@ struct MatrixGround: Sendable {
         return MatrixPlace(
             pipeline: try pipeline("http://127.0.0.1:\(proxy.port)"),
             overTLS: try pipeline("https://127.0.0.1:\(proxy.port)"), source: file.0, order: file.1, proxy: proxy,
-            check: check, leave: { proxy.close() }, comeBack: { try proxy.open() })
+            check: check, factory: factory, leave: { proxy.close() }, comeBack: { try proxy.open() })
     }
 
     /// That `objects` are the order's file alone, or nothing.

@@ -114,11 +114,15 @@ package final class ServerConnection {
     /// Reads one request whole; throws at the end of the connection.
     package func readRequest() throws -> ReceivedRequest {
         var request = try readHead()
-        let length = request.headers["content-length"].flatMap { Int($0) } ?? 0
-        while pending.count < length { try more() }
-        request.body = Array(pending.prefix(length))
-        pending.removeFirst(length)
+        request.body = try read(request.headers["content-length"].flatMap { Int($0) } ?? 0)
         return request
+    }
+
+    /// Reads `count` bytes of a body.
+    package func read(_ count: Int) throws -> [UInt8] {
+        while pending.count < count { try more() }
+        defer { pending.removeFirst(count) }
+        return Array(pending.prefix(count))
     }
 
     /// Reads a request up to its empty line.

@@ -86,6 +86,7 @@ struct PartSender: Sendable {
     private func put(
         _ body: HTTPBody, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String, _ sums: SliceSums
     ) async throws(DeliveryError) -> Claim {
+        await client.untilOpen()
         let request = try target.request(body, sums)
         guard proof.kind == .md5, sums.md5 == nil else {
             let answer = try await send(request)

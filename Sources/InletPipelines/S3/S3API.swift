@@ -73,6 +73,8 @@ struct S3API: Sendable {
     /// Sends a call and returns its success.
     /// - Parameter what: the step, e.g. `creating the upload at https://s3.example/media/key`.
     func send(_ call: Call, _ what: String) async throws(DeliveryError) -> HTTPResponse {
+        // A limit of 0 may hold for hours, and signatures for a quarter of one.
+        if call.body.length > 0 { await client.untilOpen() }
         let request = try signed(call)
         let response: HTTPResponse
         do {

@@ -46,6 +46,9 @@ final class CurlEasy {
         fields = longer
     }
 
+    /// Lets a body go on that its callback has paused; before the end of the request only.
+    func goOn() { curl_easy_pause(handle, CInt(CURLPAUSE_CONT)) }
+
     /// Hands the added lines over.
     func setFields() { note(inlet_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)) }
 

@@ -3,8 +3,42 @@ import InletLinux
 
 /// The body of a request on its way into libcurl's buffer.
 extension Transfer {
+    /// What the callback does when curl has room for the body.
+    enum Piece {
+        /// Bytes that were put there; 0 = the body has ended.
+        case bytes(Int)
+        /// It is not this request's turn: curl shall wait until the loop says so.
+        case later
+        /// The failure is kept.
+        case failed
+    }
+
+    /// Puts the next bytes into `room`, as far as the lane has any for this request.
+    func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Piece {
+        let left = request.body.length - position
+        guard let turn, left > 0 else { return giveBody(room).map { .bytes($0) } ?? .failed }
+        let allowance = turn.allowance(of: left, at: now)
+        guard allowance > 0 else {
+            isPaused = true
+            deadlines.held()
+            return .later
+        }
+        let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
+        turn.use(Int64(count ?? 0))
+        return count.map { .bytes($0) } ?? .failed
+    }
+
+    /// The whole body of a small request, where the lane has bytes for all of it.
+    static func inlineBody(_ request: HTTPRequest, _ turn: Turn?, _ now: Instant) -> [UInt8]? {
+        guard let body = request.inlineBody, let turn else { return request.inlineBody }
+        let length = Int64(body.count)
+        guard turn.allowance(of: length, at: now) >= length else { return nil }
+        turn.use(length)
+        return body
+    }
+
     /// Puts the next bytes into `room` and returns their number, 0 at the end; nil after a failure, which is kept.
-    func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int? {
+    private func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int? {
         guard position < request.body.length else { return 0 }
         switch request.body {
         case .none: return 0

@@ -9,7 +9,7 @@ extension Transfer {
         let context = Unmanaged.passUnretained(self).toOpaque()
         easy.note(
             inlet_curl_set_callbacks(easy.handle, context, Self.takeBody, Self.takeHeader, Self.takeProgress))
-        if request.hasBody, request.inlineBody == nil {
+        if request.hasBody, inlineBody == nil {
             easy.note(inlet_curl_set_upload(easy.handle, context, Self.giveBody, Self.rewind))
         }
     }
@@ -47,7 +47,11 @@ extension Transfer {
     private static let giveBody: curl_read_callback = { buffer, size, count, context in
         guard let transfer = from(context), let buffer else { return Int(CURL_READFUNC_ABORT) }
         let room = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
-        return transfer.giveBody(room) ?? Int(CURL_READFUNC_ABORT)
+        return switch transfer.givePiece(room, now: .now) {
+        case .bytes(let count): count
+        case .later: Int(CURL_READFUNC_PAUSE)
+        case .failed: Int(CURL_READFUNC_ABORT)
+        }
     }
 
     private static let rewind: curl_seek_callback = { context, offset, origin in

@@ -98,7 +98,7 @@ extension Transfer {
     }
 
     private func setMethodAndBody() {
-        if let body = request.inlineBody {
+        if let body = inlineBody {
             body.withUnsafeBytes { bytes in
                 guard let start = bytes.baseAddress else { return }
                 easy.note(inlet_curl_set_body(easy.handle, start, curl_off_t(bytes.count)))
@@ -123,7 +123,7 @@ extension Transfer {
         // early. An empty value leaves the field out.
         easy.add(field: "Expect:")
         // curl would call such a body a form.
-        if request.inlineBody != nil, !request.headers.contains(where: { $0.name.lowercased() == "content-type" }) {
+        if inlineBody != nil, !request.headers.contains(where: { $0.name.lowercased() == "content-type" }) {
             easy.add(field: "Content-Type:")
         }
         for (name, value) in request.headers {

@@ -7,6 +7,8 @@ import Synchronization
 struct Submission: Sendable {
     let request: HTTPRequest
     let meter: TransferMeter?
+    /// Where its body's bytes are asked for; nil = they need not be.
+    let lane: ThrottleLane?
     /// Where the body of the answer goes; nil keeps it in memory.
     let sink: (any AnswerSink)?
     let ticket: Ticket
@@ -34,6 +36,10 @@ final class Transfer {
 
     let submission: Submission
     let easy: CurlEasy
+    /// nil for requests that no limit holds.
+    let turn: Turn?
+    /// The whole body, where it goes with the header.
+    let inlineBody: [UInt8]?
     var answer: AnswerBuffer
     var deadlines: Deadlines
     /// Why a callback made curl give up.
@@ -45,15 +51,21 @@ final class Transfer {
     private var received: Int64 = 0
     /// From here on curl's calls, which go on until the handle is removed, count for nothing.
     private(set) var isSettled = false
+    /// Whether curl has been told to wait for the body's next bytes.
+    var isPaused = false
+    /// Whether a refusal has been let through to a paused body.
+    private var isRefused = false
     /// Whether the sink has taken the answer on.
     private(set) var isSunk = false
     private var unacknowledged = 0
 
     var request: HTTPRequest { submission.request }
 
-    init(_ submission: Submission, easy: CurlEasy, now: Instant) {
+    init(_ submission: Submission, turn: Turn?, easy: CurlEasy, now: Instant) {
         self.submission = submission
+        self.turn = turn
         self.easy = easy
+        inlineBody = Self.inlineBody(submission.request, turn, now)
         answer = AnswerBuffer(limit: submission.request.answerLimit)
         deadlines = Deadlines(
             stall: submission.request.stallTimeout, silence: submission.request.silenceTimeout,
@@ -87,6 +99,22 @@ final class Transfer {
             failure = error
             return false
         }
+    }
+
+    /// Whether a paused body may go on: its turn has come, or the server has answered that it does not want the rest, which
+    /// curl acts on only then.
+    func mayGoOn(at now: Instant) -> Bool {
+        if !isRefused, answer.hasFields, answer.status >= 300 {
+            isRefused = true
+            return true
+        }
+        return (turn?.allowance(of: request.body.length - position, at: now) ?? 1) > 0
+    }
+
+    func goOn(at now: Instant) {
+        isPaused = false
+        deadlines.released(at: now)
+        easy.goOn()
     }
 
     /// Takes in curl's running totals.

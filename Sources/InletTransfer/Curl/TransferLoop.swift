@@ -9,11 +9,16 @@ final class TransferLoop {
     private let options: ClientOptions
     private let connectionsPerHost: Int
     private var running: [UnsafeMutableRawPointer: Transfer] = [:]
-    /// Requests whose host has all the connections it may have, in their order.
-    private var waiting: [Submission] = []
+    /// Requests whose host has all the connections it may have, or whose lane has no bytes yet, in their order.
+    private var waiting: [Pending] = []
     private var connections: [String: Int] = [:]
     private let clock = ContinuousClock()
     private var lastLook = ContinuousClock.now
+
+    private struct Pending {
+        var submission: Submission
+        var turn: Turn?
+    }
 
     /// How often the kernel's send queues are looked at while transfers run.
     private static let tick = Duration.seconds(1)
@@ -31,45 +36,76 @@ final class TransferLoop {
             let (commands, isClosed) = mailbox.take()
             for command in commands {
                 switch command {
-                case .add(let submission): waiting.append(submission)
+                case .add(let submission):
+                    let turn = Turn(submission) { [multi] in multi.wakeUp() }
+                    waiting.append(Pending(submission: submission, turn: turn))
                 case .cancel(let ticket): cancel { $0.ticket === ticket }
                 }
             }
             if isClosed { return cancel { _ in true } }
             startWaiting()
             multi.perform()
+            goOnWithPaused()
             settleEnded()
             settleOverdue()
-            multi.wait(atMost: nextLook.map { clock.now.duration(to: $0) })
+            multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
         }
     }
 
     /// nil when there is nothing to wait for but commands.
     private var nextLook: ContinuousClock.Instant? {
-        running.values.map(\.deadlines.next).min().map { min(lastLook.advanced(by: Self.tick), $0) }
+        running.values.compactMap(\.deadlines.next).min().map { min(lastLook.advanced(by: Self.tick), $0) }
+    }
+
+    /// When a lane has bytes for a request that waits for them.
+    private var nextTurn: ContinuousClock.Instant? {
+        var (next, last): (ContinuousClock.Instant?, Turn?) = (nil, nil)
+        func look(at turn: Turn?) {
+            guard let turn, turn.isWaiting, !turn.sharesBooks(with: last) else { return }
+            last = turn
+            if let time = turn.next(at: clock.now) { next = min(next ?? time, time) }
+        }
+        for pending in waiting { look(at: pending.turn) }
+        for transfer in running.values { look(at: transfer.turn) }
+        return next
     }
 
     private func startWaiting() {
         guard !waiting.isEmpty else { return }
-        var kept: [Submission] = []
-        for submission in waiting {
+        var kept: [Pending] = []
+        for pending in waiting {
+            let submission = pending.submission
             if submission.ticket.isCancelled {
                 answer(submission, submission.cancellation)
-            } else if connections[submission.destination, default: 0] >= connectionsPerHost {
-                kept.append(submission)
+            } else if connections[submission.destination, default: 0] >= connectionsPerHost || !isTurn(of: pending) {
+                kept.append(pending)
             } else {
-                start(submission)
+                start(pending)
             }
         }
         waiting = kept
     }
 
-    private func start(_ submission: Submission) {
+    private func isTurn(of pending: Pending) -> Bool {
+        guard let turn = pending.turn else { return true }
+        return turn.allowance(of: pending.submission.request.body.length, at: clock.now) > 0
+    }
+
+    /// After `perform`, which may have brought a refusal: what goes on makes the next wait end at once.
+    private func goOnWithPaused() {
+        for transfer in running.values where transfer.isPaused {
+            let now = clock.now
+            if transfer.mayGoOn(at: now) { transfer.goOn(at: now) }
+        }
+    }
+
+    private func start(_ pending: Pending) {
+        let submission = pending.submission
         let label = submission.request.label
         guard let easy = CurlEasy() else {
             return answer(submission, TransferError(.internalFault, "\(label): memory is out", isOutage: false))
         }
-        let transfer = Transfer(submission, easy: easy, now: clock.now)
+        let transfer = Transfer(submission, turn: pending.turn, easy: easy, now: clock.now)
         transfer.configure(options)
         if let sessions { transfer.resume(sessions) }
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
@@ -107,8 +143,9 @@ final class TransferLoop {
         for transfer in Array(running.values) where isMeant(transfer.submission) {
             abandon(transfer, transfer.submission.cancellation)
         }
-        for submission in waiting where isMeant(submission) { answer(submission, submission.cancellation) }
-        waiting.removeAll(where: isMeant)
+        let submissions = waiting.map(\.submission).filter(isMeant)
+        waiting.removeAll { isMeant($0.submission) }
+        for submission in submissions { answer(submission, submission.cancellation) }
     }
 
     /// Answers first: before 7.87 removing a handle may wait for a name look-up to end.
@@ -121,6 +158,7 @@ final class TransferLoop {
     private func remove(_ transfer: Transfer) {
         running[transfer.easy.handle] = nil
         multi.remove(transfer.easy)
+        transfer.turn?.leave()
         let destination = transfer.submission.destination
         let left = connections[destination, default: 1] - 1
         connections[destination] = left > 0 ? left : nil

@@ -1,0 +1,177 @@
+internal import InletCore
+internal import Synchronization
+
+/// Bytes a second that may be sent: by all destinations together, and by each.
+///
+/// Held are the bodies of requests, shared out fairly (`BandwidthShare`), whatever threads and clients they run on. Not
+/// counted are headers, what TLS and TCP add, and answers: downloads are not limited. Nor are requests that outlive their
+/// task's cancellation: they are small, and a wait could not be ended.
+///
+/// A request begins when there are bytes for it; at a rate of 0 no connection is made for one. One that has begun goes on
+/// with what curl and the kernel have taken and then waits for its turn with an open connection. Waiting is neither
+/// standstill nor silence, and ends at once when the task is cancelled. A server may lose its patience and close such a
+/// connection: that is noticed at the latest when the request goes on, and reported as any lost connection is, which costs a
+/// delivery no attempt.
+package final class Throttle: Sendable {
+    private let books = ThrottleBooks()
+    private let lanes = Mutex<[String: ThrottleLane]>([:])
+
+    package init() {}
+
+    /// All destinations together. nil = no limit; 0 = nothing is sent until it is raised. Takes effect at once, also for
+    /// what is under way.
+    package func set(_ rate: Int64?) { books.set(rate) }
+
+    /// The same for one destination.
+    package func set(_ rate: Int64?, for destination: String) {
+        _ = lane(destination)
+        books.set(rate, for: destination)
+    }
+
+    /// Whether something for `destination` waits for a limit at this moment.
+    package func isHolding(_ destination: String) -> Bool { books.isHolding(destination) }
+
+    /// What requests of a destination are sent with (`HTTPClient.limited`): the same object for the same name.
+    package func lane(_ destination: String) -> ThrottleLane {
+        lanes.withLock { lanes in
+            if let known = lanes[destination] { return known }
+            let lane = ThrottleLane(destination, books)
+            lanes[destination] = lane
+            return lane
+        }
+    }
+}
+
+/// One destination's way through a throttle.
+package final class ThrottleLane: Sendable {
+    let destination: String
+    let books: ThrottleBooks
+    private let flag: LimitFlag
+
+    fileprivate init(_ destination: String, _ books: ThrottleBooks) {
+        self.destination = destination
+        self.books = books
+        flag = books.flag(destination)
+    }
+
+    /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
+    var isLimited: Bool { flag.isSet }
+
+    /// Waits while the limit, its own or that for all, is 0; returns at once when the task is cancelled.
+    func untilOpen() async {
+        while isLimited, !Task.isCancelled, await books.change(ifClosed: destination) {}
+    }
+}
+
+private final class LimitFlag: Sendable {
+    private let value = Atomic<Bool>(false)
+
+    var isSet: Bool { value.load(ordering: .relaxed) }
+
+    func set(_ isSet: Bool) { value.store(isSet, ordering: .relaxed) }
+}
+
+/// What the lanes of a throttle share.
+final class ThrottleBooks: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    private struct State {
+        var share = BandwidthShare()
+        var isLimited = false
+        var limited: Set<String> = []
+        var flags: [String: LimitFlag] = [:]
+        /// Of those who ask: wakes the thread that they run on.
+        var wakes: [BandwidthFlow: @Sendable () -> Void] = [:]
+        var flows: UInt64 = 0
+        /// Those who wait for a limit to change.
+        var watchers: [UInt64: (destination: String, continuation: CheckedContinuation<Void, Never>)] = [:]
+        var watched: UInt64 = 0
+
+        func refreshFlags() {
+            for (name, flag) in flags { flag.set(isLimited || limited.contains(name)) }
+        }
+    }
+
+    private let state = Mutex(State())
+
+    fileprivate func flag(_ destination: String) -> LimitFlag {
+        state.withLock { state in
+            let flag = LimitFlag()
+            state.flags[destination] = flag
+            state.refreshFlags()
+            return flag
+        }
+    }
+
+    /// - Parameter destination: nil = all together.
+    func set(_ rate: Int64?, for destination: String? = nil) {
+        let (wakes, watchers) = state.withLock { state in
+            if let destination {
+                state.share.limit(rate, of: destination, at: .now)
+                if rate == nil { state.limited.remove(destination) } else { state.limited.insert(destination) }
+            } else {
+                state.share.limit(rate, at: .now)
+                state.isLimited = rate != nil
+            }
+            state.refreshFlags()
+            defer { state.watchers = [:] }
+            return (Array(state.wakes.values), Array(state.watchers.values))
+        }
+        for wake in wakes { wake() }
+        for watcher in watchers { watcher.continuation.resume() }
+    }
+
+    func isHolding(_ destination: String) -> Bool {
+        state.withLock { state in
+            state.share.isWaiting(destination) || state.watchers.values.contains { $0.destination == destination }
+        }
+    }
+
+    /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something may.
+    func change(ifClosed destination: String) async -> Bool {
+        let watcher = state.withLock { state -> UInt64? in
+            guard state.share.isClosed(destination) else { return nil }
+            state.watched += 1
+            return state.watched
+        }
+        guard let watcher else { return false }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isToWait = state.withLock { state in
+                    guard !Task.isCancelled, state.share.isClosed(destination) else { return false }
+                    state.watchers[watcher] = (destination, continuation)
+                    return true
+                }
+                if !isToWait { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.watchers.removeValue(forKey: watcher) }?.continuation.resume()
+        }
+        return true
+    }
+
+    /// A new request, whose thread `wake` wakes when a limit changes.
+    func join(waking wake: @escaping @Sendable () -> Void) -> BandwidthFlow {
+        state.withLock { state in
+            state.flows += 1
+            let flow = BandwidthFlow(state.flows)
+            state.wakes[flow] = wake
+            return flow
+        }
+    }
+
+    /// As `BandwidthShare.ask`.
+    func ask(_ flow: BandwidthFlow, of destination: String, wanted: Int64, isSmall: Bool, at time: Instant) -> Int64 {
+        state.withLock { $0.share.ask(flow, of: destination, wanted: wanted, isSmall: isSmall, at: time) }
+    }
+
+    func leave(_ flow: BandwidthFlow, unused: Int64) {
+        state.withLock { state in
+            state.share.leave(flow, unused: unused)
+            state.wakes[flow] = nil
+        }
+    }
+
+    /// As `BandwidthShare.next`.
+    func next(at time: Instant) -> Instant? { state.withLock { $0.share.next(at: time) } }
+}
