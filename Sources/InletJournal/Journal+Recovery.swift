@@ -65,7 +65,7 @@ extension Journal {
             try database.run(
                 sql: """
                     UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
-                        SELECT delivery_id FROM leftover JOIN delivery ON delivery.id = delivery_id
+                        SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
                         WHERE destination IN (\(list)))
                     """, arguments: StatementArguments([now.milliseconds]) + names)
             try database.run(
@@ -78,7 +78,8 @@ extension Journal {
 
     /// - Returns: how many were parked. The counts say where any are: what waits for the others is not looked at.
     private static func parkAll(except destinations: [String], _ database: Database) throws -> Int {
-        let others = Set(try tally(database).filter { $0.place != .parked }.map(\.destination)).subtracting(destinations)
+        let others = Set(try tally(database).filter { $0.place != .parked }.map(\.destination)).subtracting(
+            destinations)
         return try others.reduce(0) { parked, name in
             try parked
                 + database.change(

@@ -27,7 +27,9 @@ extension Journal {
     package func queueCounts() async throws(JournalError) -> [String: QueueCounts] {
         try await read { database in
             var counts: [String: QueueCounts] = [:]
-            for (name, place, number) in try Self.tally(database) { counts[name, default: QueueCounts()].add(number, place) }
+            for (name, place, number) in try Self.tally(database) {
+                counts[name, default: QueueCounts()].add(number, place)
+            }
             for (name, count) in counts where count.waiting > 0 {
                 counts[name]?.oldest = try Self.eldest(of: name, database)
             }
@@ -74,7 +76,8 @@ extension Journal {
     package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
         try await read { database in
             // What is held or parked, be it a million, is not walked past.
-            let waiting = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination)).flatMap { name in
+            let waiting = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination)).flatMap {
+                name in
                 try database.rows(
                     """
                     SELECT file_id FROM delivery INDEXED BY delivery_eldest WHERE destination = ? AND \(Self.isWaiting)
