@@ -1,6 +1,7 @@
 import InletCore
 import InletJournal
 import InletTestSupport
+import SystemPackage
 import Testing
 
 /// `priority:` in the queue.

@@ -17,7 +17,8 @@ import socket
 import subprocess
 import time
 
-from measure import GIB, Workspace, binary, cpu_seconds, inlet, instant, median, peak_rss_mib, percentile, table, verdict
+from measure import (GIB, Workspace, binary, cpu_seconds, inlet, instant, median, peak_rss_mib, percentile, table,
+                     verdict)
 from scale_journal import Journals, Place, pause
 from small import Sink, make_files
 
