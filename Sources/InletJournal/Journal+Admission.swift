@@ -173,6 +173,7 @@ extension Journal {
         delivery.key = key
         delivery.after = leader?.id
         delivery.fields = plan.with
+        delivery.priority = plan.priority
         // A registration sends no bytes of the file.
         delivery.lane = leader == nil ? admission.lanes[step.destination] ?? .big : .small
         delivery.expiresAt = plan.retry.expire.map { (admission.uptimes[step.destination] ?? 0) + $0.milliseconds }

@@ -67,19 +67,23 @@ extension Journal {
         exceptBelow roots: [FilePath], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> Int {
         try await commit { database in
-            let rows = try Row.fetchAll(database, sql: Self.openBatches)
-            let watched = Set(roots.map { Data($0.bytes) })
-            let left = rows.filter { !watched.contains($0["root"] as Data? ?? Data()) }
-            for row in left { _ = try Self.close(row["id"], nil, uptimes, closing, now, database) }
+            let open = try database.rows("SELECT id, root FROM batch INDEXED BY batch_open WHERE closed_at IS NULL") {
+                (id: $0.integer(0), root: $0.bytes(1))
+            }
+            let watched = Set(roots.map(\.bytes))
+            let left = try open.filter { try !watched.contains($0.root) && !Self.isOnVolume($0.id, database) }
+            for unit in left { _ = try Self.close(unit.id, nil, uptimes, closing, now, database) }
             return left.count
         }
     }
 
-    /// Without those on removable volumes, which nobody closes while they are away.
-    private static let openBatches = """
-        SELECT id, root FROM batch WHERE closed_at IS NULL
-            AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id AND volume IS NOT NULL)
-        """
+    /// Nobody closes a unit on a removable volume while that is away.
+    private static func isOnVolume(_ batch: Int64, _ database: Database) throws -> Bool {
+        try database.row(
+            "SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND volume IS NOT NULL LIMIT 1",
+            .integer(batch)
+        ) { _ in true } ?? false
+    }
 
     private static func close(
         _ id: Int64, _ marker: Arrival?, _ uptimes: [String: Int64], _ closing: [String], _ now: WallTime,

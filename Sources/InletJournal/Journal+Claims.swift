@@ -86,7 +86,8 @@ package struct Ending: Sendable {
 package typealias EndingRule = @Sendable (Job) -> Ending?
 
 extension Journal {
-    /// Claims the delivery that has waited longest among those due in `lane`, and hands it to `body`.
+    /// Claims the delivery that has waited longest among those of the highest priority that are due in `lane`, and hands it to
+    /// `body`.
     ///
     /// The attempt is written before `body` runs. If `body` throws, the claim goes back to the queue uncounted.
     /// - Parameters:
@@ -148,16 +149,23 @@ extension Journal {
     static func nextDue(_ lane: Lane, _ rooms: [ClaimRoom], _ database: Database) throws -> WallTime? {
         let times = try rooms.compactMap { room -> Int64? in
             guard try places(room, lane, database) > 0 else { return nil }
-            return try database.row(
-                """
-                SELECT min(next_at) FROM delivery INDEXED BY \(room.index)
-                WHERE destination = ? AND lane = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
-                    \(room.condition)
-                """,
-                .text(room.destination), .integer(Int64(lane.rawValue)), .integer(never)
-            ) { $0.optionalInteger(0) } ?? nil
+            return try Priority.ranked.compactMap { try nextDue(lane, room, $0, database) }.min()
         }
         return times.min().map { WallTime(milliseconds: $0) }
+    }
+
+    private static func nextDue(
+        _ lane: Lane, _ room: ClaimRoom, _ priority: Priority, _ database: Database
+    ) throws -> Int64? {
+        try database.row(
+            """
+            SELECT next_at FROM delivery INDEXED BY \(room.index)
+            WHERE destination = ? AND lane = ? AND priority = ? AND state = 'ready' AND owner IS NULL AND next_at < ?
+                \(room.condition)
+            ORDER BY next_at LIMIT 1
+            """,
+            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(Int64(priority.rank)), .integer(never)
+        ) { $0.integer(0) }
     }
 
     /// Adds to what an attempt leaves for the next one; durable when it returns.

@@ -26,6 +26,7 @@ extension Journal {
             var closing = NewDelivery(file: member.fileID, destination: destination, nextAt: never)
             closing.key = try freeKey("\(unit)/session", destination, database)
             closing.fields = member.fields
+            closing.priority = member.priority
             closing.closes = batch
             _ = try insert(closing, database)
         }

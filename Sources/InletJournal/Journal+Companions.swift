@@ -92,6 +92,7 @@ extension Journal {
             var delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
             delivery.key = try freeKey(key, leader.destination, database)
             delivery.lane = admission.lanes[leader.destination] ?? .small
+            delivery.priority = leader.priority
             // How long its file is on its way is not its own fault, either.
             let isHeld = batch.isOpen || leader.state != .delivered
             let life = isHeld ? nil : new.policy.retry.expire
@@ -99,7 +100,8 @@ extension Journal {
             try follow(leader, delivery, isHeld: batch.isOpen, now, database)
         }
         for leader in carried {
-            let delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
+            var delivery = NewDelivery(file: companion, destination: leader.destination, nextAt: never)
+            delivery.priority = leader.priority
             try follow(leader, delivery, isHeld: batch.isOpen, now, database)
         }
         return .admitted(id: companion)

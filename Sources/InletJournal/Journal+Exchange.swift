@@ -34,7 +34,7 @@ package struct ClaimWish: Sendable {
 package struct Exchange: Sendable {
     /// In the order of the ended claims.
     package var settled: [SettledFile]
-    /// Those that have waited longest first.
+    /// The highest priority first, and of each those that have waited longest.
     package var claims: [Claim]
     /// When the next delivery is due that there is room for; nil when none waits for its time, or when there may be more that
     /// are due now.
@@ -99,7 +99,7 @@ extension Journal {
         // One that nobody can read must not keep the others from their turn.
         for one in damaged { try park(one, database) }
         if wish.rooms.count > 1 {
-            due.sort { ($0.delivery.nextAt, $0.delivery.id) < ($1.delivery.nextAt, $1.delivery.id) }
+            due.sort { $0.delivery.turn < $1.delivery.turn }
         }
         return (try due.prefix(wish.most).compactMap { try take($0, wish.owner, now, database) }, damaged)
     }
@@ -144,10 +144,23 @@ extension Journal {
         return (room.limits[lane] ?? 0) - (running ?? 0)
     }
 
-    /// The due deliveries with the earliest times. One that was cancelled and put back while its holder still runs has an
-    /// owner until that one has let go.
+    /// The due deliveries of the highest priority, and of each priority those with the earliest times. Asked for each by itself:
+    /// what is not due yet in one is not walked past to find what is due in the next.
     private static func due(
         _ room: ClaimRoom, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
+        var (claims, damaged): ([Claim], [DamagedDelivery]) = ([], [])
+        for priority in Priority.ranked where claims.count < most {
+            let found = try due(room, lane, priority, most - claims.count, now, database)
+            claims += found.claims
+            damaged += found.damaged
+        }
+        return (claims, damaged)
+    }
+
+    /// One that was cancelled and put back while its holder still runs has an owner until that one has let go.
+    private static func due(
+        _ room: ClaimRoom, _ lane: Lane, _ priority: Priority, _ most: Int, _ now: WallTime, _ database: Database
     ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
         var damaged: [DamagedDelivery] = []
         let found = try database.rows(
@@ -155,11 +168,12 @@ extension Journal {
             SELECT \(DeliveryRow.qualified), \(FileRow.qualified),
                 EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)
             FROM delivery INDEXED BY \(room.index) CROSS JOIN file ON file.id = delivery.file_id
-            WHERE destination = ? AND lane = ? AND delivery.state = 'ready' AND next_at <= ? AND owner IS NULL
-                \(room.condition)
+            WHERE destination = ? AND lane = ? AND priority = ? AND delivery.state = 'ready' AND next_at <= ?
+                AND owner IS NULL \(room.condition)
             ORDER BY next_at, delivery.id LIMIT ?
             """,
-            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(now.milliseconds), .integer(Int64(most))
+            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(Int64(priority.rank)),
+            .integer(now.milliseconds), .integer(Int64(most))
         ) { row -> (DeliveryRow, FileRow, hasNotes: Bool)? in
             do {
                 let delivery = try DeliveryRow(row)

@@ -111,7 +111,7 @@ extension Journal {
             let ids = try Int64.fetchAll(
                 database,
                 sql: """
-                    SELECT delivery_id FROM leftover JOIN delivery ON delivery.id = delivery_id
+                    SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
                     WHERE leftover.next_at <= ? AND owner IS NULL ORDER BY leftover.next_at LIMIT ?
                     """,
                 arguments: [now.milliseconds, limit])

@@ -60,15 +60,12 @@ extension Journal {
                     """)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             let names = StatementArguments(destinations)
-            try database.run(
-                sql: "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination NOT IN (\(list))",
-                arguments: names)
-            let parked = database.changesCount
+            let parked = try Self.parkAll(except: destinations, database)
             // Of a destination that was away from the configuration, too.
             try database.run(
                 sql: """
                     UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
-                        SELECT delivery_id FROM leftover JOIN delivery ON delivery.id = delivery_id
+                        SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
                         WHERE destination IN (\(list)))
                     """, arguments: StatementArguments([now.milliseconds]) + names)
             try database.run(
@@ -79,25 +76,23 @@ extension Journal {
         }
     }
 
+    /// - Returns: how many were parked. The counts say where any are: what waits for the others is not looked at.
+    private static func parkAll(except destinations: [String], _ database: Database) throws -> Int {
+        let others = Set(try tally(database).filter { $0.place != .parked }.map(\.destination)).subtracting(
+            destinations)
+        return try others.reduce(0) { parked, name in
+            try parked
+                + database.change(
+                    "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination = ?", .text(name))
+        }
+    }
+
     /// Writes down that a delivery really begins which was claimed when a process ended before: the next crash is then its own.
     package func begin(_ delivery: Int64) async throws(JournalError) {
         _ = try await commit { database in
             try database.change(
                 "UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", .text(Self.begunOwner),
                 .integer(delivery))
-        }
-    }
-
-    /// The files for which something waits that may go as soon as its destination takes it, oldest first.
-    package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
-        try await read { database in
-            try database.rows(
-                """
-                SELECT id FROM file WHERE state = 'pending' AND EXISTS (
-                    SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state = 'ready' AND next_at < ?)
-                ORDER BY id LIMIT ?
-                """, .integer(Self.never), .integer(Int64(limit))
-            ) { $0.integer(0) }
         }
     }
 

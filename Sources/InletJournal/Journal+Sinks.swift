@@ -89,9 +89,12 @@ extension Journal {
     private static func dropNotices(
         exceptFor names: Set<String>, before now: WallTime, _ database: Database
     ) throws -> [String: Int] {
-        try database.change(
-            "DELETE FROM outbox WHERE state = 'failed' AND created_at < ?", .integer((now + failedKept).milliseconds))
         let known = try database.rows("SELECT DISTINCT sink FROM outbox") { $0.text(0) ?? "" }
+        for name in known {
+            try database.change(
+                "DELETE FROM outbox WHERE sink = ? AND state = 'failed' AND created_at < ?", .text(name),
+                .integer((now + failedKept).milliseconds))
+        }
         var dropped: [String: Int] = [:]
         for name in known where !names.contains(name) {
             let waiting = try database.row(

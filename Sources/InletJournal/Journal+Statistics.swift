@@ -22,88 +22,104 @@ package struct QueueCounts: Sendable, Equatable {
 }
 
 extension Journal {
-    /// Where open deliveries are, by destination; those without any are left out. Counted in indexes of what is open: what
-    /// has ended costs nothing.
+    /// Where open deliveries are, by destination; those without any are left out. Kept by triggers, and only what is claimed is
+    /// counted: a million that wait, or have ended, cost nothing.
     package func queueCounts() async throws(JournalError) -> [String: QueueCounts] {
         try await read { database in
             var counts: [String: QueueCounts] = [:]
-            try Self.countReady(&counts, database)
+            for (name, place, number) in try Self.tally(database) {
+                counts[name, default: QueueCounts()].add(number, place)
+            }
+            for (name, count) in counts where count.waiting > 0 {
+                counts[name]?.oldest = try Self.eldest(of: name, database)
+            }
             for (name, count) in try Self.counts(of: .claimed, database) {
                 counts[name, default: QueueCounts()].claimed = count
-            }
-            for (name, count) in try Self.counts(of: .parked, database) {
-                counts[name, default: QueueCounts()].parked = count
             }
             return counts
         }
     }
 
-    /// The same as far as a queue of up to `limit` goes: how many deliveries to `destinations` wait, and to which of them anything
-    /// can expire. Asked again and again, it must not count a million rows.
+    /// How many deliveries to `destinations` wait, and to which of them anything can expire.
     package func queueLength(
-        of destinations: [String], atMost limit: Int
+        of destinations: [String]
     ) async throws(JournalError) -> (waiting: Int, canExpire: Set<String>) {
-        try await read { database in
-            var (waiting, canExpire) = (0, Set<String>())
-            for destination in destinations {
-                for lane in Lane.allCases {
-                    let (place, number) = (SQLValue.text(destination), SQLValue.integer(Int64(lane.rawValue)))
-                    let (ready, isOpen) = try Self.countReady(place, number, atMost: limit - waiting, database)
-                    waiting += ready
-                    if isOpen { canExpire.insert(destination) }
-                }
-            }
-            return (waiting, canExpire)
-        }
+        let counts = try await queueCounts().filter { destinations.contains($0.key) }
+        let canExpire = counts.filter { $0.value.waiting + $0.value.working > 0 }.keys
+        return (counts.values.reduce(0) { $0 + $1.waiting }, Set(canExpire))
     }
 
-    private static func countReady(
-        _ destination: SQLValue, _ lane: SQLValue, atMost limit: Int, _ database: Database
-    ) throws -> (waiting: Int, isOpen: Bool) {
-        let ready =
-            "SELECT 1 FROM delivery INDEXED BY delivery_ready WHERE state = 'ready' AND destination = ? AND lane = ?"
-            + " AND next_at < \(never)"
-        let isOpen = try database.row(ready + " LIMIT 1", destination, lane) { _ in true } ?? false
-        if !isOpen || limit <= 0 { return (0, isOpen) }
-        let waiting = try database.row(
-            "SELECT count(*) FROM (\(ready) AND \(DeliveryRow.isNotBeingWorkedOn) LIMIT ?)", destination, lane,
-            .integer(Int64(limit))
-        ) { Int($0.integer(0)) }
-        return (waiting ?? 0, true)
+    /// How many open deliveries are where, without those that are claimed.
+    static func tally(
+        _ database: Database
+    ) throws -> [(destination: String, place: QueuePlace, deliveries: Int)] {
+        try database.rows("SELECT destination, place, deliveries FROM queue_tally WHERE deliveries > 0") { row in
+            row.text(1).flatMap(QueuePlace.init).map { (row.text(0) ?? "", $0, Int(row.integer(2))) }
+        }.compactMap(\.self)
     }
 
-    private static func countReady(_ counts: inout [String: QueueCounts], _ database: Database) throws {
-        let ready = try database.rows(
-            """
-            SELECT destination, sum(next_at < \(never)), sum(next_at >= \(never)), min(iif(next_at < \(never), id, NULL))
-            FROM delivery INDEXED BY delivery_ready WHERE state = 'ready' GROUP BY destination
-            """
-        ) { ($0.text(0) ?? "", Int($0.integer(1)), Int($0.integer(2)), $0.optionalInteger(3)) }
-        for (name, waiting, held, oldest) in ready {
-            var count = counts[name] ?? QueueCounts()
-            (count.waiting, count.held) = (waiting, held)
-            if let oldest { count.oldest = try admission(of: oldest, database) }
-            counts[name] = count
-        }
-        let retrying = try database.rows(
-            """
-            SELECT destination, count(*) FROM delivery INDEXED BY delivery_retrying
-            WHERE state = 'ready' AND code IS NOT NULL AND next_at < \(never) GROUP BY destination
-            """
-        ) { ($0.text(0) ?? "", Int($0.integer(1))) }
-        for (name, count) in retrying { counts[name]?.retrying = count }
-        let working = try database.rows(
-            "SELECT destination FROM delivery WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < \(never)"
-        ) { $0.text(0) ?? "" }
-        for name in working {
-            counts[name]?.working += 1
-            counts[name]?.waiting -= 1
-        }
-    }
-
-    private static func admission(of delivery: Int64, _ database: Database) throws -> WallTime? {
+    /// When the file was admitted that has waited longest.
+    private static func eldest(of destination: String, _ database: Database) throws -> WallTime? {
         try database.row(
-            "SELECT admitted_at FROM file WHERE id = (SELECT file_id FROM delivery WHERE id = ?)", .integer(delivery)
+            """
+            SELECT admitted_at FROM file WHERE id = (
+                SELECT file_id FROM delivery INDEXED BY delivery_eldest
+                WHERE destination = ? AND \(isWaiting) ORDER BY delivery.id LIMIT 1)
+            """, .text(destination)
         ) { WallTime(milliseconds: $0.integer(0)) }
+    }
+
+    /// The condition of the index `delivery_eldest`, word by word.
+    private static let isWaiting = "state = 'ready' AND next_at < \(never) AND \(DeliveryRow.isNotBeingWorkedOn)"
+
+    /// The files of deliveries that may go as soon as their destinations take them, oldest first.
+    package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
+        try await read { database in
+            // What is held or parked, be it a million, is not walked past.
+            let waiting = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination)).flatMap {
+                name in
+                try database.rows(
+                    """
+                    SELECT file_id FROM delivery INDEXED BY delivery_eldest WHERE destination = ? AND \(Self.isWaiting)
+                    ORDER BY delivery.id LIMIT ?
+                    """, .text(name), .integer(Int64(limit))
+                ) { $0.integer(0) }
+            }
+            let working = try database.rows(
+                """
+                SELECT file_id FROM delivery INDEXED BY delivery_waiting
+                WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < \(Self.never) ORDER BY id LIMIT ?
+                """, .integer(Int64(limit))
+            ) { $0.integer(0) }
+            return Array(Set(waiting + working).sorted().prefix(limit))
+        }
+    }
+}
+
+/// Where an open delivery is that nobody has claimed, as the journal's triggers count it.
+enum QueuePlace: String {
+    case parked
+    /// Waits for another file, or for its unit.
+    case held
+    /// Was tried, and waits for its time.
+    case retrying
+    /// Its destination works on it.
+    case working
+    case fresh
+
+    var isWaiting: Bool { self == .fresh || self == .retrying }
+}
+
+extension QueueCounts {
+    fileprivate mutating func add(_ number: Int, _ place: QueuePlace) {
+        switch place {
+        case .parked: parked += number
+        case .held: held += number
+        case .working: working += number
+        case .fresh: waiting += number
+        case .retrying:
+            waiting += number
+            retrying += number
+        }
     }
 }

@@ -57,6 +57,7 @@ struct NewDelivery {
     var key: String?
     var fields: [String: String] = [:]
     var lane = Lane.small
+    var priority = Priority.normal
     var nextAt: Int64
     var expiresAt: Int64?
     var closes: Int64?
@@ -95,13 +96,14 @@ extension Journal {
     static func insert(_ delivery: NewDelivery, _ database: Database) throws -> Int64 {
         try database.change(
             """
-            INSERT INTO delivery (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at, closes)
-            VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)
+            INSERT INTO delivery
+                (file_id, after_id, destination, key, fields, lane, state, next_at, expires_at, closes, priority)
+            VALUES (?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?, ?)
             """,
             .integer(delivery.file), SQLValue(delivery.after), .text(delivery.destination), SQLValue(delivery.key),
             delivery.fields.isEmpty ? .null : .bytes(try JournalJSON.encode(delivery.fields)),
             .integer(Int64(delivery.lane.rawValue)), .integer(delivery.nextAt), SQLValue(delivery.expiresAt),
-            SQLValue(delivery.closes))
+            SQLValue(delivery.closes), .integer(Int64(delivery.priority.rank)))
         return database.lastInsertedRowID
     }
 }

@@ -115,6 +115,8 @@ package struct DeliveryRow: Sendable, Equatable {
     package var startedAt: WallTime?
     /// How often the process ended while it was claimed, since it last came to an end.
     package var crashes: Int
+    /// As its route had it at admission.
+    package var priority = Priority.normal
     /// As of a file's row.
     package var isDamaged = false
 
@@ -213,6 +215,7 @@ extension DeliveryRow {
     private static let names = [
         "id", "file_id", "after_id", "destination", "key", "fields", "state", "attempts", "next_at", "expires_at",
         "code", "reason", "proof", "ended_at", "waits", "closes", "started_at", "crashes",
+        "priority",
     ]
 
     /// - Parameters: as for a file's row.
@@ -239,5 +242,6 @@ extension DeliveryRow {
         closes = row.optionalInteger(first + 15)
         startedAt = row.optionalInteger(first + 16).map { WallTime(milliseconds: $0) }
         crashes = Int(row.integer(first + 17))
+        priority = Priority(rank: Int(row.integer(first + 18)))
     }
 }

@@ -11,6 +11,8 @@ enum Schema {
         migrator.registerMigration("5 labels, contents, notifications") { try $0.execute(sql: evidence) }
         migrator.registerMigration("6 volumes") { try $0.execute(sql: volumes) }
         migrator.registerMigration("7 first listings") { try $0.execute(sql: listings) }
+        // Without a look at every row's references, which it does not touch: they are millions.
+        migrator.registerMigration("8 priorities", foreignKeyChecks: .immediate) { try addPriorities($0) }
         return migrator
     }
 

@@ -10,16 +10,18 @@ import Testing
 @Suite struct ClaimStockTests {
     /// Claims of files of their own, to these destinations, in this order.
     private func claims(
-        _ destinations: String..., expire: Duration? = nil, worksOnFirst: Bool = false
+        _ destinations: String..., expire: Duration? = nil, worksOnFirst: Bool = false,
+        priority: Priority = .normal
     ) async throws -> [Claim] {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         for (number, destination) in destinations.enumerated() {
             let identity = FileIdentity(size: 1, modified: 1, changed: 1, inode: UInt64(number), device: 1)
-            let plan = Plan(
+            var plan = Plan(
                 route: "all", category: "other", key: "\(number)", mediaType: "text/plain", destinations: [destination],
                 retry: RetryPolicy(expire: expire))
+            plan.priority = priority
             let arrival = Arrival(root: "/in", path: FilePath("\(number)"), identity: identity)
             let admission = Admission(arrival, plan: plan, lanes: [destination: .small], uptimes: [:])
             _ = try await journal.admit(admission, at: WallTime(milliseconds: Int64(number)))
@@ -72,6 +74,19 @@ import Testing
         // The loops would run dry.
         #expect(with(waiting: 3, running: 32, ended: 6) == .milliseconds(2))
         #expect(with(waiting: 3, running: 32, ended: 40) == nil)
+    }
+
+    @Test func `what is more urgent starts before what is at hand already, and after what is as urgent`() async throws {
+        var stock = ClaimStock()
+        for priority in [Priority.normal, .low, .high, .normal, .high] {
+            stock.add(try await claims("a", "a", priority: priority))
+        }
+        _ = stock.setLimits(["a": 99])
+        var taken: [Claim] = []
+        while let claim = stock.take() { taken.append(claim) }
+        let ranks = taken.map(\.delivery.priority)
+        #expect(ranks == [.high, .high, .high, .high, .normal, .normal, .normal, .normal, .low, .low])
+        #expect(keys(taken) == (0..<5).flatMap { _ in ["0", "1"] })
     }
 
     @Test func `a destination that has all it may have lets others pass`() async throws {

@@ -76,6 +76,20 @@ struct RouteTableTests {
         #expect(try self.table().shortestSettle(for: "b", root: root) == root)
     }
 
+    @Test func `a plan is as urgent as its route`() {
+        var route = Route(name: "all", to: ["r2"])
+        for priority in Priority.allCases {
+            route.priority = priority
+            guard case .plan(let made) = plan(RouteTable([route]), arrival("a")) else {
+                Issue.record("no plan")
+                return
+            }
+            #expect(made.priority == priority && Priority(rank: priority.rank) == priority)
+        }
+        #expect(Priority.ranked == [.high, .normal, .low])
+        #expect(Priority(rank: 9) == .normal)
+    }
+
     @Test func `a plan holds all that admission needs`() throws {
         let route = Route(
             name: "all", category: "shots", key: try KeyTemplate("{owner}/{sha256:4}_{name}"), owner: "me", to: ["a"],

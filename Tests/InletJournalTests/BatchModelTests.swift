@@ -140,6 +140,7 @@ private struct BatchRun {
     }
 
     func check(_ place: String) async throws {
+        try #require(try await journal.queueCounts() == journal.countedQueue(), "\(place)")
         let jobs = try await journal.jobs(FileFilter(limit: 10_000))
         for job in jobs {
             if !job.deliveries.isEmpty {

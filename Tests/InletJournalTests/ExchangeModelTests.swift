@@ -143,6 +143,7 @@ private struct HeldRun {
         let totals = try await journal.totals().mapValues { StateSum(files: $0.files, bytes: $0.bytes) }
         try #require(totals == model.totals, "\(place)")
         try #require(totals.values.reduce(0) { $0 + $1.files } == seen, "\(place)")
+        try #require(try await journal.queueCounts() == journal.countedQueue(), "\(place)")
         let jobs = try await journal.jobs(FileFilter(limit: 10_000)).reversed()
         try #require(jobs.map(\.file.id) == model.files.map(\.id), "\(place)")
         for (job, file) in zip(jobs, model.files) {

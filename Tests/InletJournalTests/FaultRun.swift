@@ -49,6 +49,8 @@ struct JournalPicture: Equatable {
             }
             // Each journal's own, by chance.
             rows["counter"]?.removeAll { $0.hasPrefix("'identity'") }
+            // Where something has been on the way, and nothing is now.
+            rows["queue_tally"]?.removeAll { $0.hasSuffix(" 0") }
             return rows
         }
     }

@@ -7,12 +7,9 @@ import Testing
 @Suite(.enabled(if: SQLiteShell.isInstalled)) struct IndexTests {
     @Test(arguments: [
         (
-            "SELECT next_at, id FROM delivery WHERE destination = ? AND lane = ? AND state = 'ready' AND next_at <= ?"
-                + " AND owner IS NULL ORDER BY next_at, id LIMIT 1", "delivery_ready"
-        ),
-        (
-            "SELECT min(next_at) FROM delivery WHERE destination = ? AND lane = ? AND state = 'ready'"
-                + " AND owner IS NULL AND next_at < 253370764800000", "delivery_ready"
+            "SELECT next_at, id FROM delivery INDEXED BY delivery_ready WHERE destination = ? AND lane = ? AND priority = ?"
+                + " AND state = 'ready' AND next_at <= ? AND owner IS NULL ORDER BY next_at, id LIMIT 1",
+            "delivery_ready (destination=? AND lane=? AND priority=? AND next_at<?)"
         ),
         ("SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL", "batch_open"),
         ("SELECT * FROM batch WHERE root = ? AND closed_at IS NULL", "batch_open"),
@@ -48,14 +45,6 @@ import Testing
         ("SELECT * FROM delivery WHERE file_id = ? ORDER BY id", "delivery_by_file"),
         ("SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
         (
-            "SELECT destination, count(*) AS n FROM delivery WHERE state = 'ready' GROUP BY destination",
-            "delivery_ready"
-        ),
-        (
-            "SELECT destination, count(*) AS n FROM delivery WHERE state = 'ready' AND next_at < 253370764800000"
-                + " GROUP BY destination", "delivery_ready"
-        ),
-        (
             "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?"
                 + " AND (waits = 0 OR code IS NOT NULL)", "delivery_expiring (destination=? AND expires_at<?)"
         ),
@@ -80,15 +69,6 @@ import Testing
         ),
         ("SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'", "file_unfinished"),
         ("SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1", "file_by_state"),
-        (
-            "SELECT destination, sum(next_at < 1), sum(next_at >= 1), min(iif(next_at < 1, id, NULL))"
-                + " FROM delivery INDEXED BY delivery_ready WHERE state = 'ready' GROUP BY destination",
-            "delivery_ready"
-        ),
-        (
-            "SELECT destination, count(*) FROM delivery INDEXED BY delivery_retrying WHERE state = 'ready'"
-                + " AND code IS NOT NULL AND next_at < 1 GROUP BY destination", "delivery_retrying"
-        ),
         (
             "SELECT destination FROM delivery WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < 1",
             "delivery_waiting"

@@ -193,6 +193,7 @@ private struct QueuePlayer {
                 try require(row.nextAt, delivery.nextAt, "\(what) next time")
             }
         }
+        try require(await journal.queueCounts(), await journal.countedQueue(), "the queue")
         let keys = jobs.flatMap(\.deliveries).compactMap { row in row.key.map { "\(row.destination) \($0)" } }
         try require(Set(keys).count, keys.count, "keys")
     }

@@ -28,7 +28,14 @@ struct ClaimStock: Sendable {
         }
     }
 
-    mutating func add(_ new: [Claim]) { claims += new }
+    /// Puts each behind those that are as urgent.
+    mutating func add(_ new: [Claim]) {
+        for claim in new {
+            let rank = claim.delivery.priority.rank
+            let place = claims.lastIndex { $0.delivery.priority.rank <= rank }.map { $0 + 1 } ?? 0
+            claims.insert(claim, at: place)
+        }
+    }
 
     /// The first claim that may start now.
     mutating func take() -> Claim? {

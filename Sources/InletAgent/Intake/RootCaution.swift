@@ -25,7 +25,8 @@ struct RootCaution: Sendable {
         var asBefore = now
         asBefore.wasEmptied = before?.wasEmptied
         if isEmpty, asBefore == before { now = asBefore }
-        if before != now || isEmpty {
+        // Where nothing has changed, the journal need not look through a million files that were delivered and deleted.
+        if before != now || isEmpty && now.wasEmptied != true {
             let holdsFiles = try await journal.holdsFiles(of: root)
             let verdict = RootGuard.judge(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
             if case .pause(let why) = verdict {

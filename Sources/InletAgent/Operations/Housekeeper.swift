@@ -45,7 +45,7 @@ struct Housekeeper: Service {
 
     func waiting() async throws(JournalError) -> Waiting {
         let atHand = smallWork.waiting
-        let (waiting, canExpire) = try await journal.queueLength(of: board.names, atMost: queueWarning + 1)
+        let (waiting, canExpire) = try await journal.queueLength(of: board.names)
         return (waiting + atHand.values.reduce(0, +), canExpire.union(atHand.keys))
     }
 

@@ -33,6 +33,7 @@ extension SettingsReader {
         if let choice = section.string("on_success").flatMap(Route.OnSuccess.init) { route.onSuccess = choice }
         if let choice = section.string("on_failure").flatMap(Route.OnFailure.init) { route.onFailure = choice }
         if let section = section.section("retry") { route.retry = retry(section) }
+        if let choice = section.string("priority").flatMap(Priority.init(rawValue:)) { route.priority = choice }
         route.settle = section.duration("settle")
         route.sidecarFields = knownFields(of: route.to, destinations).map { Set($0.map(\.name)) }
         readSets(section, node, into: &route)

@@ -114,6 +114,9 @@ package enum KeyTables {
             "on_failure", .choice(names(Route.OnFailure.self)), default: "keep",
             "What happens to a file that is rejected or fails for good."),
         KeySpec("retry", .section(retry), "How failed attempts are repeated."),
+        KeySpec(
+            "priority", .choice(names(Priority.self)), default: "normal",
+            "Whose files go first where several wait for one destination; what is on its way is not interrupted."),
         KeySpec("settle", .duration(offAllowed: false), "The watched folder's settle, for this route's files."),
         KeySpec("sidecars", .section(sidecars), "Small files that belong to this route's files and travel with them."),
         KeySpec(

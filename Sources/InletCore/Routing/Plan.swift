@@ -79,6 +79,7 @@ package struct Plan: Sendable, Equatable {
     package var onSuccess: Route.OnSuccess
     package var onFailure: Route.OnFailure
     package var retry: RetryPolicy
+    package var priority = Priority.normal
     package var receipts = ReceiptPlace.none
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?

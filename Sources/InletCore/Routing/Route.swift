@@ -26,6 +26,7 @@ package struct Route: Sendable {
     package var onSuccess: OnSuccess
     package var onFailure: OnFailure
     package var retry: RetryPolicy
+    package var priority = Priority.normal
     /// nil = the root's.
     package var settle: Duration?
     package var sidecars: SidecarRule

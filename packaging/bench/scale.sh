@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# A million queued and a million finished jobs: start, status, claims; throughput with 1 to 64 workers and parts; the
+# binary's size. Options: --only start|status|claims|workers|parts|size (again for several), --rows N, --rounds N.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+
+need_packages "gcc command:cc"
+bench scale "$@"
