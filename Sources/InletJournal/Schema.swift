@@ -11,6 +11,9 @@ enum Schema {
         migrator.registerMigration("5 labels, contents, notifications") { try $0.execute(sql: evidence) }
         migrator.registerMigration("6 volumes") { try $0.execute(sql: volumes) }
         migrator.registerMigration("7 first listings") { try $0.execute(sql: listings) }
+        migrator.registerMigration("9 history") { database in
+            for statement in HistorySchema.statements { try database.execute(sql: statement) }
+        }
         return migrator
     }
 
