@@ -137,6 +137,10 @@ struct AgentParts: Sendable {
         settings.journalBackup.map { BackupKeeper(backups: JournalBackups(journal), rule: $0, log: log) }
     }
 
+    var history: HistoryKeeper? {
+        settings.historyAfter.map { HistoryKeeper(journal: journal, age: $0, log: log) }
+    }
+
     var watchdog: Watchdog {
         Watchdog(
             notify: ServiceNotify(), heartbeat: heartbeat, journal: journal, log: log,
