@@ -159,7 +159,8 @@ private struct HistoryMove {
         return try found.map { try canMove(batch: $0) } ?? true
     }
 
-    /// A batch goes once it has ended, its lists are written, and none of its files may be sent again.
+    /// A batch goes once it has ended, its lists are written, and none of its files waits for a person. A unit's marker that
+    /// failed with it does so for ever, and is left behind.
     private mutating func canMove(batch: Int64) throws -> Bool {
         if let known = batches[batch] { return known }
         let can =
@@ -169,8 +170,9 @@ private struct HistoryMove {
                     AND NOT EXISTS (SELECT 1 FROM manifest WHERE batch_id = batch.id)
                     AND NOT EXISTS (
                         SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = batch.id
-                            AND (finished_at IS NULL OR finished_at > ? OR state NOT IN (\(Self.states))))
-                """, .integer(batch), .integer(time.milliseconds)
+                            AND (finished_at IS NULL OR finished_at > ? OR state NOT IN (\(Self.states)))
+                            AND ifnull(role, '') <> ?)
+                """, .integer(batch), .integer(time.milliseconds), .text(unitMarkerRole)
             ) { _ in true } != nil
         batches[batch] = can
         return can
