@@ -47,7 +47,7 @@ import Testing
         let bench = try Bench()
         var admission = Admission.test("gigs/X/a")
         admission.unit = "gigs/X"
-        admission.plan?.manifest = ManifestRule(formats: [.sha256sum], at: [.delivered])
+        admission.plan?.manifest = ManifestRule(format: .mhl)
         let id = try await bench.admit(admission)
         let batch = try #require(try await bench.journal.batch(of: id))
         let marker = Arrival.test("gigs/X/DONE", .test(size: 0))

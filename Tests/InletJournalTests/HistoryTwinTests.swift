@@ -55,6 +55,9 @@ private enum TwinAct {
         }
     }
 
+    /// Equal contents have equal sizes.
+    private static func digest(_ content: UInt8, _ size: Int64) -> Digest { .content(content * 2 + UInt8(size)) }
+
     /// - Returns: what the journal answered.
     func play(_ bench: Bench) async throws -> String {
         let (journal, now) = (bench.journal, Bench.start)
@@ -62,7 +65,7 @@ private enum TwinAct {
         case .admit(let name, let size, let content):
             var admission = Admission.test("file-\(name)", .test(size: size), key: "key-\(size)")
             admission.plan?.dedupe = .skip
-            admission.plan?.digests = [.content(content)]
+            admission.plan?.digests = [Self.digest(content, size)]
             return "\(try await journal.admit(admission, at: now))"
         case .end(let state):
             guard let claim = try await bench.claimAll(most: 1).first else { return "nothing is due" }
@@ -96,9 +99,9 @@ private enum TwinAct {
             if case .touched(let file) = answer { "touched \(file.id)" } else { "\(answer)" }
         }
         var contents: [Int64?] = []
-        for content in UInt8(1)...4 {
+        for (content, size) in (1...4).flatMap({ content in (1...2).map { (UInt8(content), Int64($0)) } }) {
             let question = ContentQuestion(
-                digest: .content(content), size: 1, route: "all", fields: [:], destinations: ["r2"])
+                digest: digest(content, size), size: size, route: "all", fields: [:], destinations: ["r2"])
             contents.append(try await journal.originals(question)["r2"]?.job)
         }
         let jobs = try await journal.jobs(FileFilter(limit: 1000)).map(\.lasting)
