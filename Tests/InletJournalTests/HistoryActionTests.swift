@@ -125,14 +125,14 @@ import Testing
 
     @Test func `a card stands whole whether its files are there or not`() async throws {
         let bench = try Bench()
-        let volume = Volume(name: "EOS", key: "uuid:1234-ABCD/DCIM")
+        let key = "uuid:1234-ABCD/DCIM"
+        let volume = Volume(name: "EOS", key: key)
         for name in ["a", "b"] {
             var admission = Admission.test(name)
             admission.arrival.volume = volume
             _ = try await bench.deliver(admission)
             if name == "a" { #expect(try await bench.prune() == 1) }
         }
-        let key = volume.key
         for proofs in [nil, 1] {
             let standing = try #require(try await bench.journal.standing(of: key, proofs: proofs))
             #expect(standing.proved == 2 && standing.bytes == 20 && standing.unproved.isEmpty)

@@ -25,7 +25,7 @@ extension Journal {
     static let statesOfHistory: [FileState] = [.superseded, .gone, .cancelled, .rejected, .duplicate, .delivered]
 
     /// Files in one transaction: it keeps others waiting for a few milliseconds.
-    static let movedAtOnce = 50
+    static let movedAtOnce = 25
 
     /// Moves some of the files that were finished at `time` or before to the history, in one transaction: at every moment all
     /// that is known of a file is in one of the two places. Writes nothing where there is nothing to move.
