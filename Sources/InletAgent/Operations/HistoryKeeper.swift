@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import ServiceLifecycle
 
 /// Moves files that ended long ago to the journal's history, as `journal_history` says. Looks into the journal only when
