@@ -52,7 +52,7 @@ package final class Agent: Sendable {
                 notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive,
                 parts.manifests(label.version), parts.finisher, parts.workers, parts.housekeeper,
             ]
-            + [parts.backups].compactMap(\.self) + parts.intakes.fixed + parts.intakes.volumes
+            + parts.keepers + parts.intakes.fixed + parts.intakes.volumes
             + [parts.intakes.mounts, parts.watchdog]
         commands = AgentCommands(journal: journal, live: parts.live)
         view = AgentView(journal: journal, live: parts.liveView(label.version))

@@ -3,6 +3,7 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
+internal import ServiceLifecycle
 internal import SystemPackage
 
 /// The agent's services and what they share: bells, flags, threads. Each service gets what it needs and no more.
@@ -133,8 +134,20 @@ struct AgentParts: Sendable {
     }
 
     /// nil where the configuration asks for none.
-    var backups: BackupKeeper? {
+    /// Those that look after the journal, as far as the configuration wants them.
+    var keepers: [any Service] {
+        var keepers: [any Service] = []
+        if let backups { keepers.append(backups) }
+        if let history { keepers.append(history) }
+        return keepers
+    }
+
+    private var backups: BackupKeeper? {
         settings.journalBackup.map { BackupKeeper(backups: JournalBackups(journal), rule: $0, log: log) }
+    }
+
+    private var history: HistoryKeeper? {
+        settings.historyAfter.map { HistoryKeeper(journal: journal, age: $0, log: log) }
     }
 
     var watchdog: Watchdog {

@@ -197,6 +197,8 @@ extension Journal {
                 """
                 SELECT 1 FROM delivery WHERE destination = ?1 AND key = ?2
                 UNION ALL SELECT 1 FROM spent_key WHERE destination = ?1 AND key = ?2
+                UNION ALL SELECT 1 FROM history_delivery
+                    WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND key = ?2
                 """, .text(destination), .text(candidate(number))
             ) { _ in true } != nil
         }

@@ -209,15 +209,17 @@ extension Journal {
     static func batch(_ id: Int64, _ database: Database) throws -> Batch {
         let found = try Row.fetchOne(database.cachedStatement(sql: "SELECT * FROM batch WHERE id = ?"), arguments: [id])
         guard let row = found else { throw RowNotFound() }
-        let counts = try Row.fetchAll(
-            database.cachedStatement(
-                sql: """
-                    SELECT state, count(*) AS n FROM file WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
-                    """), arguments: [id, unitMarkerRole])
-        return Batch(
-            row: row,
-            counts: counts.reduce(into: [:]) { counts, row in
-                if let state = FileState(rawValue: row["state"]) { counts[state] = row["n"] }
-            })
+        var counts: [FileState: Int] = [:]
+        for shelf in Shelf.allCases {
+            let found = try database.rows(
+                """
+                SELECT state, count(*) FROM \(shelf.files) WHERE batch_id = ? AND ifnull(role, '') <> ? GROUP BY state
+                """, .integer(id), .text(unitMarkerRole)
+            ) { (state: $0.text(0).flatMap(FileState.init), files: Int($0.integer(1))) }
+            for part in found {
+                if let state = part.state { counts[state, default: 0] += part.files }
+            }
+        }
+        return Batch(row: row, counts: counts)
     }
 }

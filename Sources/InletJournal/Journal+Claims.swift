@@ -206,17 +206,18 @@ extension Journal {
 
     /// - Throws: an error when there is no such row.
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
-        let found = try database.row("SELECT \(DeliveryRow.columns) FROM delivery WHERE id = ?", .integer(id)) {
-            try DeliveryRow($0)
+        for shelf in Shelf.allCases {
+            let found = try database.row(
+                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE id = ?", .integer(id)
+            ) { try DeliveryRow($0) }
+            if let found { return found }
         }
-        guard let found else { throw RowNotFound() }
-        return found
+        throw RowNotFound()
     }
 
     /// - Throws: an error when there is no such row.
     static func file(_ id: Int64, _ database: Database) throws -> FileRow {
-        let found = try FileRow.all(database, "WHERE id = ?", [.integer(id)]).first
-        guard let found else { throw RowNotFound() }
+        guard let found = try FileRow.one(id, database) else { throw RowNotFound() }
         return found
     }
 }

@@ -30,6 +30,7 @@ extension Journal {
     }
 
     static func forget(_ file: Int64, _ database: Database) throws -> Bool {
+        try revive(file, database)
         let forgettable = """
             id = ? AND state <> 'pending' AND finished_at IS NOT NULL
                 AND NOT EXISTS (
@@ -62,6 +63,7 @@ extension Journal {
             sql: """
                 DELETE FROM batch WHERE id = ? AND closed_at IS NOT NULL
                     AND NOT EXISTS (SELECT 1 FROM file WHERE batch_id = batch.id)
+                    AND NOT EXISTS (SELECT 1 FROM history_file WHERE batch_id = batch.id)
                 """, arguments: [batch])
     }
 
@@ -69,6 +71,7 @@ extension Journal {
     /// one that was deleted is new again.
     package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
         try await commit { database in
+            try Self.revive(fileOf: delivery, database)
             try database.run(
                 sql: "UPDATE delivery SET proof = ? WHERE id = ? AND state = 'delivered'",
                 arguments: [Data(try JournalJSON.encode(proof)), delivery])

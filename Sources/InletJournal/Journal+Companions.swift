@@ -35,6 +35,7 @@ extension Journal {
         _ companion: CompanionAdmission, main: Int64, uptimes: [String: Int64], at now: WallTime
     ) async throws(JournalError) -> AdmissionOutcome {
         try await commit { database in
+            try Self.revive(main, database)
             guard try Int64.fetchOne(database, sql: "SELECT id FROM file WHERE id = ?", arguments: [main]) != nil else {
                 return .busy(id: main)
             }
@@ -48,6 +49,7 @@ extension Journal {
     /// - Returns: false while any of them is not disposed of yet, and for every other file.
     package func retake(_ main: Int64) async throws(JournalError) -> Bool {
         try await commit { database in
+            try Self.revive(main, database)
             let rejected = "state = 'rejected' AND code = ?"
             let code = ErrorCode.badSidecar.rawValue
             guard

@@ -36,12 +36,22 @@ extension Journal {
     // MARK: - In transactions of others
 
     static func standing(of wanted: Wanted, at now: WallTime, _ database: Database) throws -> Standing {
-        let found = try database.row(
+        // Of a content that was brought anew, the history may still have who brought it before.
+        try standing(of: wanted, at: now, in: .current, database)
+            ?? standing(of: wanted, at: now, in: .history, database) ?? .free
+    }
+
+    private static func standing(
+        of wanted: Wanted, at now: WallTime, in shelf: Shelf, _ database: Database
+    ) throws -> Standing? {
+        let contents = shelf == .current ? "content" : "history_content AS content"
+        let destination = shelf == .current ? "?" : "(SELECT id FROM history_word WHERE word = ?)"
+        return try database.row(
             """
             SELECT \(DeliveryRow.qualified), file.route, file.root, file.path, file.size
-            FROM content CROSS JOIN delivery ON delivery.id = content.delivery_id
-                CROSS JOIN file ON file.id = delivery.file_id
-            WHERE content.destination = ? AND content.digest = ?
+            FROM \(contents) CROSS JOIN \(shelf.deliveries) ON delivery.id = content.delivery_id
+                CROSS JOIN \(shelf.files) ON file.id = delivery.file_id
+            WHERE content.destination = \(destination) AND content.digest = ?
             """, .text(wanted.destination), .bytes(wanted.digest)
         ) { row -> Standing in
             let first = DeliveryRow.width
@@ -53,7 +63,6 @@ extension Journal {
             let found = standing(of: holder, path, now)
             return isSamePurpose || found == .free ? found : .apart
         }
-        return found ?? .free
     }
 
     private static func standing(of holder: DeliveryRow, _ path: FilePath, _ now: WallTime) -> Standing {
@@ -152,6 +161,11 @@ extension Journal {
         try database.change(
             "DELETE FROM content WHERE destination = ? AND digest = ?", .text(wanted.destination), .bytes(wanted.digest)
         )
+        try database.change(
+            """
+            DELETE FROM history_content
+            WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND digest = ?
+            """, .text(wanted.destination), .bytes(wanted.digest))
     }
 
     /// A delivery that has nothing to send, of a file that is admitted now: delivered, without a key of its own.
@@ -169,7 +183,7 @@ extension Journal {
     /// Why a delivery is delivered that sent nothing; nil for one that did.
     static func linkReason(_ proof: Proof, _ database: Database) throws -> String? {
         guard let job = proof.sameAs else { return nil }
-        let first = try FileRow.all(database, "WHERE id = ?", [.integer(job)]).first
+        let first = try FileRow.one(job, database)
         let path = first.map { ", \($0.fullPath.display)" } ?? ""
         return "same content as job \(job)\(path), which is there as \(DisplayText.escape(proof.key))"
     }

@@ -35,22 +35,31 @@ extension Journal {
     ) async throws(JournalError) -> (page: [Delivered], next: Int64?) {
         try await read { database in
             let (conditions, values) = filter.question(after: last)
-            let rows = try database.rows(
-                """
-                SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
-                FROM delivery JOIN file ON file.id = delivery.file_id
-                WHERE \(conditions.joined(separator: " AND ")) ORDER BY delivery.id LIMIT \(limit)
-                """, values
-            ) { row in
-                Delivered(
-                    delivery: try DeliveryRow(row, showing: true),
-                    file: try FileRow(row, from: DeliveryRow.width, showing: true))
+            let found = try Shelf.allCases.flatMap { shelf in
+                try database.rows(
+                    """
+                    SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
+                    FROM \(shelf.deliveries) JOIN \(shelf.files) ON file.id = delivery.file_id
+                    WHERE \(conditions.joined(separator: " AND ")) ORDER BY delivery.id LIMIT \(limit)
+                    """, values
+                ) { row in
+                    Delivered(
+                        delivery: try DeliveryRow(row, showing: true),
+                        file: try FileRow(row, from: DeliveryRow.width, showing: true))
+                }
             }
+            let rows = Array(found.sorted { $0.delivery.id < $1.delivery.id }.prefix(limit))
             if rows.count == limit { return (rows, rows.last?.delivery.id) }
-            let end = try database.row("SELECT ifnull(max(id), 0) FROM delivery") { $0.integer(0) } ?? 0
+            let end = try Self.lastDelivery(database)
             let isMore = filter.isAnywhere && last + Self.stretch < end
             return (rows, isMore ? last + Self.stretch : nil)
         }
+    }
+
+    private static func lastDelivery(_ database: Database) throws -> Int64 {
+        try database.row(
+            "SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))"
+        ) { $0.integer(0) } ?? 0
     }
 }
 

@@ -97,7 +97,14 @@ extension Journal {
             let spent = try database.rows(
                 "SELECT 1 FROM spent_key WHERE destination = ? AND key > ? AND key < ? LIMIT 1", range
             ) { _ in true }
-            return !others.isEmpty || !spent.isEmpty
+            let past = try database.rows(
+                """
+                SELECT 1 FROM history_delivery CROSS JOIN history_file AS file ON file.id = file_id
+                WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND key > ? AND key < ?
+                    AND batch_id IS NOT ? LIMIT 1
+                """, range + [.integer(batch)]
+            ) { _ in true }
+            return !others.isEmpty || !spent.isEmpty || !past.isEmpty
         }
     }
 
@@ -132,15 +139,19 @@ extension Journal {
         var jobs: [Job] = []
         while true {
             let last = jobs.last?.file.id ?? 0
-            let page = try await read { database in
-                try FileRow.all(
-                    database, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(Self.page)",
-                    [.integer(batch), .integer(last)], showing: true
-                ).map { try Self.job($0, database, showing: true) }
-            }
+            let page = try await read { try Self.page(ofBatch: batch, after: last, $0) }
             jobs += page
             if page.count < Self.page { return jobs }
         }
+    }
+
+    private static func page(ofBatch batch: Int64, after last: Int64, _ database: Database) throws -> [Job] {
+        let files = try Shelf.allCases.flatMap { shelf in
+            try FileRow.all(
+                database, from: shelf, "WHERE batch_id = ? AND id > ? ORDER BY id LIMIT \(page)",
+                [.integer(batch), .integer(last)], showing: true)
+        }
+        return try files.sorted { $0.id < $1.id }.prefix(page).map { try job($0, database, showing: true) }
     }
 }
 

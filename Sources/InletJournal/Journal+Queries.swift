@@ -30,9 +30,8 @@ extension Journal {
             let part = try await matches(filter, from: cursor, newestFirst: true)
             let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
             jobs += try await read { database in
-                try wanted.flatMap { id in
-                    try FileRow.all(database, "WHERE id = ?", [.integer(id)], showing: true)
-                        .map { try Self.job($0, database, showing: true) }
+                try wanted.compactMap { id in
+                    try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
                 }
             }
             guard let next = part.next else { break }
@@ -44,8 +43,7 @@ extension Journal {
     /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? {
         try await read { database in
-            try FileRow.all(database, "WHERE id = ?", [.integer(id)], showing: true).first
-                .map { try Self.job($0, database, showing: true) }
+            try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
         }
     }
 
@@ -86,28 +84,46 @@ extension Journal {
     /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
     package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
         try await read { database in
-            let files = try FileRow.all(
+            let current = try FileRow.all(
                 database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [.bytes(path.bytes)])
-            return try files.lazy.map { try Self.job($0, database) }.first { job in
+            let past = try FileRow.all(
+                database, from: .history, "WHERE \(Self.placeInHistory) ORDER BY id DESC LIMIT 20",
+                [.bytes([]), .bytes(path.bytes)])
+            return try (current + past).lazy.map { try Self.job($0, database) }.first { job in
                 Set(destinations) == Set(job.deliveries.map(\.destination))
             }
         }
     }
 
     static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
-        Job(
-            file: file,
-            deliveries: try database.rows(
-                "SELECT \(DeliveryRow.columns) FROM delivery WHERE file_id = ? ORDER BY id", .integer(file.id)
-            ) { try DeliveryRow($0, showing: showing) })
+        for shelf in Shelf.allCases {
+            let deliveries = try database.rows(
+                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE file_id = ? ORDER BY id",
+                .integer(file.id)
+            ) { try DeliveryRow($0, showing: showing) }
+            if !deliveries.isEmpty { return Job(file: file, deliveries: deliveries) }
+        }
+        return Job(file: file, deliveries: [])
     }
 }
 
 extension FileRow {
     static func all(
-        _ database: Database, _ clause: String, _ values: [SQLValue], showing: Bool = false
+        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: [SQLValue],
+        showing: Bool = false
     ) throws -> [FileRow] {
-        try database.rows("SELECT \(columns) FROM file \(clause)", values) { try FileRow($0, showing: showing) }
+        try database.rows("SELECT \(columns) FROM \(shelf.files) \(clause)", values) {
+            try FileRow($0, showing: showing)
+        }
+    }
+
+    /// The file of that number, wherever it is; nil when the journal has none.
+    static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
+        for shelf in Shelf.allCases {
+            let found = try all(database, from: shelf, "WHERE id = ?", [.integer(id)], showing: showing).first
+            if let found { return found }
+        }
+        return nil
     }
 
     /// One value of a row. - Parameter isDamaged: set where `fallback` had to be taken, which only happens `showing`.

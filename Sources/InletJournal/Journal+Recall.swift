@@ -60,10 +60,8 @@ extension Journal {
     static func remembered(
         _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
     ) throws -> Remembered? {
-        try database.row(
-            "SELECT id, size, modified, changed, inode, device, state, finished_at, disposition FROM file"
-                + " WHERE \(place(volume)) ORDER BY id DESC LIMIT 1",
-            volume.map { .text($0) } ?? .bytes(root.bytes), .bytes(path.bytes)
+        try newest(
+            "id, size, modified, changed, inode, device, state, finished_at, disposition", root, path, volume, database
         ) { row in
             Remembered(
                 id: row.integer(0),
@@ -79,28 +77,31 @@ extension Journal {
         volume == nil ? "root = ? AND path = ? AND volume IS NULL" : "volume = ? AND path = ?"
     }
 
+    /// Columns of the newest file of a path. What is in the history is older than all that is not.
+    private static func newest<Value>(
+        _ columns: String, _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database,
+        read: (SQLRow) throws -> Value
+    ) throws -> Value? {
+        let current = try database.row(
+            "SELECT \(columns) FROM file WHERE \(place(volume)) ORDER BY id DESC LIMIT 1",
+            volume.map { .text($0) } ?? .bytes(root.bytes), .bytes(path.bytes), read: read)
+        if let current { return current }
+        return try database.row(
+            "SELECT \(columns) FROM history_as_file WHERE \(placeInHistory) ORDER BY id DESC LIMIT 1",
+            .bytes(placeName(root, volume)), .bytes(path.bytes), read: read)
+    }
+
     /// The newest file of a path: of a removable volume wherever that was mounted, and never of another one.
     static func latest(
         _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
     ) throws -> FileRow? {
-        try database.row(
-            "SELECT \(FileRow.columns) FROM file WHERE \(place(volume)) ORDER BY id DESC LIMIT 1",
-            volume.map { .text($0) } ?? .bytes(root.bytes), .bytes(path.bytes)
-        ) { try FileRow($0) }
+        try newest(FileRow.columns, root, path, volume, database) { try FileRow($0) }
     }
 
     /// Takes note that a known file has another inode, device or ctime but the same content. A running
     /// delivery keeps what it began with, and notices the change itself.
     package func refresh(_ id: Int64, identity: FileIdentity) async throws(JournalError) {
-        try await commit { database in
-            try database.run(
-                sql: "UPDATE file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?"
-                    + " AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')",
-                arguments: [
-                    identity.modified, identity.changed, Int64(bitPattern: identity.inode),
-                    Int64(bitPattern: identity.device), id,
-                ])
-        }
+        try await refresh([(id: id, identity: identity)])
     }
 
     /// The newest file of each of these paths; nil for those that the journal does not know.

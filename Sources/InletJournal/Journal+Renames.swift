@@ -58,9 +58,12 @@ extension Journal {
                 database, sql: "SELECT 1 FROM delivery WHERE file_id = ? AND state = 'claimed' LIMIT 1", arguments: [id]
             )
             guard running == nil else { return false }
-            try database.run(
-                sql: "UPDATE file SET path = ?, changed = ? WHERE id = ?",
-                arguments: [Data(arrival.path.bytes), arrival.identity.changed, id])
+            let path = SQLValue.bytes(arrival.path.bytes)
+            for table in ["file", "history_file"] {
+                try database.change(
+                    "UPDATE \(table) SET path = ?, changed = ? WHERE id = ?", path,
+                    .integer(arrival.identity.changed), .integer(id))
+            }
             if renamed.isUntold, let plan { try Self.replan(id, plan, database) }
             return true
         }

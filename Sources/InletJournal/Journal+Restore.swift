@@ -103,11 +103,12 @@ extension Journal {
                 try markVisible(database)
                 return .commit
             }
-            let files = try Int.fetchOne(database, sql: "SELECT count(*) FROM file") ?? 0
+            let files = try Int.fetchOne(
+                database, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM history_file)")
             let open = try Int.fetchOne(
                 database, sql: "SELECT count(*) FROM delivery WHERE state IN ('ready', 'claimed', 'parked')")
             try database.execute(sql: "PRAGMA journal_mode = DELETE")
-            return Restoration(setAside: nil, files: files, open: open ?? 0)
+            return Restoration(setAside: nil, files: files ?? 0, open: open ?? 0)
         }
         try database.close()
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: draft.string))
@@ -124,6 +125,8 @@ extension Journal {
                 """, arguments: [CheckpointNote.mayBeVisible])
         try database.execute(
             sql: """
+                UPDATE history_delivery SET interrupted = interrupted + 1
+                WHERE key IS NOT NULL AND state <> (SELECT id FROM history_word WHERE word = 'delivered');
                 UPDATE counter SET value = value + \(leap) WHERE name = 'sequence';
                 INSERT INTO sqlite_sequence (name, seq) SELECT name, 0 FROM sqlite_master
                     WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'

@@ -19,6 +19,7 @@ extension Journal {
     static func retry(
         _ file: Int64, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
     ) throws -> Bool {
+        try reviveUndelivered(file, database)
         try database.run(
             sql: """
                 UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?, ended_at = NULL,

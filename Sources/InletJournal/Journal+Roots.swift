@@ -28,7 +28,11 @@ extension Journal {
     /// move or delete ourselves counts for nothing, because that may have been done.
     package func holdsFiles(of root: FilePath) async throws(JournalError) -> Bool {
         try await read { database in
-            try database.row(
+            let past = try database.row("SELECT 1 FROM history_place WHERE name = ? AND kept > 0", .bytes(root.bytes)) {
+                _ in true
+            }
+            if past != nil { return true }
+            return try database.row(
                 """
                 SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ? AND volume IS NULL
                     AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)') LIMIT 1

@@ -56,30 +56,42 @@ extension Journal {
         _ filter: FileFilter, from cursor: Int64? = nil, newestFirst: Bool = false
     ) async throws(JournalError) -> Matches {
         try await read { database in
-            let search = FileSearch(filter)
-            guard let first = try search.next(after: cursor, newestFirst, database) else {
-                return Matches(files: [], next: nil)
+            let searches = Self.searches(filter)
+            func next(after cursor: Int64?) throws -> Int64? {
+                let found = try searches.compactMap { try $0.next(after: cursor, newestFirst, database) }
+                return newestFirst ? found.max() : found.min()
             }
+            guard let first = try next(after: cursor) else { return Matches(files: [], next: nil) }
             let last = newestFirst ? first - Self.stretch + 1 : first + Self.stretch - 1
-            let files = try search.files(min(first, last)...max(first, last), database)
+            let files = try searches.flatMap { try $0.files(min(first, last)...max(first, last), database) }
             return Matches(
-                files: newestFirst ? files.reversed() : files,
-                next: try search.next(after: last, newestFirst, database) == nil ? nil : last)
+                files: files.sorted { newestFirst ? $0.id > $1.id : $0.id < $1.id },
+                next: try next(after: last) == nil ? nil : last)
         }
+    }
+
+    /// The history has files of some states only.
+    private static func searches(_ filter: FileFilter) -> [FileSearch] {
+        let isInHistory = filter.states.isEmpty || filter.states.contains { statesOfHistory.contains($0) }
+        return [FileSearch(filter, .current)] + (isInHistory ? [FileSearch(filter, .history)] : [])
     }
 }
 
 /// A filter as questions to the tables; what SQL cannot tell is asked of each row.
 private struct FileSearch {
     private let filter: FileFilter
+    private let shelf: Shelf
     /// The index and the condition that leave the fewest rows to look at.
     private let source: String
     private var conditions: [String] = []
     private var values: [SQLValue] = []
 
-    init(_ filter: FileFilter) {
+    init(_ filter: FileFilter, _ shelf: Shelf) {
         self.filter = filter
-        if filter.batch != nil {
+        self.shelf = shelf
+        if shelf == .history {
+            source = shelf.files
+        } else if filter.batch != nil {
             source = "file INDEXED BY file_by_batch"
         } else if filter.ids == nil, !filter.states.isEmpty {
             source = "file INDEXED BY file_by_state"
@@ -92,16 +104,20 @@ private struct FileSearch {
                 "id IN (SELECT value FROM json_each(?))", .text("[\(ids.map(String.init).joined(separator: ","))]"))
         }
         if !filter.states.isEmpty { conditions.append("state IN (\(Self.list(filter.states)))") }
-        if filter.hasDeliveries { conditions.append("EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id)") }
+        if filter.hasDeliveries {
+            conditions.append("EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id)")
+        }
         if let route = filter.route { add("route = ?", .text(route)) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", .integer(before.milliseconds)) }
         if let destination = filter.destination {
             add(
-                "EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND destination = ?)",
+                "EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)",
                 .text(destination))
         }
         if let code = filter.code {
-            add("(code = ? OR EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND code = ?))", .text(code))
+            add(
+                "(code = ? OR EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND code = ?))",
+                .text(code))
             values.append(.text(code))
         }
     }
@@ -129,7 +145,7 @@ private struct FileSearch {
         }
         if let batch = filter.batch {
             try look("batch_id = ? AND ", .integer(batch))
-        } else if filter.states.isEmpty {
+        } else if filter.states.isEmpty || shelf == .history {
             try look("")
         } else {
             for state in filter.states { try look("state = '\(state.rawValue)' AND ") }

@@ -110,14 +110,22 @@ extension Journal {
     package func refresh(_ identities: [(id: Int64, identity: FileIdentity)]) async throws(JournalError) {
         try await commit { database in
             for (id, identity) in identities {
-                try database.change(
-                    "UPDATE file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?"
-                        + " AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')",
-                    .integer(identity.modified), .integer(identity.changed),
-                    .integer(Int64(bitPattern: identity.inode)),
-                    .integer(Int64(bitPattern: identity.device)), .integer(id))
+                let isHere = try Self.refresh(
+                    "file", " AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')",
+                    id, identity, database)
+                if !isHere { try Self.refresh("history_file", "", id, identity, database) }
             }
         }
+    }
+
+    @discardableResult
+    private static func refresh(
+        _ table: String, _ condition: String, _ id: Int64, _ identity: FileIdentity, _ database: Database
+    ) throws -> Bool {
+        try database.change(
+            "UPDATE \(table) SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?" + condition,
+            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
+            .integer(Int64(bitPattern: identity.device)), .integer(id)) > 0
     }
 
     /// How the files of a volume stand; nil while it must stay in for any of them.
@@ -126,7 +134,7 @@ extension Journal {
     ///   only registers it does not count. nil = all of them.
     package func standing(of volume: String, proofs: Int? = nil) async throws(JournalError) -> VolumeStanding? {
         try await read { database in
-            let proved = Self.isProved(by: proofs)
+            let proved = Self.isProved(by: proofs, .current)
             // What is about to be moved or deleted must be there for that; of the rest, what is not proved must.
             let stays = proofs == nil ? "" : "AND (state <> 'pending' OR NOT (\(proved)))"
             let open = try database.row(
@@ -134,25 +142,45 @@ extension Journal {
                 .text(volume)
             ) { _ in true }
             if open != nil { return nil }
-            let newest = "id IN (SELECT max(id) FROM file WHERE volume = ?1 GROUP BY path)"
             var standing = VolumeStanding()
-            let sums = try database.row(
-                "SELECT count(*), ifnull(sum(size), 0) FROM file WHERE \(newest) AND (\(proved))", .text(volume)
-            ) { (Int($0.integer(0)), $0.integer(1)) }
-            if let sums { (standing.proved, standing.bytes) = sums }
-            standing.unproved = try database.rows(
-                "SELECT path FROM file WHERE \(newest) AND NOT (\(proved)) LIMIT 10000", .text(volume)
-            ) { FilePath(bytes: $0.bytes(0)) }
+            for shelf in Shelf.allCases { try Self.add(shelf, of: volume, proofs, to: &standing, database) }
             return standing
         }
     }
 
+    private static func add(
+        _ shelf: Shelf, of volume: String, _ proofs: Int?, to standing: inout VolumeStanding, _ database: Database
+    ) throws {
+        let newest =
+            switch shelf {
+            case .current: "id IN (SELECT max(id) FROM file WHERE volume = ?1 GROUP BY path)"
+            case .history:
+                """
+                id IN (
+                    SELECT max(id) FROM history_file
+                    WHERE place = (SELECT id FROM history_place WHERE name = CAST(?1 AS BLOB)) GROUP BY path)
+                AND NOT EXISTS (
+                    SELECT 1 FROM main.file AS newer INDEXED BY file_by_volume
+                    WHERE newer.volume = ?1 AND newer.path = file.path)
+                """
+            }
+        let proved = isProved(by: proofs, shelf)
+        let sums = try database.row(
+            "SELECT count(*), ifnull(sum(size), 0) FROM \(shelf.files) WHERE \(newest) AND (\(proved))", .text(volume)
+        ) { (Int($0.integer(0)), $0.integer(1)) }
+        standing.proved += sums?.0 ?? 0
+        standing.bytes += sums?.1 ?? 0
+        standing.unproved += try database.rows(
+            "SELECT path FROM \(shelf.files) WHERE \(newest) AND NOT (\(proved)) LIMIT 10000", .text(volume)
+        ) { FilePath(bytes: $0.bytes(0)) }
+    }
+
     /// The condition for a row of `file`. What has no deliveries of its own, such as the marker of a unit, ends as others do.
-    private static func isProved(by proofs: Int?) -> String {
+    private static func isProved(by proofs: Int?, _ shelf: Shelf) -> String {
         let whole = "state IN ('delivered', 'duplicate')"
         guard let proofs else { return whole }
         let sent =
-            "SELECT count(*) FROM delivery WHERE file_id = file.id AND after_id IS NULL AND closes IS NULL"
+            "SELECT count(*) FROM \(shelf.deliveries) WHERE file_id = file.id AND after_id IS NULL AND closes IS NULL"
         let arrived = "(\(sent) AND delivery.state = 'delivered')"
         return """
             \(whole) OR \(arrived) >= min(\(proofs), (\(sent)))

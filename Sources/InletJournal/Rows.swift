@@ -186,7 +186,7 @@ extension FileRow {
         code = row.text(first + 13).flatMap(ErrorCode.init)
         reason = row.text(first + 14)
         content = try Self.read(showing, &isDamaged, else: nil) {
-            try row.optionalBytes(first + 15).map { try JournalJSON.decode($0) }
+            try row.optionalBytes(first + 15).map { try ContentHash(note: $0) }
         }
         admittedAt = WallTime(milliseconds: row.integer(first + 16))
         endedAt = row.optionalInteger(first + 17).map { WallTime(milliseconds: $0) }
@@ -199,7 +199,7 @@ extension FileRow {
             try row.optionalBytes(first + 23).map { try JournalJSON.decode($0) } ?? [:]
         }
         digests = try Self.read(showing, &isDamaged, else: []) {
-            try row.optionalBytes(first + 24).map { try JournalJSON.decode($0) } ?? []
+            try row.optionalBytes(first + 24).map { try [Digest](note: $0) } ?? []
         }
         volume = row.text(first + 25)
     }
@@ -224,7 +224,8 @@ extension DeliveryRow {
         fileID = row.integer(first + 1)
         afterID = row.optionalInteger(first + 2)
         destination = row.text(first + 3) ?? ""
-        key = row.text(first + 4)
+        let key = row.text(first + 4)
+        self.key = key
         fields = try FileRow.read(showing, &isDamaged, else: [:]) {
             try row.optionalBytes(first + 5).map { try JournalJSON.decode($0) } ?? [:]
         }
@@ -235,7 +236,7 @@ extension DeliveryRow {
         code = row.text(first + 10).flatMap(ErrorCode.init)
         reason = row.text(first + 11)
         proof = try FileRow.read(showing, &isDamaged, else: nil) {
-            try row.optionalBytes(first + 12).map { try JournalJSON.decode($0) }
+            try row.optionalBytes(first + 12).map { try Proof(note: $0, of: key) }
         }
         endedAt = row.optionalInteger(first + 13).map { WallTime(milliseconds: $0) }
         waits = Int(row.integer(first + 14))

@@ -49,6 +49,7 @@ import Testing
         (.journalFree, "journal.free"),
         (.journalBackup(path: path), "journal.backup"),
         (.journalBackupFailed(reason: hostile), "journal.backup_failed"),
+        (.journalPruned(files: 3, duration: .seconds(1)), "journal.pruned"),
         (.jobAdmitted(job: 1, path: path, route: "r", size: 9, deliveries: ["d", "e"]), "job.admitted"),
         (.fileNote(job: 1, path: path, route: "r", note: hostile), "file.note"),
         (.jobKnown(job: 1, path: path), "job.known"),

@@ -51,6 +51,24 @@ struct SettingsTests {
         #expect(throws: (any Error).self) { try read("{ every: 10s }") }
     }
 
+    @Test func `files go to the history after 90 days, or when the file says`() throws {
+        func read(_ line: String) throws -> Duration? {
+            try parse(
+                """
+                \(line)
+                destinations: { lib: { type: folder, path: /lib } }
+                watch: [{ path: /srv/drop }]
+                routes: [{ name: all, to: lib }]
+                """
+            ).settings.historyAfter
+        }
+        #expect(try read("") == .seconds(90 * 86_400))
+        #expect(try read("journal_history: {}") == .seconds(90 * 86_400))
+        #expect(try read("journal_history: { after: 30d }") == .seconds(30 * 86_400))
+        #expect(try read("journal_history: { after: off }") == nil)
+        #expect(throws: (any Error).self) { try read("journal_history: { after: 100ms }") }
+    }
+
     @Test func `every form of every value is read`() throws {
         let settings = try parse(String(decoding: try FixtureTests.content("good/forms.yaml"), as: UTF8.self)).settings
         #expect(settings.stateDirectory == "/nowhere/user/state")

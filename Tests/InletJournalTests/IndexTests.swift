@@ -88,6 +88,21 @@ import Testing
             "SELECT id FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND id BETWEEN ? AND ?",
             "batch_id=? AND rowid"
         ),
+        (
+            "SELECT id, state FROM history_as_file WHERE place = (SELECT id FROM history_place WHERE name = ?) AND path = ?"
+                + " ORDER BY id DESC LIMIT 1", "history_by_path (place=? AND path=?)"
+        ),
+        (
+            "SELECT 1 FROM history_delivery WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND key = ?",
+            "history_by_key (destination=? AND key=?)"
+        ),
+        ("SELECT max(id) FROM history_as_file AS file WHERE id < ?", "INTEGER PRIMARY KEY (rowid<?)"),
+        ("SELECT id FROM history_as_file AS file WHERE batch_id = ? AND id > ? ORDER BY id", "history_by_batch"),
+        ("SELECT id FROM history_as_delivery AS delivery WHERE file_id = ? ORDER BY id", "history_delivery_by_file"),
+        (
+            "SELECT id, admitted_at, finished_at FROM file INDEXED BY file_by_state WHERE state = 'delivered' AND id > ?"
+                + " ORDER BY id LIMIT 25", "file_by_state (state=? AND id>?)"
+        ),
         ("SELECT DISTINCT delivery_id FROM checkpoint ORDER BY delivery_id DESC LIMIT ?", "checkpoint"),
     ])
     func `a question of a loop has its index`(question: String, index: String) throws {

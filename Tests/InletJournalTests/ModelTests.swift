@@ -102,6 +102,9 @@ private struct QueuePlayer {
         case .pause(let destination, let isPaused):
             try await journal.setPaused(destination, isPaused)
             model.pause(destination, isPaused)
+        case .prune:
+            var place: HistoryPlace? = HistoryPlace()
+            while let from = place { place = try await journal.moveToHistory(finishedBy: now, from: from).next }
         case .wait: break
         }
     }

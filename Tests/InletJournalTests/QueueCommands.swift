@@ -20,6 +20,8 @@ enum QueueCommand: Sendable {
     case restart([String])
     case clear
     case pause(String, Bool)
+    /// What has ended goes to the history: nobody should notice.
+    case prune
     case wait
 }
 
@@ -67,7 +69,8 @@ struct QueueCommands {
     private mutating func command() -> QueueCommand {
         let file = Int64.random(in: 1...30, using: &random)
         return switch Int.random(in: 0..<100, using: &random) {
-        case 0..<26: admit()
+        case 0..<23: admit()
+        case 23..<26: .prune
         case 26..<55: .claim(destination(), lane(), ending(), checkpoint: chance(4))
         case 55..<62:
             .crash(

@@ -35,6 +35,9 @@ extension AgentEvent {
         case .journalBackup(let path): Self.line("journal.backup", .info, ("path", .path(path)))
         case .journalBackupFailed(let reason):
             Self.line("journal.backup_failed", .warning, ("reason", .safe(reason)))
+        case .journalPruned(let files, let duration):
+            Self.line(
+                "journal.pruned", .info, ("files", .number(Int64(files))), ("took_ms", .number(duration.milliseconds)))
         case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
         default: intakeLine ?? queueLine ?? jobLine ?? destinationLine
         }

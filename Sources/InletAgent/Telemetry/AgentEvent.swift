@@ -47,6 +47,8 @@ package enum AgentEvent: Sendable {
     case journalFree
     case journalBackup(path: FilePath)
     case journalBackupFailed(reason: String)
+    /// Files that ended long ago are in the journal's history now.
+    case journalPruned(files: Int, duration: Duration)
     case jobAdmitted(
         job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String], labels: [String: String] = [:])
     /// Something of an admitted file's plan that a person should know.

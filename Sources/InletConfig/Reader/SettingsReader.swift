@@ -30,6 +30,7 @@ struct SettingsReader {
                 files: limits.integer("queue_max_files"), bytes: limits.bytes("queue_max_bytes"))
         }
         settings.journalBackup = journalBackup(section.section("journal_backup"))
+        settings.historyAfter = historyAfter(section.section("journal_history"))
         settings.destinations = destinations(section.section("destinations"))
         destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
         checkStorages(settings.destinations, section)
@@ -47,6 +48,12 @@ struct SettingsReader {
             report(position("every", section), "a backup reads the whole journal: every minute (1m) at most")
         }
         return BackupRule(every: every, keep: section.integer("keep") ?? 7)
+    }
+
+    private mutating func historyAfter(_ section: ConfigSection?) -> Duration? {
+        guard let section, let after = section.duration("after") else { return nil }
+        if after < .seconds(1) { report(position("after", section), "a file is there for a second (1s) at least") }
+        return after
     }
 
     private func log(_ section: ConfigSection?) -> LogSettings {

@@ -15,6 +15,7 @@ package enum KeyTables {
             KeySpec("log", .section(log), "What is logged, where, and how."),
             KeySpec("limits", .section(limits), "Bounds of the whole agent."),
             KeySpec("journal_backup", .section(journalBackup), "Backups of the journal in state_dir/backups."),
+            KeySpec("journal_history", .section(journalHistory), "The compact history of files that ended long ago."),
             KeySpec(
                 "destinations", .map(.section([destinationType(types)])), "Where files can go, each under a name."),
             KeySpec("watch", .list(.section(watch)), "The folders whose files are taken."),
@@ -47,6 +48,12 @@ package enum KeyTables {
             "every", .duration(offAllowed: true), default: "off",
             "How often the journal is backed up, when something of it has changed; from 1m."),
         KeySpec("keep", .integer(1...1000), default: "7", "How many backups are kept."),
+    ]
+
+    package static let journalHistory: [KeySpec] = [
+        KeySpec(
+            "after", .duration(offAllowed: true), default: "90d",
+            "How long after its end a file goes there; from 1s. Its receipt in the journal goes then.")
     ]
 
     package static let watch: [KeySpec] = [

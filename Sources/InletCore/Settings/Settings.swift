@@ -12,6 +12,8 @@ package struct Settings: Sendable {
     package var queueWarning: Int
     /// nil = no backups by themselves.
     package var journalBackup: BackupRule?
+    /// How long after its end a file goes to the journal's compact history; nil = never.
+    package var historyAfter: Duration? = .seconds(90 * 86_400)
     package var queueLimit = QueueLimit()
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]

@@ -1,0 +1,61 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import ServiceLifecycle
+
+/// Moves files that ended long ago to the journal's history, as `journal_history` says. Looks into the journal only when
+/// something may be old enough, at most once a day for ages of days: while it waits, nothing is read or written.
+struct HistoryKeeper: Service {
+    let journal: Journal
+    /// How long after its end a file goes.
+    let age: Duration
+    let log: EventLog
+
+    /// After a pass that failed.
+    private static let soon = Duration.seconds(3600)
+
+    func run() async throws {
+        try? await cancelWhenGracefulShutdown {
+            // A start has enough to do.
+            var wait = min(age, .seconds(60))
+            while true {
+                try await Task.sleep(for: wait)
+                wait = await pass()
+            }
+        }
+    }
+
+    /// Moves all that is old enough, with breaks for everybody else. - Returns: how long nothing is to be done.
+    func pass() async -> Duration {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var (files, youngest, place) = (0, nil as WallTime?, HistoryPlace() as HistoryPlace?)
+        do {
+            let time = WallTime.now + (.zero - age)
+            while let from = place, !Task.isCancelled {
+                let begin = clock.now
+                let step = try await journal.moveToHistory(finishedBy: time, from: from)
+                (files, place) = (files + step.files, step.next)
+                youngest = [youngest, step.youngest].compactMap(\.self).min()
+                if step.files > 0 { try await Task.sleep(for: clock.now - begin) }
+            }
+        } catch {
+            tell(files, clock.now - start)
+            return Self.soon
+        }
+        tell(files, clock.now - start)
+        return untilNext(youngest, now: .now)
+    }
+
+    /// What finishes from now on is old enough in `age` at the soonest; what has finished is so earlier. Those of a day go
+    /// together.
+    func untilNext(_ youngest: WallTime?, now: WallTime) -> Duration {
+        let pause = min(.seconds(86_400), max(.seconds(60), age / 10))
+        let due = youngest.map { Duration.milliseconds($0.milliseconds - now.milliseconds) + age } ?? age
+        return max(pause, due)
+    }
+
+    private func tell(_ files: Int, _ duration: Duration) {
+        if files > 0 { log.emit(.journalPruned(files: files, duration: duration)) }
+    }
+}
