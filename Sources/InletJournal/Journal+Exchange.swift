@@ -123,6 +123,7 @@ extension Journal {
             .text(owner), .integer((now + .seconds(3600)).milliseconds), .integer(now.milliseconds),
             .integer(claim.delivery.id))
         var delivery = claim.delivery
+        try letIn(&delivery, claim.file, database)
         delivery.state = .claimed
         delivery.attempts += 1
         delivery.startedAt = delivery.startedAt ?? now
@@ -144,9 +145,27 @@ extension Journal {
         return (room.limits[lane] ?? 0) - (running ?? 0)
     }
 
-    /// The due deliveries with the earliest times. One that was cancelled and put back while its holder still runs has an
-    /// owner until that one has let go.
+    /// The due deliveries with the earliest times, except those whose window is closed: they are put back.
     private static func due(
+        _ room: ClaimRoom, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
+        var damaged: [DamagedDelivery] = []
+        var postponed = 0
+        while true {
+            let found = try ready(room, lane, most, now, database)
+            damaged += found.damaged
+            let open = try found.claims.filter { try !postpone($0.delivery, $0.file, now, database) }
+            postponed += found.claims.count - open.count
+            // However many wait for their window, they do not keep others from their turn.
+            if !open.isEmpty || found.claims.isEmpty || !damaged.isEmpty || postponed >= postponedAtOnce {
+                return (open, damaged)
+            }
+        }
+    }
+
+    /// What is due. One that was cancelled and put back while its holder still runs has an
+    /// owner until that one has let go.
+    private static func ready(
         _ room: ClaimRoom, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
     ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
         var damaged: [DamagedDelivery] = []

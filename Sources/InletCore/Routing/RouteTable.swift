@@ -151,6 +151,7 @@ extension Route {
         // What a sidecar says is new, whatever the bytes are.
         let rule = facts.metadata.isEmpty && facts.labels.isEmpty ? dedupe : .off
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
+        plan.window = window
         plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(SidecarMerge.line)) { $1 }
             .filter { !$0.value.isEmpty }
         plan.ownLabels = Set(facts.labels.keys)

@@ -13,6 +13,7 @@ package struct Settings: Sendable {
     /// nil = no backups by themselves.
     package var journalBackup: BackupRule?
     package var queueLimit = QueueLimit()
+    package var bandwidth = BandwidthLimits()
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]

@@ -94,6 +94,10 @@ package struct StatusReport: Codable, Sendable {
     package var notices_failed: Int?
     /// How far the files are that waited at the start; nil once all have been tried.
     package var resuming: ResumeSummary?
+    /// How fast may be sent, all destinations together first; nil while no agent runs.
+    package var limits: [LimitReport]?
+    /// The windows of the routes that have one.
+    package var windows: [WindowReport]?
 
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
@@ -127,6 +131,8 @@ package struct StatusReport: Codable, Sendable {
                     waiting: waiting[$0.name] ?? 0)
             }
         resuming = view.live?.resume()
+        limits = view.live?.limits().map { LimitReport($0) }
+        windows = view.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) }
         roots = view.live?.roots().map(Self.root) ?? []
         in_flight = view.live?.inFlight().map(Self.transfer) ?? []
         in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
