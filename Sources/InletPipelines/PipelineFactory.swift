@@ -14,6 +14,7 @@ package final class PipelineFactory: Sendable {
 
     /// Where hashing and copying happen.
     let pool: BlockingPool
+    let throttle = Throttle()
     private let userAgent: String
     private let longestStall: Duration?
     /// Where renewed logins are kept.
