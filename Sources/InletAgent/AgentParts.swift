@@ -46,7 +46,6 @@ struct AgentParts: Sendable {
         version: String, begun: [Int64], resume: ResumeWatch, valve: BandwidthValve
     ) throws {
         self.version = version
-        limits = BandwidthKeeper(settings.bandwidth, destinations: board.names, valve: valve, log: log)
         earlier = EarlierNotes(begun)
         self.settings = settings
         self.sendRoots = sendRoots
@@ -69,6 +68,12 @@ struct AgentParts: Sendable {
             wake: {
                 bells.ringAll()
                 finisherBell.ring()
+            })
+        limits = BandwidthKeeper(
+            settings.bandwidth, destinations: board.names, valve: valve, log: log,
+            shut: { names in
+                board.setShut(names)
+                bells.ringAll()
             })
         self.bells = bells
         self.finisherBell = finisherBell

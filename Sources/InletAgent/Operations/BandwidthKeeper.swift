@@ -8,6 +8,7 @@ internal import Synchronization
 final class BandwidthKeeper: Service {
     private let book: Mutex<BandwidthBook>
     private let valve: BandwidthValve
+    private let shut: @Sendable (Set<String?>) -> Void
     private let log: EventLog
     private let clock: AgentClock
     private let bell = Doorbell()
@@ -16,12 +17,15 @@ final class BandwidthKeeper: Service {
     private static let longest = Duration.seconds(60)
 
     /// The rates hold when it returns.
+    ///
+    /// - Parameter shut: told, when it changes, of those whose limit is 0 (nil = of all together).
     init(
         _ limits: BandwidthLimits, destinations: [String], valve: BandwidthValve, log: EventLog,
-        clock: AgentClock = AgentClock()
+        clock: AgentClock = AgentClock(), shut: @escaping @Sendable (Set<String?>) -> Void = { _ in }
     ) {
         book = Mutex(BandwidthBook(limits, destinations: destinations))
         self.valve = valve
+        self.shut = shut
         self.log = log
         self.clock = clock
         look(cause: .start)
@@ -30,8 +34,7 @@ final class BandwidthKeeper: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
-                await self.bell.wait(until: self.nextLook())
-                self.look(cause: .schedule)
+                await self.bell.wait(until: self.look(cause: .schedule))
             }
         }
     }
@@ -39,25 +42,26 @@ final class BandwidthKeeper: Service {
     /// Looks now: for tests that turn the clock.
     func ring() { bell.ring() }
 
-    /// nil: only when somebody rings.
-    private func nextLook() -> ContinuousClock.Instant? {
+    /// - Returns: when to look again; nil: only when somebody rings.
+    @discardableResult
+    private func look(cause: LimitCause) -> ContinuousClock.Instant? {
         let now = clock.now()
-        let (hasSchedule, next) = book.withLock { ($0.hasSchedule, $0.nextChange(after: now)) }
+        let (changes, hasSchedule, next) = book.withLock { book in
+            (set(&book, at: now), book.hasSchedule, book.nextChange(after: now))
+        }
+        tell(changes, cause)
         guard hasSchedule else { return nil }
         // A little later than the edge, so that it has passed by every clock.
         let wait = next.map { max($0 - now, .zero) + .milliseconds(10) } ?? Self.longest
         return .now.advanced(by: min(wait, Self.longest))
     }
 
-    private func look(cause: LimitCause) {
-        let now = clock.now()
-        let changes = book.withLock { set($0.changes(at: now)) }
-        tell(changes, cause)
-    }
-
     /// Under the lock, so that of two that look at once the later one has the last word.
-    private func set(_ changes: [BandwidthBook.Standing]) -> [BandwidthBook.Standing] {
+    private func set(_ book: inout BandwidthBook, at now: WallTime) -> [BandwidthBook.Standing] {
+        let changes = book.changes(at: now)
+        if changes.isEmpty { return [] }
         for change in changes { valve.set(change.rate, change.destination) }
+        shut(Set(book.standings(at: now).filter { $0.rate == 0 }.map(\.destination)))
         return changes
     }
 
@@ -73,7 +77,7 @@ final class BandwidthKeeper: Service {
         let now = clock.now()
         let (isKnown, changes) = book.withLock { book -> (Bool, [BandwidthBook.Standing]) in
             guard book.take(order, for: destination) else { return (false, []) }
-            return (true, set(book.changes(at: now)))
+            return (true, set(&book, at: now))
         }
         guard isKnown else { return nil }
         tell(changes, .command)
