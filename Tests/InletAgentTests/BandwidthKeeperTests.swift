@@ -9,11 +9,11 @@ import Testing
 @Suite struct BandwidthKeeperTests {
     /// What was set, in its order: `*` for all together.
     private final class Taps: Sendable {
-        private let set = Mutex<[String]>([])
-        var all: [String] { set.withLock(\.self) }
+        private let values = Mutex<[String]>([])
+        var all: [String] { values.withLock(\.self) }
         var valve: BandwidthValve {
             BandwidthValve { rate, name in
-                self.set.withLock { $0.append("\(name ?? "*") \(rate.map { "\($0)" } ?? "off")") }
+                self.values.withLock { $0.append("\(name ?? "*") \(rate.map { "\($0)" } ?? "off")") }
             }
         }
     }
