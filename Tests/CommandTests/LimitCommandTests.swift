@@ -98,8 +98,12 @@ import Testing
         #expect(text.contains(/route all: \d\d:\d\d to \d\d:\d\d, for files from 1 KiB; closed until 2/), "\(text)")
         let route = try await place.inlet("route", place.drop.appending("big.bin").string).output
         #expect(route.contains("this one would wait until "), "\(route)")
-        #expect(try await agent.stop() == .code(0))
         #expect(!place.exists(place.library.appending("big.bin")))
+        // Who names a file wants it sent now.
+        let named = try place.folder.write(bytes(3000), to: "named.bin")
+        #expect(try await place.inlet("send", named.string, "--to", "store").ending == .code(0))
+        #expect(try await agent.stop() == .code(0))
+        #expect(try await place.status().files == ["delivered": 2, "pending": 1])
     }
 
     @Test func `inside of its window a big file goes at once`() async throws {
