@@ -25,6 +25,13 @@ package struct BandwidthBook: Sendable {
         package var cause: Cause
         /// When the schedule changes it; nil when it does not, and while a person's word holds.
         package var until: WallTime?
+
+        package init(destination: String?, rate: Int64?, cause: Cause, until: WallTime? = nil) {
+            self.destination = destination
+            self.rate = rate
+            self.cause = cause
+            self.until = until
+        }
     }
 
     private var tables: [String?: Timetable]
