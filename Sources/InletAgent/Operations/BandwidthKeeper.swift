@@ -1,4 +1,4 @@
-package import InletCore
+internal import InletCore
 internal import InletLinux
 internal import ServiceLifecycle
 internal import Synchronization
