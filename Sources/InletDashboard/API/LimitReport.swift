@@ -1,4 +1,4 @@
-package import InletAgent
+internal import InletAgent
 package import InletCore
 
 /// How fast may be sent to one destination, or to all together, and why.
