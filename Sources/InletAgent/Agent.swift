@@ -30,12 +30,14 @@ package final class Agent: Sendable {
     /// - Parameters:
     ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
     ///   - outlets: those who are told what happens.
+    ///   - valve: where the rates are set at which may be sent.
     ///   - pace: how often destinations are probed.
     ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
-        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), pace: ProbePace = .configured,
+        sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
+        pace: ProbePace = .configured,
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
@@ -46,10 +48,11 @@ package final class Agent: Sendable {
         let parts = try AgentParts(
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch,
             version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
-            resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log))
+            resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
+            valve: valve)
         services =
             [
-                notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive,
+                notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive, parts.limits,
                 parts.manifests(label.version), parts.finisher, parts.workers, parts.housekeeper,
             ]
             + parts.keepers + parts.intakes.fixed + parts.intakes.volumes

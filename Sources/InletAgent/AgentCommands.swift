@@ -21,6 +21,7 @@ package struct AgentCommands: Sendable {
         var sweeperBell: Doorbell
         var probeBell: Doorbell
         var log: EventLog
+        var limits: BandwidthKeeper
         /// A watched folder is right as it is.
         var resumed: @Sendable (FilePath) -> Void
         var send: @Sendable (FilePath, String?) async -> SendAnswer

@@ -19,6 +19,7 @@ struct AgentParts: Sendable {
     private let admitter: Admitter
     /// The folders by which the place of a named file is found.
     private let sendRoots: [WatchSettings]
+    let limits: BandwidthKeeper
 
     private let bells: WorkBells
     private let finisherBell: Doorbell
@@ -43,7 +44,7 @@ struct AgentParts: Sendable {
 
     init(
         settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings],
-        version: String, begun: [Int64], resume: ResumeWatch
+        version: String, begun: [Int64], resume: ResumeWatch, valve: BandwidthValve
     ) throws {
         self.version = version
         earlier = EarlierNotes(begun)
@@ -68,6 +69,12 @@ struct AgentParts: Sendable {
             wake: {
                 bells.ringAll()
                 finisherBell.ring()
+            })
+        limits = BandwidthKeeper(
+            settings.bandwidth, destinations: board.names, valve: valve, log: log,
+            shut: { names in
+                board.setShut(names)
+                bells.ringAll()
             })
         self.bells = bells
         self.finisherBell = finisherBell
@@ -190,7 +197,7 @@ struct AgentParts: Sendable {
             })
         return AgentCommands.Live(
             board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
-            sweeperBell: sweeperBell, probeBell: probeBell, log: log,
+            sweeperBell: sweeperBell, probeBell: probeBell, log: log, limits: limits,
             resumed: { [intakes] root in intakes.of(root)?.nudge() },
             send: { path, destination in
                 await withTaskExecutorPreference(asking) { await desk.send(path, to: destination) }
@@ -202,6 +209,8 @@ struct AgentParts: Sendable {
             version: version, startedAt: .now, destinations: board.statuses,
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
-            resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing })
+            resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
+            limits: limits.standings,
+            windows: settings.routes.compactMap { route in route.window.map { (route.name, $0) } })
     }
 }

@@ -28,6 +28,10 @@ package struct AgentView: Sendable {
         /// How far the files are that waited at the start; nil once all have been tried.
         package var resume: @Sendable () -> ResumeSummary?
         package var journalIsFailing: @Sendable () -> Bool
+        /// What holds of the limits, all together first.
+        package var limits: @Sendable () -> [BandwidthBook.Standing]
+        /// The windows of the routes that have one.
+        package var windows: [(route: String, window: DeliveryWindow)]
     }
 
     /// The balance: every file seen is in exactly one state.

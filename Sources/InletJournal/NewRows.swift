@@ -32,6 +32,7 @@ struct NewFile {
                 retry: admission.plan?.retry ?? RetryPolicy()))
         if let plan = admission.plan {
             (policy.receipts, policy.dedupe, policy.manifest) = (plan.receipts, plan.dedupe, plan.manifest)
+            policy.window = plan.window
             (labels, digests, policy.ownLabels) = (plan.labels, plan.digests, plan.ownLabels)
         } else if let route = admission.rejection?.route {
             policy.receipts = route.receipts

@@ -11,6 +11,7 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var receipts = ReceiptPlace.none
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
+    package var window: DeliveryWindow?
     /// The labels that its sidecar gave it, by name: those of its unit do not replace them.
     package var ownLabels: Set<String> = []
 
@@ -24,7 +25,7 @@ package struct FilePolicy: Sendable, Hashable, Codable {
 /// Policies of earlier versions lack what came later; what is not asked for is not written.
 extension FilePolicy {
     private enum CodingKeys: String, CodingKey {
-        case onSuccess, onFailure, retry, receipts, dedupe, manifest
+        case onSuccess, onFailure, retry, receipts, dedupe, manifest, window
         case ownLabels = "own_labels"
     }
 
@@ -37,6 +38,7 @@ extension FilePolicy {
         receipts = try values.decodeIfPresent(ReceiptPlace.self, forKey: .receipts) ?? .none
         dedupe = try values.decodeIfPresent(DuplicateRule.self, forKey: .dedupe) ?? .off
         manifest = try values.decodeIfPresent(ManifestRule.self, forKey: .manifest)
+        window = try values.decodeIfPresent(DeliveryWindow.self, forKey: .window)
         ownLabels = try values.decodeIfPresent(Set<String>.self, forKey: .ownLabels) ?? []
     }
 
@@ -48,6 +50,7 @@ extension FilePolicy {
         if receipts != .none { try values.encode(receipts, forKey: .receipts) }
         if dedupe != .off { try values.encode(dedupe, forKey: .dedupe) }
         try values.encodeIfPresent(manifest, forKey: .manifest)
+        try values.encodeIfPresent(window, forKey: .window)
         if !ownLabels.isEmpty { try values.encode(ownLabels.sorted(), forKey: .ownLabels) }
     }
 }

@@ -51,7 +51,9 @@ extension Checklist {
                 by: [
                     "an outage pauses the destination, costs no attempt, and a probe brings it back",
                     "an outage pauses at once and is probed after five seconds, then once a minute",
-                ], later: "issue 6 of 8: limits.bandwidth and its schedule")),
+                    "limits hold before anything is sent, and change at the edges of the timetable",
+                    "a running agent is told a limit, says what holds and why, and goes back to its configuration",
+                ])),
     ]
 
     /// S1: looking after the queue.

@@ -83,6 +83,7 @@ import Testing
         (.destinationTrouble(destination: "d", reason: hostile), "destination.trouble"),
         (.loginOld(destination: "d", reason: hostile), "destination.login_old"),
         (.tokenGiven(destination: "d", to: "uid 0"), "destination.token_given"),
+        (.limitChanged(destination: "d", rate: 5 << 20, cause: .command), "limit.changed"),
         (.destinationPaused(destination: "d", by: "user 0"), "destination.paused"),
         (.destinationResumed(destination: "d", by: "user 0"), "destination.resumed"),
         (.notificationSent(sink: "s", notice: "n", event: "failed", tries: 1), "notification.sent"),

@@ -144,6 +144,17 @@ package final class DestinationBoard: Sendable {
         }
     }
 
+    /// Begins nothing while the limit is 0 at a destination over the network, or at all of them together (nil): it would only
+    /// hang, and its time would run out.
+    func setShut(_ names: Set<String?>) {
+        entries.withLock { entries in
+            for (name, entry) in entries where entry.destination.folder == nil {
+                entries[name]?.isShut = names.contains(nil) || names.contains(name)
+                entries[name]?.updateClock(at: clock.instant())
+            }
+        }
+    }
+
     /// Makes the probe of a destination that is down due now; nil = of all.
     func probeNow(_ name: String?) {
         let now = clock.now()

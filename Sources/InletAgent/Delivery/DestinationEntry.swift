@@ -7,6 +7,8 @@ struct DestinationEntry: Sendable {
     var destination: Destination
     private(set) var breaker: CircuitBreaker
     var isPaused: Bool
+    /// Its limit is 0: what would begin now could send nothing.
+    var isShut = false
     private(set) var lastError: String?
     /// Milliseconds on the expiry clock when `runningSince` was set, or now if that is nil.
     private(set) var uptime: Int64
@@ -21,9 +23,10 @@ struct DestinationEntry: Sendable {
         self.uptime = uptime
     }
 
-    var isOpen: Bool { breaker.isOpen && !isPaused }
+    var isOpen: Bool { breaker.isOpen && !isHeld }
+    private var isHeld: Bool { isPaused || isShut }
     /// Whether what it has begun goes on: that costs nothing any more, and may end, though nothing new may begin.
-    var goesOn: Bool { isOpen || lacksCredits && !isPaused }
+    var goesOn: Bool { isOpen || lacksCredits && !isHeld }
 
     /// How much may be claimed, to compare before with after.
     var openness: Int {

@@ -87,6 +87,8 @@ struct SendDesk: Sendable {
         var route = route
         route.onSuccess = .keep
         route.onFailure = .keep
+        // Who names a file wants it sent now.
+        route.window = nil
         return route
     }
 

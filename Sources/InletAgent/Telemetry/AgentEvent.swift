@@ -103,6 +103,8 @@ package enum AgentEvent: Sendable {
     case loginOld(destination: String, reason: String)
     /// Somebody was given a token for requests of his own.
     case tokenGiven(destination: String, to: String)
+    /// Another rate holds, in bytes per second: nil is no limit, 0 sends nothing. For all destinations together where none is named.
+    case limitChanged(destination: String?, rate: Int64?, cause: LimitCause, until: WallTime? = nil)
     case destinationPaused(destination: String, by: String)
     case destinationResumed(destination: String, by: String)
     /// A receiver of `notify:` has taken a notice.

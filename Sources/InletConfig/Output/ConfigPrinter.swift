@@ -91,6 +91,7 @@ enum YAMLText {
         case .integer(let number): String(number)
         case .bytes(let count): bytes(count)
         case .duration(let duration): duration.map(DurationText.format) ?? "off"
+        case .rate(let rate): rate.map { $0 == 0 ? "0" : bytes($0) + "/s" } ?? "off"
         case .list, .section, .map: "~"
         }
     }

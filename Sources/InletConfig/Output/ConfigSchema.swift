@@ -73,6 +73,12 @@ package enum ConfigSchema {
                 ),
                 ("examples", .array((["250ms", "5s", "24h"] + (offAllowed ? ["off"] : [])).map { .string($0) })),
             ]
+        case .rate: rate
+        case .time:
+            [
+                ("type", .string("string")), ("pattern", .string("^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^24:00$")),
+                ("examples", .array([.string("08:00"), .string("24:00")])),
+            ]
         case .choice(let choices): [("enum", .array(choices.map { .string($0) }))]
         case .list(let item): list(item, types)
         case .section(let keys): object(keys, types)
@@ -81,6 +87,12 @@ package enum ConfigSchema {
             [("type", .string("object")), ("additionalProperties", .object(schema(value, types)))]
         }
     }
+
+    /// YAML 1.1 readers take a bare `off` for false.
+    private static let rate: [(String, JSONText)] = [
+        ("anyOf", .array([text, .object([("enum", .array([.integer(0), .boolean(false)]))])])),
+        ("examples", .array(["5MiB/s", "20Mbit/s", "0", "off"].map { .string($0) })),
+    ]
 
     /// A list; of single values, one alone is a list too.
     private static func list(_ item: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {

@@ -39,6 +39,7 @@ extension SettingsReader {
         readSets(section, node, into: &route)
         readEvidence(section, node, into: &route)
         readDerive(section, node, into: &route)
+        route.window = window(section)
         return route
     }
 

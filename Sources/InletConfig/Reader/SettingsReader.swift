@@ -9,6 +9,8 @@ struct SettingsReader {
     let defaults: ConfigDefaults
     /// The type of each destination that could be read.
     private(set) var destinationTypes: [String: String] = [:]
+    /// `limits.zone`.
+    var zone: String?
 
     init(root: YAMLNode, values: ValueReader, defaults: ConfigDefaults) {
         self.root = root
@@ -34,6 +36,7 @@ struct SettingsReader {
         settings.destinations = destinations(section.section("destinations"))
         destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
         checkStorages(settings.destinations, section)
+        settings.bandwidth = bandwidth(section)
         settings.watch = sections("watch", of: section, root).map { watch($0.section, $0.node) }
         settings.routes = routes(section)
         readNotifications(section, into: &settings)

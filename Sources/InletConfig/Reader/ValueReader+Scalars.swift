@@ -40,6 +40,8 @@ extension ValueReader {
         case .duration(let offAllowed):
             if offAllowed, text == "off" { return .duration(nil) }
             return DurationText.parse(text).map { .duration($0) }
+        case .rate: return RateText.parse(text).map { .rate($0) }
+        case .time: return DaySpan.minute(text) == nil ? nil : .string(text)
         case .choice(let choices):
             return choices.contains(text) ? .string(text) : nil
         default:
@@ -63,6 +65,10 @@ extension ValueReader {
             return "\(shown) is not a size; write for example 8MiB, 6GB, or auto"
         case .duration(let offAllowed):
             return "\(shown) is not a duration; write for example 5s, 2m, 24h" + (offAllowed ? ", or off" : "")
+        case .rate:
+            return "\(shown) \(RateText.fault(of: text))"
+        case .time:
+            return "\(shown) is not a time of the day; write for example \"08:00\", up to \"24:00\""
         case .choice where KeyTables.plannedChoices[key]?.contains(text) == true:
             return "\(key) \(shown) is not available in this version"
         case .choice(let choices):

@@ -31,17 +31,21 @@ package enum KeyTables {
             "One JSON object a line, or text for people."),
     ]
 
-    package static let limits: [KeySpec] = [
-        KeySpec(
-            "queue_warning", .integer(1...1_000_000_000), default: "20",
-            "A warning is logged when more files than this wait."),
-        KeySpec(
-            "queue_max_files", .integer(1...1_000_000_000),
-            "No more files than this are in the queue; others wait in their folders. Without it there is no limit."),
-        KeySpec(
-            "queue_max_bytes", .bytes,
-            "No more than this is in the queue, all files together; others wait in their folders."),
-    ]
+    package static let limits: [KeySpec] =
+        [
+            KeySpec(
+                "queue_warning", .integer(1...1_000_000_000), default: "20",
+                "A warning is logged when more files than this wait."),
+            KeySpec(
+                "queue_max_files", .integer(1...1_000_000_000),
+                "No more files than this are in the queue; others wait in their folders. Without it there is no limit."),
+            KeySpec(
+                "queue_max_bytes", .bytes,
+                "No more than this is in the queue, all files together; others wait in their folders."),
+            KeySpec(
+                "zone", .string,
+                "The time zone of schedule and of windows (IANA, as in Europe/Berlin); the system's without it."),
+        ] + KeySpec.bandwidth
 
     package static let journalBackup: [KeySpec] = [
         KeySpec(
@@ -146,6 +150,7 @@ package enum KeyTables {
             "derive", .list(.section(derive)), "Small files that programs make of the originals, delivered beside them."
         ),
         KeySpec("manifest", .section(manifest), "The checksum list of each unit, for other tools to verify."),
+        KeySpec("window", .section(window), "When deliveries of big files may begin; smaller ones go at any time."),
     ]
 
     package static let manifest: [KeySpec] = [
@@ -204,8 +209,7 @@ package enum KeyTables {
 
     /// Keys of the house plan that this version does not have yet, by section; they are told apart from mistakes.
     static let planned: [String: Set<String>] = [
-        "": ["dashboard"],
-        "limits": ["bandwidth", "schedule"],
+        "": ["dashboard"]
     ]
 
     /// Values of the house plan that this version does not have yet, by key.

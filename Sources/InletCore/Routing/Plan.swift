@@ -83,6 +83,7 @@ package struct Plan: Sendable, Equatable {
     package var receipts = ReceiptPlace.none
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
+    package var window: DeliveryWindow?
     /// The route's labels, rendered, and over them the sidecar's; empty ones are left out.
     package var labels: [String: String] = [:]
     /// The names of those that the sidecar gave: labels of the file's unit, which come later, do not replace them.

@@ -41,6 +41,8 @@ package struct Route: Sendable {
     package var derive: [DeriveRule] = []
     /// For `unit: folder` only.
     package var manifest: ManifestRule?
+    /// nil = deliveries of big files begin at any time, too.
+    package var window: DeliveryWindow?
 
     package init(
         name: String, match: RouteMatch = RouteMatch(), validate: Validation = Validation(), category: String? = nil,

@@ -152,6 +152,7 @@ extension Route {
         let rule = facts.metadata.isEmpty && facts.labels.isEmpty ? dedupe : .off
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
         plan.priority = priority
+        plan.window = window
         plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(SidecarMerge.line)) { $1 }
             .filter { !$0.value.isEmpty }
         plan.ownLabels = Set(facts.labels.keys)

@@ -35,6 +35,10 @@ package indirect enum ValueKind: Sendable {
     case bytesOrAuto
     /// `250ms`, `5s`, `24h`, or `off` where `offAllowed`.
     case duration(offAllowed: Bool)
+    /// `5MiB/s`, `20Mbit/s`, `0`, `off`: see `RateText`.
+    case rate
+    /// `08:00`: a time of the day, up to `24:00`.
+    case time
     case choice([String])
     case list(ValueKind)
     /// A mapping with known keys.
@@ -52,6 +56,8 @@ package indirect enum ConfigValue: Sendable, Equatable {
     case bytes(Int64)
     /// nil is `off`.
     case duration(Duration?)
+    /// Bytes per second; nil is no limit.
+    case rate(Int64?)
     case list([ConfigValue])
     case section(ConfigSection)
     case map([String: String])
@@ -98,6 +104,17 @@ package struct ConfigSection: Sendable, Equatable {
     /// The duration under `key`; nil when absent or `off`.
     package func duration(_ key: String) -> Duration? {
         if case .duration(let value)? = values[key] { value } else { nil }
+    }
+
+    /// The rate under `key`: nil when absent, and within it when there is no limit.
+    package func rate(_ key: String) -> Int64?? {
+        if case .rate(let value)? = values[key] { .some(value) } else { .none }
+    }
+
+    /// The entries of a list of sections under `key`.
+    package func sections(_ key: String) -> [ConfigSection] {
+        guard case .list(let items)? = values[key] else { return [] }
+        return items.compactMap { if case .section(let section) = $0 { section } else { nil } }
     }
 
     /// The texts of a list under `key`; nil when absent.

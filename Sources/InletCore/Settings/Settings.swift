@@ -15,6 +15,7 @@ package struct Settings: Sendable {
     /// How long after its end a file goes to the journal's compact history; nil = never.
     package var historyAfter: Duration? = .seconds(90 * 86_400)
     package var queueLimit = QueueLimit()
+    package var bandwidth = BandwidthLimits()
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]

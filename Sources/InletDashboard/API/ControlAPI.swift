@@ -26,6 +26,10 @@ package protocol ControlAPI: Sendable {
     func clear() async throws -> CommandReport
     /// nil = every destination.
     func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport
+    /// How fast may be sent, all destinations together first; empty while no agent runs.
+    func limits() async throws -> [LimitReport]
+    /// Sets that, until `auto` or the agent's next start.
+    func limit(_ wish: LimitWish) async throws -> CommandReport
     /// Takes a watched folder as it is now.
     func resume(root: FilePath) async throws -> CommandReport
     /// Receipts as JSON lines, newest first.
@@ -41,8 +45,8 @@ package protocol ControlAPI: Sendable {
 
 /// The API on an agent of this process, or on the journal of one that does not run.
 package struct LocalControl: ControlAPI {
-    private let view: AgentView
-    private let commands: AgentCommands
+    let view: AgentView
+    let commands: AgentCommands
     private let configured: [(name: String, type: String)]
     private let by: String
 
@@ -142,10 +146,7 @@ package struct LocalControl: ControlAPI {
     package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
         let known = configured.map(\.name)
         let names = try await commands.setPaused(paused, destination, known: known, by: by)
-        if names.isEmpty, let destination {
-            let hint = Suggestion.nearest(to: destination, in: known).map { "; did you mean '\($0)'?" } ?? ""
-            return CommandReport(done: false, message: "no destination is called '\(destination)'\(hint)")
-        }
+        if names.isEmpty, let destination { return unknownDestination(destination) }
         return CommandReport(
             done: true, message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))")
     }
@@ -189,6 +190,11 @@ package struct LocalControl: ControlAPI {
                 ContentReport(destination: name, job: $0.job, path: $0.path.display, key: $0.proof.key)
             }
         }
+    }
+
+    func unknownDestination(_ name: String) -> CommandReport {
+        let hint = Suggestion.nearest(to: name, in: configured.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
+        return CommandReport(done: false, message: "no destination is called '\(name)'\(hint)")
     }
 
     /// The same API, on behalf of somebody else.

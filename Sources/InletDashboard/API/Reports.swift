@@ -94,6 +94,10 @@ package struct StatusReport: Codable, Sendable {
     package var notices_failed: Int?
     /// How far the files are that waited at the start; nil once all have been tried.
     package var resuming: ResumeSummary?
+    /// How fast may be sent, all destinations together first; nil while no agent runs.
+    package var limits: [LimitReport]?
+    /// The windows of the routes that have one.
+    package var windows: [WindowReport]?
 
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
@@ -126,7 +130,7 @@ package struct StatusReport: Codable, Sendable {
                     name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
                     waiting: waiting[$0.name] ?? 0)
             }
-        resuming = view.live?.resume()
+        (resuming, limits, windows) = Self.live(view)
         roots = view.live?.roots().map(Self.root) ?? []
         in_flight = view.live?.inFlight().map(Self.transfer) ?? []
         in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
@@ -135,6 +139,13 @@ package struct StatusReport: Codable, Sendable {
         let backlog = try await view.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
+    }
+
+    private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?) {
+        (
+            view.live?.resume(), view.live?.limits().map { LimitReport($0) },
+            view.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) }
+        )
     }
 
     /// Of deliveries that destinations work on; the rest is in the queue's list.

@@ -80,6 +80,12 @@ package struct ControlClient: ControlAPI {
         try await call("POST", paused ? "pause" : "resume", query: [("destination", destination)])
     }
 
+    package func limits() async throws -> [LimitReport] { try await call("GET", "limits") }
+
+    package func limit(_ wish: LimitWish) async throws -> CommandReport {
+        try Self.decode(try await send("POST", "limits", body: .bytes(Array(try JSONEncoder().encode(wish)))))
+    }
+
     package func resume(root: FilePath) async throws -> CommandReport {
         let body = try JSONEncoder().encode(SendOrder(path: root.bytes))
         return try Self.decode(try await send("POST", "roots/resume", body: .bytes(Array(body))))

@@ -92,6 +92,7 @@ struct ControlRoutes: Sendable {
         addSelections(api)
         addUndo(api)
         addTokens(api)
+        addLimits(api)
         addCommands(api)
         return router
     }

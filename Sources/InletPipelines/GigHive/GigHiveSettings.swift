@@ -35,7 +35,8 @@ package struct GigHiveSettings: Sendable {
     package var trust: Trust
 
     package static let type = DestinationType(
-        name: "gighive", summary: "a GigHive server, by form or by tus", keys: keys, fields: GigHiveFields.specs,
+        name: "gighive", summary: "a GigHive server, by form or by tus", keys: keys + KeySpec.bandwidth,
+        fields: GigHiveFields.specs,
         takesSidecars: false)
 
     private static let keys = [

@@ -121,7 +121,8 @@ package struct S3Settings: Sendable {
 extension S3Settings {
     /// The keys of `type: s3`.
     package static let type = DestinationType(
-        name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3", keys: keys,
+        name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",
+        keys: keys + KeySpec.bandwidth,
         givesURLs: true)
 
     private static let keys: [KeySpec] = [

@@ -36,6 +36,7 @@ struct Check: AsyncParsableCommand {
         StateCheck.run(config.settings.stateDirectory, &findings)
         MediaTypeCheck.run(config.settings.routes, &findings)
         DeriveCheck.run(config.settings.routes, &findings)
+        LimitCheck.run(config.settings, &findings)
         AdoptCheck.run(config.settings, destinations, &findings)
         for watch in config.settings.watch { RootCheck(watch, config.settings.routes).run(&findings) }
         WatchLimitCheck.run(config.settings.watch, &findings)

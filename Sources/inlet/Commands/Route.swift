@@ -210,6 +210,7 @@ struct RouteExplanation {
             "  to       \(steps.joined(separator: ", "))",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
+        if let window = plan.window { lines.append(WindowText.line(window, size: arrival.identity.size, at: .now)) }
         if !plan.labels.isEmpty { lines.append("  labels   \(JobText.pairs(plan.labels))") }
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in

@@ -50,7 +50,9 @@ struct StatusText {
         blocks.append(Self.balance(report))
         if let notices = Self.notices(report) { blocks.append(notices) }
         blocks.append(
-            contentsOf: [Self.transfers(report), Self.destinations(report), Self.roots(report)].compactMap(\.self))
+            contentsOf: [
+                Self.transfers(report), Self.destinations(report), StatusLimits.text(report), Self.roots(report),
+            ].compactMap(\.self))
         text = blocks.joined(separator: "\n\n")
     }
 

@@ -37,7 +37,7 @@ struct AgentSession: Sendable {
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
-            outlets: outlets, renew: renew)
+            outlets: outlets, valve: factory.valve, renew: renew)
         ProcessMemory.releaseColdCode()
         control = LocalControl(
             view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) })

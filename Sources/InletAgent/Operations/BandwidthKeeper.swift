@@ -1,0 +1,100 @@
+internal import InletCore
+internal import InletLinux
+internal import ServiceLifecycle
+internal import Synchronization
+
+/// Sets the rates at which may be sent: those that hold at the start, others at each edge of the timetable, and what a person
+/// says meanwhile. Without a timetable it sleeps until somebody says something.
+final class BandwidthKeeper: Service {
+    private let book: Mutex<BandwidthBook>
+    private let valve: BandwidthValve
+    private let shut: @Sendable (Set<String?>) -> Void
+    private let log: EventLog
+    private let clock: AgentClock
+    private let bell = Doorbell()
+
+    /// The clock on the wall may be set, and the machine may sleep: with a timetable it is looked at as often as this.
+    private static let longest = Duration.seconds(60)
+
+    /// The rates hold when it returns.
+    ///
+    /// - Parameter shut: told, when it changes, of those whose limit is 0 (nil = of all together).
+    init(
+        _ limits: BandwidthLimits, destinations: [String], valve: BandwidthValve, log: EventLog,
+        clock: AgentClock = AgentClock(), shut: @escaping @Sendable (Set<String?>) -> Void = { _ in }
+    ) {
+        book = Mutex(BandwidthBook(limits, destinations: destinations))
+        self.valve = valve
+        self.shut = shut
+        self.log = log
+        self.clock = clock
+        look(cause: .start)
+    }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await self.bell.wait(until: self.look(cause: .schedule))
+            }
+        }
+    }
+
+    /// Looks now: for tests that turn the clock.
+    func ring() { bell.ring() }
+
+    /// - Returns: when to look again; nil: only when somebody rings.
+    @discardableResult
+    private func look(cause: LimitCause) -> ContinuousClock.Instant? {
+        let now = clock.now()
+        let (changes, hasSchedule, next) = book.withLock { book in
+            (set(&book, at: now), book.hasSchedule, book.nextChange(after: now))
+        }
+        tell(changes, cause)
+        guard hasSchedule else { return nil }
+        // A little later than the edge, so that it has passed by every clock.
+        let wait = next.map { max($0 - now, .zero) + .milliseconds(10) } ?? Self.longest
+        return .now.advanced(by: min(wait, Self.longest))
+    }
+
+    /// Under the lock, so that of two that look at once the later one has the last word.
+    private func set(_ book: inout BandwidthBook, at now: WallTime) -> [BandwidthBook.Standing] {
+        let changes = book.changes(at: now)
+        if changes.isEmpty { return [] }
+        for change in changes { valve.set(change.rate, change.destination) }
+        shut(Set(book.standings(at: now).filter { $0.rate == 0 }.map(\.destination)))
+        return changes
+    }
+
+    private func tell(_ changes: [BandwidthBook.Standing], _ cause: LimitCause) {
+        log.emit(
+            changes.map {
+                .limitChanged(destination: $0.destination, rate: $0.rate, cause: cause, until: $0.until)
+            })
+    }
+
+    /// Takes a person's word, for one destination or all together. - Returns: what holds there now; nil for an unknown one.
+    func take(_ order: BandwidthBook.Order, for destination: String?) -> BandwidthBook.Standing? {
+        let now = clock.now()
+        let (isKnown, changes) = book.withLock { book -> (Bool, [BandwidthBook.Standing]) in
+            guard book.take(order, for: destination) else { return (false, []) }
+            return (true, set(&book, at: now))
+        }
+        guard isKnown else { return nil }
+        tell(changes, .command)
+        bell.ring()
+        return standings().first { $0.destination == destination }
+    }
+
+    /// What holds, all together first.
+    func standings() -> [BandwidthBook.Standing] {
+        let now = clock.now()
+        return book.withLock { $0.standings(at: now) }
+    }
+}
+
+/// Why a limit is another than before, in log lines.
+package enum LimitCause: String, Sendable {
+    case start
+    case schedule
+    case command
+}

@@ -1,0 +1,85 @@
+/// Which limits hold, and why: the timetables, and over them what a person has said. Decides; whoever asks sets the rates.
+package struct BandwidthBook: Sendable {
+    /// Why a limit holds.
+    package enum Cause: String, Sendable, Codable {
+        /// The rate of the configuration, outside of its schedule.
+        case configuration
+        case schedule
+        /// `inlet limit`; until `auto` or the next start.
+        case command
+    }
+
+    /// What a person says.
+    package enum Order: Sendable, Equatable {
+        /// Bytes per second; 0 sends nothing, nil is no limit.
+        case rate(Int64?)
+        /// As the configuration has it.
+        case auto
+    }
+
+    /// What holds for one destination, or for all together.
+    package struct Standing: Sendable, Equatable {
+        /// nil = all together.
+        package var destination: String?
+        package var rate: Int64?
+        package var cause: Cause
+        /// When the schedule changes it; nil when it does not, and while a person's word holds.
+        package var until: WallTime?
+
+        package init(destination: String?, rate: Int64?, cause: Cause, until: WallTime? = nil) {
+            self.destination = destination
+            self.rate = rate
+            self.cause = cause
+            self.until = until
+        }
+    }
+
+    private var tables: [String?: Timetable]
+    private var orders: [String?: Int64?] = [:]
+    private var told: [String?: Int64?] = [:]
+
+    /// - Parameter destinations: all names, with a limit or without.
+    package init(_ limits: BandwidthLimits, destinations: [String]) {
+        tables = [nil: limits.all]
+        for name in destinations { tables[name] = limits.destinations[name] ?? Timetable() }
+    }
+
+    /// Whether time alone can change anything.
+    package var hasSchedule: Bool { tables.values.contains { !$0.entries.isEmpty } }
+
+    package func knows(_ destination: String?) -> Bool { tables[destination] != nil }
+
+    /// Takes a person's word. False for a destination that there is none of.
+    package mutating func take(_ order: Order, for destination: String?) -> Bool {
+        guard knows(destination) else { return false }
+        switch order {
+        case .rate(let rate): orders[destination] = .some(rate)
+        case .auto: orders[destination] = nil
+        }
+        return true
+    }
+
+    /// Those whose rate is another than at the last call: at the first, those that have a limit. All together first.
+    package mutating func changes(at now: WallTime) -> [Standing] {
+        standings(at: now).filter { standing in
+            let old: Int64? = told[standing.destination] ?? nil
+            told[standing.destination] = .some(standing.rate)
+            return old != standing.rate
+        }
+    }
+
+    /// What holds, all together first, then the destinations by name.
+    package func standings(at now: WallTime) -> [Standing] {
+        tables.sorted { ($0.key ?? "") < ($1.key ?? "") }.map { name, table in
+            if let order = orders[name] { return Standing(destination: name, rate: order, cause: .command) }
+            return Standing(
+                destination: name, rate: table.rate(at: now),
+                cause: table.entry(at: now) == nil ? .configuration : .schedule, until: table.nextChange(after: now))
+        }
+    }
+
+    /// When the schedule changes anything next; nil when it never does.
+    package func nextChange(after now: WallTime) -> WallTime? {
+        tables.values.compactMap { $0.nextChange(after: now) }.min()
+    }
+}
