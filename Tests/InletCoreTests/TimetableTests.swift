@@ -55,7 +55,8 @@ struct TimetableTests {
         #expect(table.rate(at: try at("2026-06-05T23:59")) == 0)
         #expect(table.nextChange(after: try at("2026-06-05T13:00")) == (try at("2026-06-06T12:00")))
         #expect(table.isLimited && !table.isClosed)
-        #expect(Timetable(0).isClosed && Timetable(0).nextChange(after: try at("2026-06-05T13:00")) == nil)
+        let noon = try at("2026-06-05T13:00")
+        #expect(Timetable(0).isClosed && Timetable(0).nextChange(after: noon) == nil)
         #expect(!Timetable().isLimited)
     }
 
