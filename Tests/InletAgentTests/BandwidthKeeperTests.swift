@@ -1,6 +1,9 @@
 import InletCore
+import InletJournal
+import InletPipelines
 import InletTestSupport
 import Synchronization
+import SystemPackage
 import Testing
 
 @testable import InletAgent
