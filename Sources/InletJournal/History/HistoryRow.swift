@@ -52,9 +52,10 @@ struct HistoryRow {
         try database.change(
             """
             INSERT INTO history_delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts,
-                interrupted, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes)
+                interrupted, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes,
+                priority)
             SELECT id, file_id, after_id, ?, key, fields, lane, ?, attempts, interrupted, expires_at, ?, reason, ?,
-                ended_at, waits, closes, started_at, crashes
+                ended_at, waits, closes, started_at, crashes, priority
             FROM delivery WHERE id = ?
             """,
             .integer(destination), try words.value(row.state.rawValue), try words.value(row.code?.rawValue),
@@ -107,9 +108,10 @@ struct HistoryRow {
         try database.change(
             """
             INSERT INTO delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts, interrupted,
-                next_at, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes)
+                next_at, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes,
+                priority)
             SELECT id, file_id, after_id, destination, key, fields, lane, state, attempts, interrupted, next_at,
-                expires_at, code, reason, ?, ended_at, waits, closes, started_at, crashes
+                expires_at, code, reason, ?, ended_at, waits, closes, started_at, crashes, priority
             FROM history_as_delivery WHERE id = ?
             """, SQLValue(row.proof?.note), .integer(row.id))
         try database.change("DELETE FROM history_delivery WHERE id = ?", .integer(row.id))

@@ -35,7 +35,7 @@ enum HistorySchema {
             destination INTEGER NOT NULL, key TEXT, fields BLOB, lane INTEGER NOT NULL, state INTEGER NOT NULL,
             attempts INTEGER NOT NULL, interrupted INTEGER NOT NULL, expires_at INTEGER, code INTEGER, reason TEXT,
             proof BLOB, ended_at INTEGER, waits INTEGER NOT NULL, closes INTEGER, started_at INTEGER,
-            crashes INTEGER NOT NULL);
+            crashes INTEGER NOT NULL, priority INTEGER NOT NULL);
         CREATE INDEX history_delivery_by_file ON history_delivery(file_id);
         CREATE INDEX history_by_key ON history_delivery(destination, key) WHERE key IS NOT NULL;
         """
@@ -68,7 +68,8 @@ enum HistorySchema {
             past.key AS key, past.fields AS fields, past.lane AS lane, \(word("state")), past.attempts AS attempts,
             past.interrupted AS interrupted, ifnull(past.ended_at, 0) AS next_at, past.expires_at AS expires_at,
             \(word("code")), past.reason AS reason, past.proof AS proof, past.ended_at AS ended_at,
-            past.waits AS waits, past.closes AS closes, past.started_at AS started_at, past.crashes AS crashes
+            past.waits AS waits, past.closes AS closes, past.started_at AS started_at, past.crashes AS crashes,
+            past.priority AS priority
         FROM history_delivery AS past;
         """
 
