@@ -11,8 +11,7 @@ extension Journal {
     /// The batch of a file, with what has become of it; nil for a file that stands for itself.
     package func batch(of file: Int64) async throws(JournalError) -> Batch? {
         try await read { database in
-            try Int64.fetchOne(database, sql: "SELECT batch_id FROM file WHERE id = ?", arguments: [file])
-                .map { try Self.batch($0, database) }
+            try FileRow.one(file, database, showing: true)?.batchID.map { try Self.batch($0, database) }
         }
     }
 

@@ -168,11 +168,14 @@ extension Journal {
             let batch: Batch
             do { batch = try Self.batch(id, database) } catch is RowNotFound { return nil }
             guard batch.endedAt != nil else { return nil }
-            let jobs = try FileRow.all(
-                database, "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",
-                [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))], showing: true
-            ).map { try Self.job($0, database, showing: true) }
-            return (batch, jobs)
+            // A receiver that was away for long is told all the same.
+            let files = try Shelf.allCases.flatMap { shelf in
+                try FileRow.all(
+                    database, from: shelf,
+                    "WHERE batch_id = ? AND ifnull(role, '') <> ? ORDER BY state = 'delivered', id LIMIT ?",
+                    [.integer(id), .text(unitMarkerRole), .integer(Int64(limit))], showing: true)
+            }.sorted { ($0.state == .delivered ? 1 : 0, $0.id) < ($1.state == .delivered ? 1 : 0, $1.id) }
+            return (batch, try files.prefix(limit).map { try Self.job($0, database, showing: true) })
         }
     }
 }

@@ -56,7 +56,7 @@ extension Journal {
             try database.run(
                 sql: """
                     UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
-                    WHERE owner IS NOT NULL
+                    WHERE owner IS NOT NULL AND state <> 'claimed'
                     """)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             let names = StatementArguments(destinations)

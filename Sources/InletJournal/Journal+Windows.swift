@@ -33,18 +33,22 @@ extension Journal {
         return window
     }
 
-    /// Begins the time to live of a delivery that has waited for its window, and forgets that it has. For one that is claimed.
+    /// Begins the time to live of a delivery that has waited for its window, and forgets that it has. For one that is claimed:
+    /// it may have waited for others of its content since.
     static func letIn(_ row: inout DeliveryRow, _ file: FileRow, _ database: Database) throws {
-        guard let window = file.policy.window, row.reason == window.reason, row.code == nil else { return }
-        row.reason = nil
-        if row.expiresAt == nil, let life = file.policy.retry.expire {
+        guard let window = try window(of: row, file, database) else { return }
+        let hasWaited = row.reason == window.reason && row.code == nil
+        let life = row.expiresAt == nil ? file.policy.retry.expire : nil
+        guard hasWaited || life != nil else { return }
+        if hasWaited { row.reason = nil }
+        if let life {
             let uptime = try database.row(
                 "SELECT uptime FROM destination WHERE name = ?", .text(row.destination)
             ) { $0.integer(0) }
             row.expiresAt = (uptime ?? 0) + life.milliseconds
         }
         try database.change(
-            "UPDATE delivery SET reason = NULL, expires_at = ? WHERE id = ?", SQLValue(row.expiresAt),
-            .integer(row.id))
+            "UPDATE delivery SET reason = ?, expires_at = ? WHERE id = ?", SQLValue(row.reason),
+            SQLValue(row.expiresAt), .integer(row.id))
     }
 }

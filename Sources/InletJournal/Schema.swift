@@ -11,9 +11,9 @@ enum Schema {
         migrator.registerMigration("5 labels, contents, notifications") { try $0.execute(sql: evidence) }
         migrator.registerMigration("6 volumes") { try $0.execute(sql: volumes) }
         migrator.registerMigration("7 first listings") { try $0.execute(sql: listings) }
-        // Without a look at every row's references, which it does not touch: they are millions.
+        // Without a look at every row's references, which these two do not touch: they are millions.
         migrator.registerMigration("8 priorities", foreignKeyChecks: .immediate) { try addPriorities($0) }
-        migrator.registerMigration("9 history") { database in
+        migrator.registerMigration("9 history", foreignKeyChecks: .immediate) { database in
             for statement in HistorySchema.statements { try database.execute(sql: statement) }
         }
         return migrator

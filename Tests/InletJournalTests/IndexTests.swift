@@ -57,7 +57,7 @@ import Testing
                 + " AND (waits = 0 OR code IS NOT NULL) ORDER BY expires_at LIMIT 1",
             "delivery_expiring (destination=?"
         ),
-        ("UPDATE delivery SET owner = NULL WHERE owner IS NOT NULL", "delivery_owned"),
+        ("UPDATE delivery SET owner = NULL WHERE owner IS NOT NULL AND state <> 'claimed'", "delivery_owned"),
         ("UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (?)", "delivery_parked"),
         ("UPDATE delivery SET state = 'ready' WHERE state = 'claimed'", "delivery_claimed"),
         ("SELECT * FROM file WHERE root = ? AND path = ? AND volume IS NULL ORDER BY id DESC LIMIT 1", "file_by_path"),

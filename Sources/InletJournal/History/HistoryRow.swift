@@ -52,8 +52,7 @@ struct HistoryRow {
         try database.change(
             """
             INSERT INTO history_delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts,
-                interrupted, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes,
-                priority)
+                interrupted, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes, priority)
             SELECT id, file_id, after_id, ?, key, fields, lane, ?, attempts, interrupted, expires_at, ?, reason, ?,
                 ended_at, waits, closes, started_at, crashes, priority
             FROM delivery WHERE id = ?
@@ -89,7 +88,7 @@ struct HistoryRow {
             .integer(Int64(bitPattern: identity.device)), .text(file.state.rawValue), SQLValue(file.route),
             SQLValue(file.category), SQLValue(file.mediaType), .bytes(try PolicyNotes.shared.note(file.policy)),
             SQLValue(file.code?.rawValue), SQLValue(file.reason),
-            SQLValue(try file.content.map { try JournalJSON.encode($0) }), .integer(file.admittedAt.milliseconds),
+            SQLValue(file.content?.note), .integer(file.admittedAt.milliseconds),
             SQLValue(file.endedAt?.milliseconds), SQLValue(file.finishedAt?.milliseconds), SQLValue(file.disposition),
             SQLValue(file.batchID), SQLValue(file.role),
             file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
@@ -104,15 +103,16 @@ struct HistoryRow {
         try database.change("DELETE FROM history_file WHERE id = ?", .integer(file.id))
     }
 
+    /// What it came after may have been forgotten since.
     func insertBack(_ row: DeliveryRow) throws {
         try database.change(
             """
             INSERT INTO delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts, interrupted,
-                next_at, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes,
-                priority)
-            SELECT id, file_id, after_id, destination, key, fields, lane, state, attempts, interrupted, next_at,
-                expires_at, code, reason, ?, ended_at, waits, closes, started_at, crashes, priority
-            FROM history_as_delivery WHERE id = ?
+                next_at, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes, priority)
+            SELECT id, file_id, (SELECT leader.id FROM delivery AS leader WHERE leader.id = past.after_id), destination,
+                key, fields, lane, state, attempts, interrupted, next_at, expires_at, code, reason, ?, ended_at, waits,
+                closes, started_at, crashes, priority
+            FROM history_as_delivery AS past WHERE id = ?
             """, SQLValue(row.proof?.note), .integer(row.id))
         try database.change("DELETE FROM history_delivery WHERE id = ?", .integer(row.id))
         guard let digest = file.digests.sha256?.bytes else { return }
