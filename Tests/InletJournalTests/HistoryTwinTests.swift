@@ -65,6 +65,7 @@ private enum TwinAct {
         case .admit(let name, let size, let content):
             var admission = Admission.test("file-\(name)", .test(size: size), key: "key-\(size)")
             admission.plan?.dedupe = .skip
+            admission.plan?.priority = size == 1 ? .high : .low
             admission.plan?.digests = [Self.digest(content, size)]
             return "\(try await journal.admit(admission, at: now))"
         case .end(let state):
@@ -108,6 +109,7 @@ private enum TwinAct {
         let totals = try await journal.totals().map { "\($0.key) \($0.value)" }.sorted()
         let proofs = try await journal.delivered(DeliveredFilter(), after: 0, limit: 100).page.map(\.delivery.id)
         let holds = try await journal.holdsFiles(of: "/in")
-        return "\(known)\n\(contents)\n\(jobs)\n\(totals)\n\(proofs)\n\(holds)"
+        let queue = try await journal.queueCounts().map { "\($0.key) \($0.value)" }.sorted()
+        return "\(known)\n\(contents)\n\(jobs)\n\(totals)\n\(proofs)\n\(holds)\n\(queue)"
     }
 }

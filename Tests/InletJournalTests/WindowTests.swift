@@ -97,6 +97,24 @@ import Testing
         #expect(try await bench.settle(.test(.delivered), lane: .small, at: Self.midday)?.fileID == worked)
     }
 
+    @Test func `one that waits for its window and then for another of its content gets its time to live`() async throws
+    {
+        let bench = try Bench()
+        _ = try await bench.admit(.content(1, "first", .skip), at: Self.midday)
+        var admission = Admission.content(1, "second", .skip)
+        admission.plan?.window = DeliveryWindow(DaySpan(from: 22 * 60, to: 6 * 60), above: 1, zone: "UTC")
+        admission.plan?.retry = RetryPolicy(expire: .seconds(60))
+        let second = try await bench.admit(admission, at: Self.midday)
+        let first = try await bench.claimAll(at: Self.midday)
+        #expect(try await bench.job(second).deliveries[0].nextAt == Self.opening)
+        #expect(try await bench.claimAll(at: Self.opening).isEmpty)
+        #expect(try await bench.job(second).deliveries[0].reason == "waits: job 1 sends the same content now")
+        try await bench.end(first[0], .test(.failed), at: Self.opening)
+        let claims = try await bench.claimAll(at: Self.opening)
+        #expect(claims.map(\.file.id) == [second] && claims.map(\.delivery.expiresAt) == [60_000])
+        #expect(try await bench.job(second).deliveries[0].expiresAt == 60_000)
+    }
+
     @Test func `a registration sends no bytes and waits for no window`() async throws {
         let bench = try Bench()
         var admission = Admission.test("big", .test(size: 100), to: ["r2", "spaces"])
