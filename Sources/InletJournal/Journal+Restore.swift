@@ -126,7 +126,7 @@ extension Journal {
         try database.execute(
             sql: """
                 UPDATE history_delivery SET interrupted = interrupted + 1
-                WHERE key IS NOT NULL AND state <> (SELECT id FROM history_word WHERE word = 'delivered');
+                WHERE key IS NOT NULL AND state IS NOT (SELECT id FROM history_word WHERE word = 'delivered');
                 UPDATE counter SET value = value + \(leap) WHERE name = 'sequence';
                 INSERT INTO sqlite_sequence (name, seq) SELECT name, 0 FROM sqlite_master
                     WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'

@@ -160,18 +160,18 @@ private struct HistoryMove {
     }
 
     /// A batch goes once it has ended, its lists are written, and none of its files waits for a person. A unit's marker that
-    /// failed with it does so for ever, and is left behind.
+    /// failed with it does so for ever, and is left behind. The files are looked at only where the batch's state leaves it
+    /// open: there may be very many, and they go a few at a time.
     private mutating func canMove(batch: Int64) throws -> Bool {
         if let known = batches[batch] { return known }
         let can =
             try database.row(
                 """
-                SELECT 1 FROM batch WHERE id = ? AND ended_at IS NOT NULL
+                SELECT 1 FROM batch WHERE id = ? AND ended_at <= ?
                     AND NOT EXISTS (SELECT 1 FROM manifest WHERE batch_id = batch.id)
-                    AND NOT EXISTS (
-                        SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = batch.id
-                            AND (finished_at IS NULL OR finished_at > ? OR state NOT IN (\(Self.states)))
-                            AND ifnull(role, '') <> ?)
+                    AND (state IN ('delivered', 'duplicate', 'superseded', 'gone', 'cancelled') OR NOT EXISTS (
+                        SELECT 1 FROM file INDEXED BY file_by_batch
+                        WHERE batch_id = batch.id AND file.state NOT IN (\(Self.states)) AND ifnull(role, '') <> ?))
                 """, .integer(batch), .integer(time.milliseconds), .text(unitMarkerRole)
             ) { _ in true } != nil
         batches[batch] = can
