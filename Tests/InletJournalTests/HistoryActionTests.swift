@@ -160,4 +160,24 @@ import Testing
         #expect(try await restored.recall([.test("a.txt")], tolerance: 0) == [.known])
         #expect(try await restored.job(id)?.deliveries.map(\.key) == ["k.txt"])
     }
+
+    @Test func `what was cancelled and restored may have arrived since, and keeps its key though it is forgotten`()
+        async throws
+    {
+        let bench = try Bench()
+        let id = try await bench.admit("a.txt", key: "k.txt")
+        _ = try await bench.journal.cancel(id, at: Bench.start)
+        try await bench.finishAll()
+        #expect(try await bench.prune() == 1)
+        let backup = bench.directory.path.appending("backup.sqlite")
+        try await bench.journal.copy(to: backup)
+        let path = bench.directory.path.appending("restored.sqlite")
+        _ = try Journal.restore(backup, to: path, now: Bench.start)
+        let restored = try Journal(path: path, now: Bench.start)
+        defer { restored.close() }
+        #expect(try await restored.forget(id))
+        let outcome = try await restored.admit(.test("b.txt", key: "k.txt"), at: Bench.start)
+        guard case .admitted(let next) = outcome else { throw Unexpected(what: "\(outcome)") }
+        #expect(try await restored.job(next)?.deliveries.map(\.key) == ["k_2.txt"])
+    }
 }

@@ -98,6 +98,25 @@ import Testing
         #expect(try await bench.claimAll().map(\.file.id) == [companion])
     }
 
+    /// The state of a batch is the worst of its files': here, that of one for which nothing can be done.
+    @Test func `a unit with a rejected file stays while another of its files waits for a person`() async throws {
+        let bench = try Bench()
+        var (sent, refused) = (Admission.test("gigs/X/a", expire: .seconds(60)), Admission.refused("gigs/X/b"))
+        (sent.unit, refused.unit) = ("gigs/X", "gigs/X")
+        let id = try await bench.admit(sent)
+        _ = try await bench.journal.admit(refused, at: Bench.start)
+        _ = try await bench.journal.closeUnit(
+            "gigs/X", root: "/in", routes: ["all"], marker: nil, uptimes: ["r2": 0], at: Bench.start)
+        #expect(try await bench.journal.setUptime("r2", 60_000, at: Bench.start) == [id])
+        try await bench.finishAll()
+        #expect(try await bench.journal.batch(of: id)?.state == .rejected)
+        #expect(try await bench.prune() == 0)
+        #expect(try await bench.journal.retry(id, uptimes: ["r2": 60_000], at: Bench.start))
+        try await bench.settle(.delivered(.test("gigs/X/a")))
+        try await bench.finishAll()
+        #expect(try await bench.prune() == 2)
+    }
+
     @Test func `a batch is found by its files, and told to a receiver that was away, once they are there`() async throws
     {
         let bench = try Bench()
