@@ -25,7 +25,7 @@ import Testing
             try await eventually("the step is under way") { place.count(operation) > 0 }
             task.cancel()
             // Far below what would end it otherwise: 30 s for a look, no byte moving for a minute elsewhere.
-            try await eventually("it ends", within: .seconds(5)) { ended.isOn }
+            try await eventually("it ends") { ended.isOn }
             guard case .failure(let error) = try await task.value else {
                 Issue.record("was not cancelled")
                 return
