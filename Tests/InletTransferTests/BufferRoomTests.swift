@@ -5,7 +5,9 @@ import Testing
 struct BufferRoomTests {
     /// What so many bodies of one length get, one after the other.
     private static func sizes(_ count: Int, of length: Int64) -> [Int] {
-        (0..<count).reduce(into: []) { $0.append(BufferRoom.size(for: length, taken: $0.reduce(0, +))) }
+        (0..<count).reduce(into: []) { sizes, _ in
+            sizes.append(BufferRoom.size(for: length, taken: sizes.reduce(0, +)))
+        }
     }
 
     @Test func `eight large bodies at once have a large buffer each`() {
