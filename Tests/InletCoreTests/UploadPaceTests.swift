@@ -125,6 +125,23 @@ struct UploadPaceTests {
         #expect(pace.limit == 4 && pace.rate == nil)
     }
 
+    @Test func `a number at which bodies fail is not stayed at`() {
+        var pace = UploadPace()
+        var (now, most) = (0.0, 0)
+        // Four go well; of more, every one is lost.
+        for _ in 0..<400 {
+            let limit = pace.limit
+            most = max(most, limit)
+            let bodies = (0..<limit).map { _ in pace.begin(at: .seconds(now)) }
+            now += 1
+            for body in bodies {
+                pace.end(body, bytes: limit > 4 ? nil : 64 << 20, wanted: 16, at: .seconds(now))
+            }
+            #expect(pace.limit == 4 || limit == 4)
+        }
+        #expect(most > 4)
+    }
+
     @Test func `few bodies, one after the other, never raise the number`() {
         var pace = UploadPace()
         for number in 0..<500 {

@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletPipelines
 import InletSandbox
 import InletTestSupport
@@ -74,6 +75,34 @@ import Testing
             _ = try await place.deliver(path, order, notes.attempt()).get()
             #expect(place.count(.create) == 2)
             #expect(place.s3?.traffic.partOrder == [1, 2, 1, 2, 3])
+        }
+    }
+
+    @Test func `an upload goes on as it was cut, whatever the configuration says by now`() async throws {
+        try await withS3Place(Self.oneByOne) { place in
+            let (path, order) = try place.file(3 * Self.part)
+            let notes = try await Self.stopped(place, path, order, after: "part:2")
+            let factory = PipelineFactory(pool: BlockingPool(name: "changed", threads: 2), userAgent: "inlet-tests/1")
+            // Before the server ends.
+            defer { factory.shutdown() }
+            let changed = try factory.place(
+                "s3",
+                [
+                    "endpoint": .string("http://127.0.0.1:\(try await #require(place.s3).port())"),
+                    "bucket": .string("sandbox"), "access_key": .secret(Secret(S3Account.accessKey)),
+                    "secret_key": .secret(S3Account.secretKey), "part_size": .bytes(7 << 20),
+                    "multipart_threshold": .bytes(64 << 20),
+                ])
+            let outcome = try await changed.deliver(SourceFile(opening: path), order, notes.attempt())
+            guard case .delivered(let proof) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            #expect(proof.content?.partSize == Int64(Self.part))
+            #expect(place.count(.create) == 1 && place.count(.single) == 0)
+            #expect(place.s3?.traffic.partOrder == [1, 2, 3])
+            #expect(try place.visible() == [order.key: content(3 * Self.part)])
+            #expect(try place.leftovers() == [])
         }
     }
 

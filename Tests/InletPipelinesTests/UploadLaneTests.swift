@@ -39,10 +39,10 @@ import Testing
     }
 
     private static func carry(
-        _ lane: UploadLane, _ yard: Yard, bytes: Int64 = large, isStopping: Bool = false
+        _ lane: UploadLane, _ yard: Yard, bytes: Int64 = large, of delivery: Int64 = 1, isStopping: Bool = false
     ) async -> ErrorCode? {
         do throws(DeliveryError) {
-            try await lane.carry(bytes, isStopping: { isStopping }) { () async throws(DeliveryError) in
+            try await lane.carry(bytes, of: delivery, isStopping: { isStopping }) { () async throws(DeliveryError) in
                 await yard.stay()
             }
             return nil
@@ -103,6 +103,26 @@ import Testing
             }
         }
         #expect(late.most == 0 && lane.wanted == 0)
+    }
+
+    @Test func `a file of one body passes the waiting parts of a larger one`() async throws {
+        let (lane, parts, single) = (UploadLane(), Yard(), Yard())
+        single.letGo(1)
+        try await whileFull(lane) { yard in
+            try await withThrowingTaskGroup(of: ErrorCode?.self) { group in
+                for _ in 0..<6 { group.addTask { await Self.carry(lane, parts) } }
+                try await eventually("six parts wait") { lane.wanted == UploadPace.start + 6 }
+                group.addTask { await Self.carry(lane, single, of: 2) }
+                try await eventually("the file waits") { lane.wanted == UploadPace.start + 7 }
+                yard.letGo(1)
+                try await eventually("the file has gone") { single.ended == 1 }
+                // Its place went to the part that came first.
+                try await eventually("one part is under way") { parts.running == 1 }
+                #expect(parts.most == 1)
+                parts.letGo(6)
+                for try await code in group { #expect(code == nil) }
+            }
+        }
     }
 
     @Test func `a small body waits for no large one`() async throws {

@@ -44,6 +44,21 @@ import Testing
         #expect(requests.all.count == sent)
     }
 
+    @Test func `who waits for the connection of a request that stalls is sent once that is given up`() async throws {
+        let lines = Seen<String>()
+        let server = try ScriptedServer { connection in
+            lines.append(try connection.readRequest().line)
+            if lines.all.count == 1 { connection.waitForEnd() } else { try connection.answer() }
+        }
+        let client = makeClient(connectionsPerHost: 1)
+        let stalling = HTTPRequest("GET", try server.url("/stalls"), stallTimeout: .seconds(1))
+        let first = Task { await InletTransferTests.failure(client, stalling) }
+        try await eventually("the first arrives") { !lines.all.isEmpty }
+        #expect(try await client.send(HTTPRequest("GET", server.url("/waits"))).status == 200)
+        #expect(await first.value?.code == .stalled)
+        #expect(lines.all == ["GET /stalls HTTP/1.1", "GET /waits HTTP/1.1"])
+    }
+
     @Test func `an endless body is cut at the limit`() async throws {
         let error = try await failure(limit: 10_000) { connection in
             _ = try connection.readRequest()

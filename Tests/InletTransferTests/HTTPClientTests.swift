@@ -127,6 +127,29 @@ import Testing
         #expect(server.connections <= 2)
     }
 
+    @Test func `large bodies, however many, leave connections to small requests`() async throws {
+        let (large, others) = (Seen<Bool>(), Seen<Bool>())
+        let server = try ScriptedServer { connection in
+            while true {
+                if try connection.readHead().line.hasPrefix("PUT") {
+                    large.append(true)
+                    return connection.waitForEnd()
+                }
+                others.append(true)
+                try connection.answer()
+            }
+        }
+        let (client, body) = (makeClient(connectionsPerHost: 32), pattern(2 << 20))
+        let requests = try (0..<40).map { HTTPRequest("PUT", try server.url("/\($0)"), body: .bytes(body)) }
+        let sending = requests.map { request in Task { await failure(client, request) } }
+        // 25 of 28 on the first thread, 3 of 4 on the second.
+        try await eventually("what may be on its way is") { large.all.count == 28 }
+        for _ in 0..<10 { #expect(try await client.send(HTTPRequest("GET", server.url())).status == 200) }
+        #expect(others.all.count == 10 && large.all.count == 28)
+        for task in sending { task.cancel() }
+        for task in sending { #expect(await task.value?.code == .cancelled) }
+    }
+
     @Test func `a connection that died while idle is replaced, and the body sent again`() async throws {
         let seen = Seen<ReceivedRequest>()
         let server = try ScriptedServer { connection in

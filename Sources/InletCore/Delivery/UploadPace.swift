@@ -73,7 +73,7 @@ package struct UploadPace: Sendable {
     package mutating func end(_ body: Body, bytes: Int64?, wanted: Int, at now: Duration) {
         let now = advance(now)
         running = max(0, running - 1)
-        guard let bytes else { return next(to: rung) }
+        guard let bytes else { return failed(now) }
         round.end(Double(bytes), from: body.began, at: now, crowding: crowding, running: running, wanted: wanted)
         if round.isOver { judge(now) }
     }
@@ -113,6 +113,12 @@ extension UploadPace {
             phase = .resting(since: since, until: until, goodput: goodput ?? ended.goodput)
             next(to: rung)
         }
+    }
+
+    /// A rung that is only tried may be what bodies fail of, and no round would ever end there.
+    private mutating func failed(_ now: Double) {
+        guard case .climbing(let from, let base) = phase else { return next(to: rung) }
+        rest(at: from, since: now, goodput: base)
     }
 
     /// There were too few bodies to fill the rung: nothing is learnt of it.

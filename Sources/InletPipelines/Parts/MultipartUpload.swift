@@ -143,7 +143,8 @@ struct MultipartUpload: Sendable {
         do throws(DeliveryError) {
             let range = record.plan.range(number)
             let size = range.upperBound - range.lowerBound
-            return try await sender.lane.carry(size, isStopping: attempt.isStopping) { () throws(DeliveryError) in
+            return try await sender.lane.carry(size, of: order.id, isStopping: attempt.isStopping) {
+                () throws(DeliveryError) in
                 let visit = CacheVisit(sender.source, range)
                 let part = try await sender.send(
                     range, to: try store.target(number, of: record.upload),

@@ -20,7 +20,7 @@ extension PartSender {
         let known = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
         let part: UploadRecord.ProvedPart
         do throws(DeliveryError) {
-            part = try await lane.carry(order.source.size, isStopping: attempt.isStopping) {
+            part = try await lane.carry(order.source.size, of: order.id, isStopping: attempt.isStopping) {
                 () async throws(DeliveryError) in
                 let target = try await target()
                 return try await send(

@@ -1,20 +1,25 @@
 internal import InletCore
 internal import Synchronization
 
-/// The way of one destination's large bodies: as many at once as `UploadPace` finds the line to carry, the others in the
-/// order in which they came.
+/// The way of one destination's large bodies: as many at once as `UploadPace` finds the line to carry.
+///
+/// Whose delivery has the fewest on their way is next, and of equal ones the one that came first: a file of one body does
+/// not wait for all the parts of larger ones, and who waits longest with none on its way is always next.
 final class UploadLane: Sendable {
     /// Smaller files pass by: their time is the store's answer, not the line's.
     static let smallest: Int64 = 4 << 20
 
     fileprivate struct Waiter {
         var id: Int
+        var delivery: Int64
         var leave: CheckedContinuation<UploadPace.Body?, Never>
     }
 
     fileprivate struct State {
         var pace = UploadPace()
         var running = 0
+        /// Of these, the bodies of each delivery.
+        var shares: [Int64: Int] = [:]
         var waiting: [Waiter] = []
         var lastID = 0
     }
@@ -29,29 +34,29 @@ final class UploadLane: Sendable {
 
     private var now: Duration { start.duration(to: .now) }
 
-    /// Runs `work`, which sends `bytes`, once it may begin.
+    /// Runs `work`, which sends `bytes` of `delivery`, once it may begin.
     ///
     /// - Throws: what `work` throws; `.cancelled` when the task is cancelled, or the agent begins to stop, while it waits.
     func carry<Value: Sendable>(
-        _ bytes: Int64, isStopping: () -> Bool, _ work: () async throws(DeliveryError) -> Value
+        _ bytes: Int64, of delivery: Int64, isStopping: () -> Bool, _ work: () async throws(DeliveryError) -> Value
     ) async throws(DeliveryError) -> Value {
         guard bytes >= Self.smallest else { return try await work() }
         let body: UploadPace.Body
-        if let free = state.withLock({ $0.beginNow(at: now) }) {
+        if let free = state.withLock({ $0.beginNow(delivery, at: now) }) {
             body = free
         } else {
-            body = try await turn()
+            body = try await turn(delivery)
             if isStopping() {
-                leave(body, nil)
+                leave(body, delivery, nil)
                 throw .stopping
             }
         }
         do throws(DeliveryError) {
             let value = try await work()
-            leave(body, bytes)
+            leave(body, delivery, bytes)
             return value
         } catch {
-            leave(body, nil)
+            leave(body, delivery, nil)
             throw error
         }
     }
@@ -69,13 +74,13 @@ final class UploadLane: Sendable {
         }
     }
 
-    private func turn() async throws(DeliveryError) -> UploadPace.Body {
+    private func turn(_ delivery: Int64) async throws(DeliveryError) -> UploadPace.Body {
         let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
         }
         let body = await withTaskCancellationHandler {
-            await withCheckedContinuation { wait(id, $0) }
+            await withCheckedContinuation { wait(Waiter(id: id, delivery: delivery, leave: $0)) }
         } onCancel: {
             state.withLock { $0.withdraw(id) }?.resume(returning: nil)
         }
@@ -83,19 +88,19 @@ final class UploadLane: Sendable {
         return body
     }
 
-    private func wait(_ id: Int, _ leave: CheckedContinuation<UploadPace.Body?, Never>) {
+    private func wait(_ waiter: Waiter) {
         // A cancellation before this look shows in the task, a later one finds the waiter.
         let answer = state.withLock { state -> UploadPace.Body?? in
             if Task.isCancelled { return .some(nil) }
-            if let body = state.beginNow(at: now) { return body }
-            state.waiting.append(Waiter(id: id, leave: leave))
+            if let body = state.beginNow(waiter.delivery, at: now) { return body }
+            state.waiting.append(waiter)
             return .none
         }
-        if let answer { leave.resume(returning: answer) }
+        if let answer { waiter.leave.resume(returning: answer) }
     }
 
-    private func leave(_ body: UploadPace.Body, _ bytes: Int64?) {
-        let next = state.withLock { $0.end(body, bytes, at: now) }
+    private func leave(_ body: UploadPace.Body, _ delivery: Int64, _ bytes: Int64?) {
+        let next = state.withLock { $0.end(body, of: delivery, bytes, at: now) }
         for (waiter, body) in next { waiter.leave.resume(returning: body) }
     }
 }
@@ -104,25 +109,36 @@ extension UploadLane.State {
     var wanted: Int { running + waiting.count }
 
     /// nil when the body has to wait.
-    mutating func beginNow(at now: Duration) -> UploadPace.Body? {
+    mutating func beginNow(_ delivery: Int64, at now: Duration) -> UploadPace.Body? {
         guard waiting.isEmpty, running < pace.limit else { return nil }
+        return begin(delivery, at: now)
+    }
+
+    private mutating func begin(_ delivery: Int64, at now: Duration) -> UploadPace.Body {
         running += 1
+        shares[delivery, default: 0] += 1
         return pace.begin(at: now)
     }
 
     /// Those that may begin now.
     mutating func end(
-        _ body: UploadPace.Body, _ bytes: Int64?, at now: Duration
+        _ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration
     ) -> [(UploadLane.Waiter, UploadPace.Body)] {
         pace.end(body, bytes: bytes, wanted: wanted, at: now)
         running -= 1
+        let left = shares[delivery, default: 1] - 1
+        shares[delivery] = left > 0 ? left : nil
         var next: [(UploadLane.Waiter, UploadPace.Body)] = []
-        while running < pace.limit, !waiting.isEmpty {
-            running += 1
-            next.append((waiting.removeFirst(), pace.begin(at: now)))
-        }
+        while running < pace.limit, let waiter = takeNext() { next.append((waiter, begin(waiter.delivery, at: now))) }
         return next
     }
+
+    private mutating func takeNext() -> UploadLane.Waiter? {
+        // Of equal ones `min` takes the first.
+        waiting.indices.min { share(of: waiting[$0]) < share(of: waiting[$1]) }.map { waiting.remove(at: $0) }
+    }
+
+    private func share(of waiter: UploadLane.Waiter) -> Int { shares[waiter.delivery, default: 0] }
 
     mutating func withdraw(_ id: Int) -> CheckedContinuation<UploadPace.Body?, Never>? {
         waiting.firstIndex { $0.id == id }.map { waiting.remove(at: $0).leave }

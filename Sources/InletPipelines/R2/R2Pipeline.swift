@@ -35,7 +35,10 @@ package struct R2Pipeline: Pipeline {
             if let proof = try await upload.composedEarlier() { return .delivered(proof) }
             throw error
         }
-        if settings.dialect == .v1, order.source.size <= Self.singleLimit {
+        // An upload that another dialect has opened goes on: nothing else would drop it.
+        if settings.dialect == .v1, order.source.size <= Self.singleLimit,
+            UploadRecord.identity(attempt.checkpoint.entries) == nil
+        {
             let proof = try await sender.sendWhole(at: api.publicLocation(order.key, answered: nil)) {
                 () async throws(DeliveryError) in
                 let url = try api.checked(try await api.presign(order))

@@ -7,7 +7,7 @@ struct S3Comparison: Sendable {
     /// How the file is cut here; an object cut otherwise has another ETag for the same bytes.
     let plan: PartPlan
     let verify: S3Settings.Verify
-    /// How else it may have been cut: where the line decides, by an earlier attempt of ours.
+    /// How else it may have been cut, by an earlier delivery of ours.
     var plans: [PartPlan] = []
 
     /// What the object's tag and metadata tell without reading the file.

@@ -26,7 +26,10 @@ struct S3Delivery: Sendable {
             lane: pipeline.lane, proof: settings.sliceProof)
     }
 
-    private var isSingle: Bool { order.source.size <= settings.multipartThreshold }
+    /// An upload that is open goes on as it was begun, also where the threshold was raised since: nothing else would drop it.
+    private var isSingle: Bool {
+        order.source.size <= settings.multipartThreshold && UploadRecord.identity(attempt.checkpoint.entries) == nil
+    }
 
     private var plan: PartPlan {
         PartPlan(
@@ -36,11 +39,10 @@ struct S3Delivery: Sendable {
 
     private var comparison: S3Comparison {
         var comparison = S3Comparison(order: order, plan: plan, verify: settings.verify)
-        if !isSingle {
-            comparison.plans = PartPlan.all(
-                fileSize: order.source.size, from: settings.partSize, to: settings.largestPart,
-                mostParts: S3Settings.mostParts)
-        }
+        // Cut at another rate, or under another configuration.
+        comparison.plans = PartPlan.all(
+            fileSize: order.source.size, from: PartPlan.defaultSize, to: PartPlan.largestAuto,
+            mostParts: S3Settings.mostParts)
         return comparison
     }
 

@@ -23,6 +23,8 @@ extension Transfer {
             deadlines.held()
             return .later
         }
+        // curl may ask before the loop lets it go on: when it sends the body anew.
+        deadlines.released(at: now)
         let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
         turn.use(Int64(count ?? 0))
         return count.map { .bytes($0) } ?? .failed

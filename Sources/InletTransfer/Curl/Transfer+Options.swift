@@ -27,8 +27,6 @@ struct ClientOptions: Sendable {
 }
 
 extension Transfer {
-    /// Below this libcurl refuses a buffer for uploads; above, a system call moves enough to be cheap. One for each body.
-    private static let uploadBuffer = 16 * 1024...512 * 1024
     /// Of an answer that goes to a file: fewer, larger writes.
     private static let downloadBuffer = 256 * 1024
 
@@ -106,7 +104,7 @@ extension Transfer {
         } else if request.hasBody {
             let length = request.body.length
             easy.set(CURLOPT_INFILESIZE_LARGE, offset: length)
-            let buffer = min(max(Int(clamping: length), Self.uploadBuffer.lowerBound), Self.uploadBuffer.upperBound)
+            buffer = BufferRoom.shared.take(for: length)
             easy.set(CURLOPT_UPLOAD_BUFFERSIZE, buffer)
             if let file = request.body.file {
                 file.source.adviseSequential(offset: file.offset, length: min(file.length, 16 << 20))

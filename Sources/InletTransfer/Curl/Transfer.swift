@@ -13,6 +13,23 @@ struct Submission: Sendable {
     let sink: (any AnswerSink)?
     let ticket: Ticket
     let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
+    /// The same for requests that can share connections.
+    let destination: String
+
+    init(
+        request: HTTPRequest, meter: TransferMeter?, lane: ThrottleLane?, sink: (any AnswerSink)?, ticket: Ticket,
+        continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
+    ) {
+        self.request = request
+        self.meter = meter
+        self.lane = lane
+        self.sink = sink
+        self.ticket = ticket
+        self.continuation = continuation
+        destination =
+            request.unixSocket.map { "unix:\($0.display)" }
+            ?? "\(request.url.scheme)://\(request.url.host):\(request.url.port)"
+    }
 
     func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
 
@@ -58,6 +75,8 @@ final class Transfer {
     /// Whether the sink has taken the answer on.
     private(set) var isSunk = false
     private var unacknowledged = 0
+    /// Bytes of libcurl's buffer for the body.
+    var buffer = 0
 
     var request: HTTPRequest { submission.request }
 
@@ -72,6 +91,8 @@ final class Transfer {
             answer: submission.request.answerDeadline,
             sendsBody: submission.request.body.length > 0, now: now)
     }
+
+    deinit { BufferRoom.shared.giveBack(buffer) }
 
     /// Offers the answer to the sink, once its header is whole; false after a failure, which is kept.
     func offerToSink() -> Bool {

@@ -12,16 +12,22 @@ final class TransferLoop {
     /// Requests whose host has all the connections it may have, or whose lane has no bytes yet, in their order.
     private var waiting: [Pending] = []
     private var connections: [String: Int] = [:]
+    /// Whether something came or went since it was last asked who may start.
+    private var hasNews = true
     private let clock = ContinuousClock()
-    private var lastLook = ContinuousClock.now
+    /// When time alone may have decided about a running transfer; nil while there is none, or all wait for their turn.
+    private var nextLook: ContinuousClock.Instant?
 
     private struct Pending {
         var submission: Submission
         var turn: Turn?
     }
 
-    /// How often the kernel's send queues are looked at while transfers run.
+    /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are thousands a
+    /// second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
     private static let tick = Duration.seconds(1)
+    /// Beyond this a body can take long enough that others must not wait for its end.
+    private static let large: Int64 = 1 << 20
 
     init(_ mailbox: TransferMailbox, options: ClientOptions, connectionsPerHost: Int) {
         self.mailbox = mailbox
@@ -34,6 +40,7 @@ final class TransferLoop {
     func run() {
         while true {
             let (commands, isClosed) = mailbox.take()
+            if !commands.isEmpty { hasNews = true }
             for command in commands {
                 switch command {
                 case .add(let submission):
@@ -48,13 +55,17 @@ final class TransferLoop {
             goOnWithPaused()
             settleEnded()
             settleOverdue()
+            // What has ended has left its connection: nothing else would end the wait.
+            startWaiting()
             multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
         }
     }
 
-    /// nil when there is nothing to wait for but commands.
-    private var nextLook: ContinuousClock.Instant? {
-        running.values.compactMap(\.deadlines.next).min().map { min(lastLook.advanced(by: Self.tick), $0) }
+    /// Makes sure that `transfer` is looked at in time.
+    private func watch(_ transfer: Transfer, from now: ContinuousClock.Instant) {
+        guard let verdict = transfer.deadlines.next else { return }
+        let time = min(verdict, now.advanced(by: Self.tick))
+        nextLook = min(nextLook ?? time, time)
     }
 
     /// When a lane has bytes for a request that waits for them.
@@ -71,19 +82,27 @@ final class TransferLoop {
     }
 
     private func startWaiting() {
-        guard !waiting.isEmpty else { return }
+        guard hasNews || waiting.contains(where: { $0.turn?.isWaiting == true }) else { return }
+        hasNews = false
         var kept: [Pending] = []
         for pending in waiting {
             let submission = pending.submission
             if submission.ticket.isCancelled {
                 answer(submission, submission.cancellation)
-            } else if connections[submission.destination, default: 0] >= connectionsPerHost || !isTurn(of: pending) {
+            } else if !hasConnection(for: submission) || !isTurn(of: pending) {
                 kept.append(pending)
             } else {
                 start(pending)
             }
         }
         waiting = kept
+    }
+
+    /// Large bodies leave some connections to the others, which would otherwise wait for the end of one.
+    private func hasConnection(for submission: Submission) -> Bool {
+        let isLarge = submission.request.body.length > Self.large && connectionsPerHost > 1
+        let left = isLarge ? max(1, connectionsPerHost / 8) : 0
+        return connections[submission.destination, default: 0] < connectionsPerHost - left
     }
 
     private func isTurn(of pending: Pending) -> Bool {
@@ -95,7 +114,9 @@ final class TransferLoop {
     private func goOnWithPaused() {
         for transfer in running.values where transfer.isPaused {
             let now = clock.now
-            if transfer.mayGoOn(at: now) { transfer.goOn(at: now) }
+            guard transfer.mayGoOn(at: now) else { continue }
+            transfer.goOn(at: now)
+            watch(transfer, from: now)
         }
     }
 
@@ -114,10 +135,10 @@ final class TransferLoop {
         }
         running[easy.handle] = transfer
         connections[submission.destination, default: 0] += 1
+        watch(transfer, from: clock.now)
     }
 
     private func settleEnded() {
-        var hasRoom = false
         while let (handle, code) = multi.nextEnded() {
             guard let transfer = running[handle] else { continue }
             let outcome = transfer.outcome(code)
@@ -125,17 +146,15 @@ final class TransferLoop {
             // Before the caller goes on: its next request shall find this loop, and its open connection, free.
             mailbox.settled()
             transfer.settle(outcome)
-            hasRoom = true
         }
-        if hasRoom { startWaiting() }
     }
 
     private func settleOverdue() {
         let now = clock.now
-        guard let nextLook, now >= nextLook else { return }
-        lastLook = now
+        guard let look = nextLook, now >= look else { return }
+        nextLook = nil
         for transfer in Array(running.values) {
-            if let error = transfer.overdue(at: now) { abandon(transfer, error) }
+            if let error = transfer.overdue(at: now) { abandon(transfer, error) } else { watch(transfer, from: now) }
         }
     }
 
@@ -162,18 +181,12 @@ final class TransferLoop {
         let destination = transfer.submission.destination
         let left = connections[destination, default: 1] - 1
         connections[destination] = left > 0 ? left : nil
+        hasNews = true
+        if running.isEmpty { nextLook = nil }
     }
 
     private func answer(_ submission: Submission, _ error: TransferError) {
         mailbox.settled()
         submission.fail(error)
-    }
-}
-
-extension Submission {
-    /// Requests that can share connections.
-    fileprivate var destination: String {
-        request.unixSocket.map { "unix:\($0.display)" }
-            ?? "\(request.url.scheme)://\(request.url.host):\(request.url.port)"
     }
 }
