@@ -15,8 +15,8 @@
             let bench = try Bench()
             let rule: EndingRule = { _ in Ending(disposition: "kept", receipt: []) }
             let admitted = try await kinds(bench) { _ = try await bench.admit("a", lane: .small) }
-            // What is known of its path here and in the history, whose its key is.
-            #expect(admitted == ["SELECT", "SELECT", "SELECT", "INSERT", "INSERT"])
+            // What is known of its path here and in the history; the file; whose its key is; the delivery.
+            #expect(admitted == ["SELECT", "SELECT", "INSERT", "SELECT", "INSERT"])
             var claims: [Claim] = []
             let claimed = try await kinds(bench) { claims = try await bench.claimAll(lane: .small, most: 1) }
             #expect(claimed == ["SELECT", "SELECT", "UPDATE"] && claims.count == 1)

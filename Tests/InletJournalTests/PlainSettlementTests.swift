@@ -64,7 +64,8 @@ import Testing
                 let ended = EndedClaim(claim, Self.settlement(now, &random))
                 let ending: EndingRule? = Bool.random(using: &random) ? Self.atOnce : nil
                 let result = try await settle(ended, ending, now)
-                said.append("\(result.state) \(result.hasReleased) \(String(describing: result.finish))")
+                let batch = result.finish?.endedBatch.map { "\($0.id) \($0.state)" }
+                said.append("\(result.state) \(result.hasReleased) \(result.finish?.disposition ?? "-") \(batch ?? "-")")
             }
         }
         return said
