@@ -14,8 +14,8 @@ package struct FollowReport: Codable, Sendable {
         package var waits_for: String?
     }
 
-    /// How many may be asked about at once.
-    package static let most = 512
+    /// How many may be asked about at once: more would keep the others from the journal.
+    package static let most = 128
 
     /// The first of the jobs, in their order.
     package var ends: [End]

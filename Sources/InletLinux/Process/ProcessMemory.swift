@@ -53,7 +53,8 @@ package enum ProcessMemory {
         guard fields.count >= 6, fields[1].elementsEqual("r-xp".utf8), fields[5].first == UInt8(ascii: "/")
         else { return nil }
         let bounds = String(decoding: fields[0], as: UTF8.self).split(separator: "-")
-        guard bounds.count == 2, let start = UInt(bounds[0], radix: 16), let end = UInt(bounds[1], radix: 16), start < end
+        guard bounds.count == 2, let start = UInt(bounds[0], radix: 16), let end = UInt(bounds[1], radix: 16),
+            start < end
         else { return nil }
         return start..<end
     }
