@@ -150,7 +150,8 @@ import Testing
         #expect(stock.count == 1)
     }
 
-    @Test func `ends gather while much is under way, and for longer while the loops have claims at hand`() async throws {
+    @Test func `ends gather while much is under way, and for longer while the loops have claims at hand`() async throws
+    {
         let claim = try #require(try await claims("a").first)
         var state = SmallWork.State()
         func add(_ count: Int) { state.stock.add(Array(repeating: claim, count: count)) }
