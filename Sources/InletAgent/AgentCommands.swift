@@ -24,7 +24,7 @@ package struct AgentCommands: Sendable {
         var limits: BandwidthKeeper
         /// A watched folder is right as it is.
         var resumed: @Sendable (FilePath) -> Void
-        var send: @Sendable (FilePath, String?) async -> SendAnswer
+        var send: @Sendable ([FilePath], String?) async -> [SendAnswer]
     }
 
     /// For a journal whose lock the caller holds; `destination` makes one by its name.
@@ -154,9 +154,9 @@ package struct AgentCommands: Sendable {
         try await JournalBackups(journal).make(at: target, now: .now)
     }
 
-    /// Takes one file into the running agent's queue, to `destination` or by its route.
-    package func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
-        await live?.send(path, destination) ?? .refused("no agent is running")
+    /// Takes files into the running agent's queue, to `destination` or by their routes. - Returns: what came of each.
+    package func send(_ paths: [FilePath], to destination: String?) async -> [SendAnswer] {
+        await live?.send(paths, destination) ?? paths.map { _ in .refused("no agent is running") }
     }
 }
 

@@ -140,7 +140,6 @@ struct AgentParts: Sendable {
             home: settings.stateDirectory.appending("manifests"), roots: settings.watch, version: version)
     }
 
-    /// nil where the configuration asks for none.
     /// Those that look after the journal, as far as the configuration wants them.
     var keepers: [any Service] {
         var keepers: [any Service] = []
@@ -199,8 +198,8 @@ struct AgentParts: Sendable {
             board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
             sweeperBell: sweeperBell, probeBell: probeBell, log: log, limits: limits,
             resumed: { [intakes] root in intakes.of(root)?.nudge() },
-            send: { path, destination in
-                await withTaskExecutorPreference(asking) { await desk.send(path, to: destination) }
+            send: { paths, destination in
+                await withTaskExecutorPreference(asking) { await desk.send(paths, to: destination) }
             })
     }
 

@@ -91,6 +91,14 @@ package struct AgentView: Sendable {
     /// The same for one file; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? { try await journal.job(id).map(asSeen) }
 
+    /// The same for many files, in their order, as far as somebody wants to go on: the first of which `goesOn` says no is the
+    /// last. nil for those that the journal does not have.
+    package func jobs(
+        _ ids: [Int64], while goesOn: @escaping @Sendable (Job) -> Bool
+    ) async throws(JournalError) -> [Job?] {
+        try await journal.jobs(ids) { goesOn(asSeen($0)) }.map { $0.map(asSeen) }
+    }
+
     private func asSeen(_ job: Job) -> Job {
         guard let live else { return job }
         var job = job

@@ -47,6 +47,24 @@ extension Journal {
         }
     }
 
+    /// The same for many files in one read, in their order, as far as somebody wants to go on: the first of which `goesOn` says
+    /// no is the last. nil for those that the journal does not have.
+    package func jobs(
+        _ ids: [Int64], while goesOn: @escaping @Sendable (Job) -> Bool
+    ) async throws(JournalError) -> [Job?] {
+        try await read { database in
+            var jobs: [Job?] = []
+            for id in ids {
+                let job = try FileRow.one(id, database, showing: true).map {
+                    try Self.job($0, database, showing: true)
+                }
+                jobs.append(job)
+                if let job, !goesOn(job) { break }
+            }
+            return jobs
+        }
+    }
+
     /// Admission time of the oldest pending file.
     package func oldestPending() async throws(JournalError) -> WallTime? {
         try await read { database in
@@ -83,15 +101,25 @@ extension Journal {
 
     /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
     package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
-        try await read { database in
-            let current = try FileRow.all(
-                database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [.bytes(path.bytes)])
-            let past = try FileRow.all(
-                database, from: .history, "WHERE \(Self.placeInHistory) ORDER BY id DESC LIMIT 20",
-                [.bytes([]), .bytes(path.bytes)])
-            return try (current + past).lazy.map { try Self.job($0, database) }.first { job in
-                Set(destinations) == Set(job.deliveries.map(\.destination))
-            }
+        try await read { try Self.lastSent(path, to: destinations, $0) }
+    }
+
+    /// The same for many files in one read, in their order.
+    package func lastSent(_ files: [(path: FilePath, destinations: [String])]) async throws(JournalError) -> [Job?] {
+        if files.isEmpty { return [] }
+        return try await read { database in
+            try files.map { try Self.lastSent($0.path, to: $0.destinations, database) }
+        }
+    }
+
+    private static func lastSent(_ path: FilePath, to destinations: [String], _ database: Database) throws -> Job? {
+        let current = try FileRow.all(
+            database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [.bytes(path.bytes)])
+        let past = try FileRow.all(
+            database, from: .history, "WHERE \(placeInHistory) ORDER BY id DESC LIMIT 20",
+            [.bytes([]), .bytes(path.bytes)])
+        return try (current + past).lazy.map { try job($0, database) }.first { job in
+            Set(destinations) == Set(job.deliveries.map(\.destination))
         }
     }
 

@@ -40,8 +40,10 @@ package final class Journal: Sendable {
         }
         makePrivate(path)
         let database = try DatabaseQueue(path: path.string, configuration: configuration)
-        try requireFullSync(database)
+        // Not synced one by one: what a power cut takes back of them is done again at the next start, and the first commit
+        // after them syncs the log with them in it.
         try Schema.migrator.migrate(database)
+        try requireFullSync(database)
         return database
     }
 

@@ -19,7 +19,8 @@ import Testing
         #expect(try await place.inlet("limit").output == "all destinations: 20 MiB/s\n")
 
         let set = try await place.inlet("limit", "5MiB/s", "--to", "store")
-        #expect(set.ending == .code(0) && set.output.hasPrefix("store: 5 MiB/s by 'inlet limit', until "), "\(set)")
+        let until = "until 'inlet limit auto --to store' or "
+        #expect(set.ending == .code(0) && set.output.hasPrefix("store: 5 MiB/s by 'inlet limit', \(until)"), "\(set)")
         let told = try await agent.line("limit.changed", number: 2)
         #expect(told["destination"] == "store" && told["cause"] == "command" && told["bandwidth"] == "5 MiB/s")
         #expect(try await place.inlet("limit", "0").output.hasPrefix("all destinations: 0 (nothing is sent) by "))
@@ -58,8 +59,14 @@ import Testing
             try await agent.line("job.admitted")
             let held = try await place.status()
             #expect(held.files == ["pending": 1] && held.queue == ["total": 1, "waiting": 1])
+            let named = try place.folder.write(bytes(3000), to: "named.bin")
+            let sent = try await place.inlet("send", named.string, "--to", "store")
+            #expect(sent.ending == .code(69), "\(sent)")
+            #expect(sent.output.contains("named.bin: waiting, the limit is 0 (store: 0 (nothing is sent)"), "\(sent)")
             #expect(try await place.inlet("limit", "auto", "--to", "store").ending == .code(0))
-            try await agent.line("job.finished") { $0["state"] == "delivered" }
+            for name in ["held.bin", "named.bin"] {
+                try await agent.line("job.finished") { $0.isAbout(name) && $0["state"] == "delivered" }
+            }
         }
     }
 

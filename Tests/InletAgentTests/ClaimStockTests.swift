@@ -149,4 +149,22 @@ import Testing
         #expect(stock.take() == nil)
         #expect(stock.count == 1)
     }
+
+    @Test func `ends gather while much is under way, and for longer while the loops have claims at hand`() async throws
+    {
+        let claim = try #require(try await claims("a").first)
+        var state = SmallWork.State()
+        func add(_ count: Int) { state.stock.add(Array(repeating: claim, count: count)) }
+        func end(_ count: Int) { state.ended += Array(repeating: .back(claim), count: count) }
+        add(SmallWork.crowd)
+        #expect(state.pause == nil, "few: each end is written at once")
+        add(1)
+        #expect(state.pause == .milliseconds(2))
+        end(SmallWork.batch / 4)
+        #expect(state.pause == nil, "the loops run dry, and enough has ended")
+        add(SmallWork.reserve - SmallWork.crowd - 1)
+        #expect(state.pause == .milliseconds(10))
+        end(SmallWork.batch - SmallWork.batch / 4)
+        #expect(state.pause == nil, "enough for one transaction")
+    }
 }

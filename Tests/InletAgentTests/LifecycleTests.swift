@@ -79,6 +79,38 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `of many files that are sent at once each has its answer, in their order`(isRead: Bool) async throws {
+        var scene = try Scene()
+        // By its name alone many are written together; for its checksum each is read.
+        scene.route.key = try KeyTemplate(isRead ? "{sha256:8}-{name}" : "{name}")
+        scene.route.validate.maxSize = 100
+        let files = try (0..<150).map { number in
+            try scene.directory.write(Array("\(number)".utf8), to: FilePath("elsewhere/\(number)"))
+        }
+        try scene.directory.write(Array(repeating: 1, count: 101), to: "elsewhere/70")
+        let absent = scene.directory.path.appending("absent")
+        try await scene.run { stage in
+            let answers = await stage.agent.commands.send([files[3], absent] + files, to: nil)
+            try #require(answers.count == files.count + 2)
+            #expect(answers[0] == answers[5])
+            #expect(answers[1] == .refused("\(absent.display): not a regular file, or not there"))
+            for (path, answer) in zip(files, answers.dropFirst(2)) {
+                guard case .queued(let id) = answer else {
+                    #expect(path == files[70], "\(answer)")
+                    continue
+                }
+                #expect(try await stage.journal.job(id)?.file.path == path)
+            }
+            try await eventually("all are sent") {
+                try await stage.journal.totals()[.delivered]?.files == files.count - 1
+            }
+            #expect(await stage.agent.commands.send(files, to: nil) == Array(answers.dropFirst(2)))
+            #expect(scene.here.record.stored.count == files.count - 1)
+            #expect(try await stage.jobs().count == files.count - 1)
+        }
+    }
+
     @Test func `a file whose destination left the configuration is parked until it comes back`() async throws {
         let scene = try Scene()
         try await scene.run { stage in

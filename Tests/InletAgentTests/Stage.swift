@@ -122,6 +122,13 @@ extension Stage {
     }
 }
 
+extension AgentCommands {
+    /// What comes of one file that a person names.
+    func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
+        await send([path], to: destination).first ?? .refused("there is no answer")
+    }
+}
+
 /// Every event of an agent, in order.
 final class EventRecord: Sendable {
     private let events = Mutex<[AgentEvent]>([])

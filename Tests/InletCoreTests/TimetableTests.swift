@@ -36,6 +36,16 @@ struct TimetableTests {
         #expect(table.nextChange(after: try at("2026-06-05T18:00")) == (try at("2026-06-06T08:00")))
     }
 
+    @Test func `an entry that never holds is found, whatever days and nights those before it are`() throws {
+        let night = Timetable.Entry(try span("22:00", "06:00"), rate: 1)
+        let early = Timetable.Entry(try span("00:00", "05:00", [.sat]), rate: 2)
+        let weekend = Timetable.Entry(try span("20:00", "23:00", [.sat, .sun]), rate: 3)
+        let saturday = Timetable.Entry(try span("21:00", "22:30", [.sat]), rate: 4)
+        #expect(Timetable(nil, [night, early, weekend, saturday]).hidden == [early, saturday])
+        #expect(Timetable(nil, [early, saturday, weekend, night]).hidden.isEmpty)
+        #expect(Timetable(5).hidden.isEmpty)
+    }
+
     @Test func `one over midnight belongs to the day on which it begins`() throws {
         let table = try table("22:00", "06:00", [.fri])
         for (time, isSlow) in [

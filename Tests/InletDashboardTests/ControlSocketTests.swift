@@ -64,6 +64,42 @@ import Testing
         }
     }
 
+    @Test func `one question tells of all jobs that have ended, in their order, and of the next one`() async throws {
+        try await serving { client, journal in
+            var jobs: [Int64] = []
+            for number in 0..<4 {
+                let plan = Plan(
+                    route: "all", category: "videos", key: "\(number)", mediaType: "video/mp4", destinations: ["here"])
+                let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
+                let admission = Admission(
+                    Arrival(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan, lanes: [:],
+                    uptimes: [:])
+                guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { continue }
+                jobs.append(id)
+            }
+            let room = ClaimRoom(destination: "here", limits: [.big: 1])
+            for _ in 0..<2 {
+                _ = try await journal.withClaim(.big, rooms: [room], owner: "test", clock: { .now }) { _ in
+                    (Settlement.ended(.failed, code: .badRequest, reason: "no"), ())
+                }
+            }
+            let report = try await client.follow([jobs[1], 4711, jobs[0], jobs[2], jobs[3]])
+            #expect(report.ends.map(\.job) == [jobs[1], 4711, jobs[0]])
+            #expect(report.ends.map { $0.report?.state } == ["failed", nil, "failed"])
+            #expect(report.next?.job == jobs[2] && report.moving.isEmpty)
+        }
+    }
+
+    @Test func `files are handed in many at a time, whatever their names are, and each has its answer`() async throws {
+        try await serving { client, _ in
+            let odd = FilePath(bytes: Array("/in/".utf8) + [0xFF, 0x0A])
+            let paths = (0..<600).map { FilePath("/in/\($0)") } + [odd]
+            let answers = try await client.send(paths, to: nil)
+            #expect(answers.count == paths.count && answers.allSatisfy { !$0.done && $0.job == nil })
+            #expect(try await client.send([], to: nil).isEmpty)
+        }
+    }
+
     @Test func `status shows what destinations work on, and when they are asked again`() async throws {
         let later = WallTime(milliseconds: 1_900_000_000_000)
         try await serving { client, journal in

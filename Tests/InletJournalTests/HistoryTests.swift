@@ -141,5 +141,19 @@ import Testing
         #expect(try await bench.prune() == 1)
         #expect(try await bench.journal.lastSent("tmp/a.txt", to: ["r2"])?.file.id == id)
         #expect(try await bench.journal.lastSent("tmp/a.txt", to: ["s3"]) == nil)
+        let many = try await bench.journal.lastSent([("tmp/b.txt", ["r2"]), ("tmp/a.txt", ["r2"])])
+        #expect(many.map { $0?.file.id } == [nil, id])
+    }
+
+    @Test func `jobs are read in the order that is asked for, as far as somebody wants to go on`() async throws {
+        let bench = try Bench()
+        let buried = try await bench.bury("a.txt")
+        let (open, last) = (try await bench.admit("b.txt"), try await bench.admit("c.txt"))
+        let all = try await bench.journal.jobs([last, 4711, buried]) { _ in true }
+        #expect(all.map { $0?.file.id } == [last, nil, buried])
+        #expect(all.map { $0?.deliveries.count } == [1, nil, 1])
+        let some = try await bench.journal.jobs([buried, open, last]) { $0.file.state != .pending }
+        #expect(some.map { $0?.file.id } == [buried, open])
+        #expect(try await bench.journal.jobs([]) { _ in true }.isEmpty)
     }
 }

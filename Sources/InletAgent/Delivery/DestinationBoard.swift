@@ -13,6 +13,8 @@ package final class DestinationBoard: Sendable {
         package var type: String
         package var state: CircuitBreaker.State
         package var isPaused: Bool
+        /// Its limit, or that of all together, is 0.
+        package var isShut: Bool
         package var lastError: String?
     }
 
@@ -213,7 +215,7 @@ package final class DestinationBoard: Sendable {
             entries.map { name, entry in
                 Status(
                     name: name, type: entry.destination.type, state: entry.breaker.state,
-                    isPaused: entry.isPaused, lastError: entry.lastError)
+                    isPaused: entry.isPaused, isShut: entry.isShut, lastError: entry.lastError)
             }
         }.sorted { $0.name < $1.name }
     }

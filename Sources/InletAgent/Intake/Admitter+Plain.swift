@@ -6,7 +6,7 @@ internal import InletLinux
 /// that come at once.
 extension Admitter {
     /// Admissions in one transaction of files that come one by one: more would keep what is being delivered from the journal.
-    private static let group = 64
+    static let group = 64
 
     /// What the journal remembers of files; nil when it cannot be read now.
     func recall(_ arrivals: [Arrival], _ journal: Journal, _ tolerance: Int64) async -> [KnownFile]? {
@@ -42,7 +42,9 @@ extension Admitter {
         var results: [(Arrival, Result)] = []
         for start in stride(from: 0, to: files.count, by: Self.group) {
             let group = Array(files[start..<min(start + Self.group, files.count)])
-            results += await notices.during { now in tell(group, await commitAll(group.map(\.admission), at: now)) }
+            results += await notices.during { now in
+                tell(group, await commitAll(group.map(\.admission), within: room.limit, at: now))
+            }
         }
         return results
     }
@@ -66,18 +68,20 @@ extension Admitter {
     }
 
     /// Durable point 1 for all of them; nil for those that the journal does not take now.
-    func commitAll(_ admissions: [Admission], at now: WallTime) async -> [AdmissionOutcome?] {
+    ///
+    /// - Parameter limit: none for what a person asks for.
+    func commitAll(_ admissions: [Admission], within limit: QueueLimit, at now: WallTime) async -> [AdmissionOutcome?] {
         if admissions.isEmpty { return [] }
         do {
             Failpoint.admitting.reached()
-            let outcomes = try await journal.admit(admissions, within: room.limit, at: now)
+            let outcomes = try await journal.admit(admissions, within: limit, at: now)
             health.works()
             return outcomes
         } catch {
             // One that the journal refuses must not keep the others out.
             var outcomes: [AdmissionOutcome?] = []
             for admission in admissions {
-                outcomes.append(await commitSet(admission, within: room.limit, at: now)?.main)
+                outcomes.append(await commitSet(admission, within: limit, at: now)?.main)
             }
             return outcomes
         }

@@ -140,14 +140,16 @@ struct Admitter: Sendable {
         }
     }
 
-    /// Durable point 1 for a file that a person named; nil when the journal cannot be written.
-    func commit(_ admission: Admission) async -> AdmissionOutcome? {
+    /// Durable point 1 for files that a person named; nil for those that the journal does not take now.
+    func commit(_ files: [PlainAdmission]) async -> [AdmissionOutcome?] {
         await notices.during { now in
-            let outcome = await commitSet(admission, at: now)?.main
-            guard let plan = admission.plan else { return outcome }
-            if case .admitted(let id)? = outcome { tellAdmitted([(id, admission, plan)]) }
-            if case .duplicate(let id, let first)? = outcome { tellDuplicate(id, admission, plan, sameAs: first) }
-            return outcome
+            let outcomes = await commitAll(files.map(\.admission), within: QueueLimit(), at: now)
+            _ = tell(files, outcomes)
+            for (file, outcome) in zip(files, outcomes) {
+                guard case .duplicate(let id, let first)? = outcome else { continue }
+                tellDuplicate(id, file.admission, file.plan, sameAs: first)
+            }
+            return outcomes
         }
     }
 

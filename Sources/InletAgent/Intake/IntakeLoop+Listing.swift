@@ -34,7 +34,7 @@ extension IntakeLoop {
             let (arrivals, files, time) = (looked.arrivals, ready, admitter.notices.begin())
             // In this order: what the journal is asked must not wait for what it is given.
             async let known = admitter.recall(arrivals, journal, tolerance)
-            async let outcomes = admitter.commitAll(files.map(\.admission), at: time)
+            async let outcomes = admitter.commitAll(files.map(\.admission), within: admitter.room.limit, at: time)
             await Task.yield()
             await tell(last)
             last = nil

@@ -15,34 +15,61 @@ struct SendDesk: Sendable {
     let roots: [WatchSettings]
     let retry: @Sendable (Int64) async throws -> Bool
 
-    func send(_ path: FilePath, to destination: String?) async -> SendAnswer {
+    /// Groups that are looked at side by side, so that one is written while another is read.
+    private static let abreast = 16
+
+    /// What is known of a file before the journal is asked.
+    private enum Look {
+        case wanted(PlainAdmission)
+        case refused(String)
+    }
+
+    /// - Returns: what came of each, in their order.
+    func send(_ paths: [FilePath], to destination: String?) async -> [SendAnswer] {
         if let destination, board[destination] == nil {
-            return .refused(Self.unknown(destination, board.names))
+            return paths.map { _ in .refused(Self.unknown(destination, board.names)) }
         }
+        // Where something must be read of a file, which may take minutes, none waits for another.
+        let size = admitter.routes.isByName ? Admitter.group : 1
+        let groups = stride(from: 0, to: paths.count, by: size).map { paths[$0..<min($0 + size, paths.count)] }
+        return await withTaskGroup(of: (Int, [SendAnswer]).self) { tasks in
+            var answers = [[SendAnswer]](repeating: [], count: groups.count)
+            for (number, group) in groups.enumerated() {
+                if number >= Self.abreast, let (ended, some) = await tasks.next() { answers[ended] = some }
+                tasks.addTask { (number, await take(group, destination)) }
+            }
+            for await (ended, some) in tasks { answers[ended] = some }
+            return answers.flatMap(\.self)
+        }
+    }
+
+    private func take(_ paths: ArraySlice<FilePath>, _ destination: String?) async -> [SendAnswer] {
+        var looks: [Look] = []
+        var volumes: [UInt64: Volume] = [:]
+        for path in paths { looks.append(await look(at: path, destination, &volumes)) }
+        let wanted = looks.compactMap { look in if case .wanted(let file) = look { file } else { nil } }
+        var queued = await queue(wanted)[...]
+        return looks.compactMap { look in
+            if case .refused(let why) = look { return .refused(why) }
+            return queued.popFirst()
+        }
+    }
+
+    private func look(
+        at path: FilePath, _ destination: String?, _ volumes: inout [UInt64: Volume]
+    ) async -> Look {
         do {
             guard let identity = try FileLook.look(at: path).identity else {
                 return .refused("\(path.display): not a regular file, or not there")
             }
             let place = SourcePlace(path, roots: roots.compactMap { $0.root(of: path) })
-            let arrival = Arrival(
-                root: place.root, path: place.path, identity: identity,
-                volume: (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) })
-            let hashing = Hashing(pool: hashing)
-            var facts = try await admitter.firstFacts(of: arrival, at: path, hashing)
-            let routes = routes(for: place.path, identity.size, facts.mediaType, destination)
-            // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
-            facts.add(
-                try await SidecarFile.metadata(
-                    beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
-            switch try await admitter.decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
-            case .plan(let plan):
-                // Rows of sent files have an empty root, so that they and those of a watched root never meet.
-                let arrival = Arrival(root: "", path: path, identity: identity)
-                return try await queue(admitter.admission(arrival, plan, path: place.path))
-            case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
-            case .unmatched, .needs:
-                return .refused("\(path.display): no route takes it; name a destination with --to")
+            // A group's files are mostly of one file system, which takes longer to find out about than they do.
+            if volumes[identity.device] == nil, let found = try? VolumeFinder().identity(of: path) {
+                volumes[identity.device] = Volume(name: found.name)
             }
+            let arrival = Arrival(
+                root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
+            return try await decide(arrival, at: path, destination)
         } catch let error as ConfigErrors {
             return .refused("\(path.display): \(SidecarFile.reason(error))")
         } catch {
@@ -50,19 +77,66 @@ struct SendDesk: Sendable {
         }
     }
 
-    private func queue(_ wanted: Admission) async throws -> SendAnswer {
-        var admission = wanted
-        let (path, identity) = (admission.arrival.path, admission.arrival.identity)
-        let last = try await journal.lastSent(path, to: admission.steps.destinations)
-        if let known = last, identity.isKnown(as: known.file.identity) {
-            if [.failed, .expired, .cancelled, .gone].contains(known.file.state) { _ = try await retry(known.file.id) }
-            return .queued(job: known.file.id)
+    private func decide(_ arrival: Arrival, at path: FilePath, _ destination: String?) async throws -> Look {
+        let hashing = Hashing(pool: hashing)
+        var facts = try await admitter.firstFacts(of: arrival, at: path, hashing)
+        let routes = routes(for: arrival.path, arrival.identity.size, facts.mediaType, destination)
+        // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
+        facts.add(
+            try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
+        switch try await admitter.decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
+        case .plan(let plan):
+            // Rows of sent files have an empty root, so that they and those of a watched root never meet.
+            let sent = Arrival(root: "", path: path, identity: arrival.identity)
+            return .wanted(
+                PlainAdmission(admission: admitter.admission(sent, plan, path: arrival.path), plan: plan))
+        case .rejected(_, let reason): return .refused("\(path.display): \(reason)")
+        case .unmatched, .needs:
+            return .refused("\(path.display): no route takes it; name a destination with --to")
         }
-        admission.newerThan = last?.file.id ?? 0
-        switch await admitter.commit(admission) {
-        case .admitted(let id), .known(let id), .duplicate(let id, _): return .queued(job: id)
+    }
+
+    /// - Returns: what came of each, in their order.
+    private func queue(_ files: [PlainAdmission]) async -> [SendAnswer] {
+        let known: [Job?]
+        do {
+            let places = files.map(\.admission).map { ($0.arrival.path, $0.steps.destinations) }
+            known = try await journal.lastSent(places)
+        } catch {
+            return files.map { _ in .refused("\(error)") }
+        }
+        var answers = [SendAnswer?](repeating: nil, count: files.count)
+        var new: [(place: Int, file: PlainAdmission)] = []
+        for (place, (file, last)) in zip(files, known).enumerated() {
+            if let last, file.admission.arrival.identity.isKnown(as: last.file.identity) {
+                answers[place] = await again(last.file)
+            } else {
+                var file = file
+                file.admission.newerThan = last?.file.id ?? 0
+                new.append((place, file))
+            }
+        }
+        for (one, outcome) in zip(new, await admitter.commit(new.map(\.file))) {
+            answers[one.place] = Self.answer(outcome, one.file.admission.arrival.path)
+        }
+        return answers.compactMap(\.self)
+    }
+
+    /// For a file that the journal knows as it is.
+    private func again(_ file: FileRow) async -> SendAnswer {
+        do {
+            if [.failed, .expired, .cancelled, .gone].contains(file.state) { _ = try await retry(file.id) }
+            return .queued(job: file.id)
+        } catch {
+            return .refused("\(error)")
+        }
+    }
+
+    private static func answer(_ outcome: AdmissionOutcome?, _ path: FilePath) -> SendAnswer {
+        switch outcome {
+        case .admitted(let id), .known(let id), .duplicate(let id, _): .queued(job: id)
         case .rejected, .busy, .full, nil:
-            return .refused("\(path.display): the journal cannot be written now; try later")
+            .refused("\(path.display): the journal cannot be written now; try later")
         }
     }
 

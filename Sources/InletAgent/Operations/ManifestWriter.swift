@@ -171,17 +171,18 @@ struct ManifestWriter: Service {
             try DurableFile.makeDirectories(folder, mode: 0o750)
             return try ManifestFolder(folder).writeList(content, format, stem: stem)
         }
-        guard let list = written?.path, let identity = try FileLook.look(at: list).identity else { return }
-        let last = try await journal.lastSent(list, to: [destination])
+        guard let path = written?.path, let identity = try FileLook.look(at: path).identity else { return }
+        let last = try await journal.lastSent(path, to: [destination])
         if let last, identity.isKnown(as: last.file.identity) { return }
         let prefix = delivered.folder.isEmpty ? "" : delivered.folder + "/"
         let plan = Plan(
             route: manifest.batch.route, category: "documents", key: "\(prefix)\(stem).mhl",
             mediaType: "application/xml", destinations: [destination],
             retry: manifest.jobs.first?.file.policy.retry ?? RetryPolicy())
-        var admission = admitter.admission(Arrival(root: "", path: list, identity: identity), plan, path: list)
+        var admission = admitter.admission(Arrival(root: "", path: path, identity: identity), plan, path: path)
         admission.newerThan = last?.file.id ?? 0
-        guard await admitter.commit(admission) != nil else { throw NotQueued() }
+        let list = PlainAdmission(admission: admission, plan: plan)
+        guard case .some(.some) = await admitter.commit([list]).first else { throw NotQueued() }
     }
 
     private struct NotQueued: Error, CustomStringConvertible {

@@ -16,8 +16,8 @@ struct Watchdog: Service {
 
     func run() async throws {
         log.emit(ready)
-        ProcessMemory.releaseColdCode()
         _ = notify?.send("READY=1")
+        ProcessMemory.releaseColdCode()
         if let notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)
         } else {

@@ -37,10 +37,15 @@ package struct Timetable: Sendable, Equatable {
 
     package static func knows(zone: String) -> Bool { ZoneClock.exists(zone) }
 
-    package func rate(at time: WallTime) -> Int64? { rate(ZoneClock.local(time, zone: zone)) }
+    package func rate(at time: WallTime) -> Int64? {
+        let entry = entry(at: time)
+        return entry == nil ? base : entry?.rate
+    }
 
     /// The entry that holds; nil outside of all.
     package func entry(at time: WallTime) -> Entry? {
+        // Nobody needs to know the zone then: looking it up takes as long as much of the start.
+        if entries.isEmpty { return nil }
         let local = ZoneClock.local(time, zone: zone)
         return entries.first { $0.span.contains(local.day, minute: local.minute) }
     }
@@ -57,6 +62,15 @@ package struct Timetable: Sendable, Equatable {
     private func rate(_ day: Weekday, minute: Int) -> Int64? {
         guard let entry = entries.first(where: { $0.span.contains(day, minute: minute) }) else { return base }
         return entry.rate
+    }
+
+    /// Entries that never hold, because one before them does whenever they would.
+    package var hidden: [Entry] {
+        let minutes = Set(entries.flatMap { [$0.span.from, $0.span.to] } + [0]).filter { $0 < DaySpan.minutesOfDay }
+        let holding = Weekday.allCases.flatMap { day in
+            minutes.compactMap { minute in entries.firstIndex { $0.span.contains(day, minute: minute) } }
+        }
+        return entries.indices.filter { !holding.contains($0) }.map { entries[$0] }
     }
 
     /// From when on which rate holds, from midnight on.

@@ -36,7 +36,10 @@ package protocol ControlAPI: Sendable {
     func receipts(limit: Int) async throws -> [String]
     /// The proofs of what was delivered, a page at a time.
     func proofs(_ wish: ProofWish) async throws -> ProofPage
-    func send(_ path: FilePath, to destination: String?) async throws -> CommandReport
+    /// Takes files into the queue. - Returns: what came of each, in their order.
+    func send(_ paths: [FilePath], to destination: String?) async throws -> [CommandReport]
+    /// How far jobs are, for somebody who tells of them in their order.
+    func follow(_ jobs: [Int64]) async throws -> FollowReport
     /// Backs the journal up; nil = under a name of its own in the state directory.
     func backUp(to target: FilePath?) async throws -> CommandReport
     /// The jobs that brought a content to some of the destinations.
@@ -47,7 +50,7 @@ package protocol ControlAPI: Sendable {
 package struct LocalControl: ControlAPI {
     let view: AgentView
     let commands: AgentCommands
-    private let configured: [(name: String, type: String)]
+    let configured: [(name: String, type: String)]
     private let by: String
 
     /// - Parameters:
@@ -167,10 +170,12 @@ package struct LocalControl: ControlAPI {
         return ProofPage(proofs: page.map { ProofReport($0) }, next: next)
     }
 
-    package func send(_ path: FilePath, to destination: String?) async throws -> CommandReport {
-        switch await commands.send(path, to: destination) {
-        case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
-        case .refused(let why): CommandReport(done: false, message: why)
+    package func send(_ paths: [FilePath], to destination: String?) async throws -> [CommandReport] {
+        await commands.send(paths, to: destination).map { answer in
+            switch answer {
+            case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
+            case .refused(let why): CommandReport(done: false, message: why)
+            }
         }
     }
 

@@ -24,9 +24,10 @@ package struct LimitReport: Codable, Sendable {
 
     /// `all destinations: 5 MiB/s by the schedule, until 2026-11-22T18:00:00.000Z`.
     package var text: String {
+        let option = destination.map { " --to \($0)" } ?? ""
         let reason =
             switch BandwidthBook.Cause(rawValue: why) {
-            case .command: " by 'inlet limit', until 'inlet limit auto' or the next start"
+            case .command: " by 'inlet limit', until 'inlet limit auto\(option)' or the next start"
             case .schedule: " by the schedule"
             default: ""
             }

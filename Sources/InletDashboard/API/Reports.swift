@@ -149,9 +149,9 @@ package struct StatusReport: Codable, Sendable {
     }
 
     /// Of deliveries that destinations work on; the rest is in the queue's list.
-    private static let mostWaiting = 100
+    static let mostWaiting = 100
 
-    private static func destination(_ status: DestinationBoard.Status, _ waiting: [String: Int]) -> Destination {
+    static func destination(_ status: DestinationBoard.Status, _ waiting: [String: Int]) -> Destination {
         var report = Destination(
             name: status.name, type: status.type, state: "up", last_error: status.lastError,
             waiting: waiting[status.name] ?? 0)
@@ -191,7 +191,7 @@ package struct StatusReport: Codable, Sendable {
             })
     }
 
-    private static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {
+    static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {
         Transfer(
             job: snapshot.ref.job, path: snapshot.ref.path.display, destination: snapshot.ref.destination,
             sent: snapshot.sent, size: snapshot.size, since: snapshot.since.rfc3339, percent: snapshot.step?.percent,
@@ -199,7 +199,7 @@ package struct StatusReport: Codable, Sendable {
     }
 
     /// Nothing of it is left to send.
-    private static func transfer(_ delivery: WaitingDelivery, _ step: StepProgress?) -> Transfer {
+    static func transfer(_ delivery: WaitingDelivery, _ step: StepProgress?) -> Transfer {
         Transfer(
             job: delivery.file, path: delivery.path.display, destination: delivery.destination, sent: delivery.size,
             size: delivery.size, since: delivery.admittedAt.rfc3339, percent: step?.percent,

@@ -87,7 +87,7 @@ package struct ControlClient: ControlAPI {
     }
 
     package func resume(root: FilePath) async throws -> CommandReport {
-        let body = try JSONEncoder().encode(SendOrder(path: root.bytes))
+        let body = try JSONEncoder().encode(RootOrder(path: root.bytes))
         return try Self.decode(try await send("POST", "roots/resume", body: .bytes(Array(body))))
     }
 
@@ -99,9 +99,20 @@ package struct ControlClient: ControlAPI {
         try Self.decode(try await send("POST", "proofs", body: .bytes(Array(try JSONEncoder().encode(wish)))))
     }
 
-    package func send(_ path: FilePath, to destination: String?) async throws -> CommandReport {
-        let body = try JSONEncoder().encode(SendOrder(path: path.bytes, to: destination))
-        return try Self.decode(try await send("POST", "send", body: .bytes(Array(body))))
+    package func send(_ paths: [FilePath], to destination: String?) async throws -> [CommandReport] {
+        var answers: [CommandReport] = []
+        for start in stride(from: 0, to: paths.count, by: SendOrder.most) {
+            let some = paths[start..<min(start + SendOrder.most, paths.count)]
+            let body = try JSONEncoder().encode(SendOrder(paths: some.map { Data($0.bytes) }, to: destination))
+            // Where a route asks for their checksums, the agent reads them all before it answers.
+            let response = try await send("POST", "send", body: .bytes(Array(body)), deadline: .seconds(86_400))
+            answers += try Self.decode(response) as [CommandReport]
+        }
+        return answers
+    }
+
+    package func follow(_ jobs: [Int64]) async throws -> FollowReport {
+        try Self.decode(try await send("POST", "follow", body: .bytes(Array(try JSONEncoder().encode(jobs)))))
     }
 
     package func backUp(to target: FilePath?) async throws -> CommandReport {

@@ -184,11 +184,7 @@ struct ControlRoutes: Sendable {
                 BackupOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
             return try await JSONAnswer(control.backUp(to: order.path.map { FilePath(bytes: $0) }))
         }
-        api.post("send") { request, context in
-            let order = try await JSONDecoder().decode(
-                SendOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
-            return try await JSONAnswer(control.send(FilePath(bytes: order.path), to: order.to))
-        }
+        addSending(api)
         api.post("contents") { request, _ in
             let wish = try await JSONDecoder().decode(
                 ContentQuestion.self, from: Data(request.body.collect(upTo: 1 << 20).readableBytesView))
@@ -196,7 +192,7 @@ struct ControlRoutes: Sendable {
         }
         api.post("roots/resume") { request, context in
             let order = try await JSONDecoder().decode(
-                SendOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
+                RootOrder.self, from: Data(request.body.collect(upTo: 1 << 16).readableBytesView))
             let control = control.acting(for: await Self.asker(context))
             return try await JSONAnswer(control.resume(root: FilePath(bytes: order.path)))
         }
@@ -214,10 +210,9 @@ struct ControlRoutes: Sendable {
     }
 }
 
-/// What `send` posts; the path as bytes, because names need not be text.
-struct SendOrder: Codable, Sendable {
+/// What `resume` posts; the path as bytes, because names need not be text.
+struct RootOrder: Codable, Sendable {
     var path: [UInt8]
-    var to: String?
 }
 
 /// What `queue backup` posts; no path for one in the state directory.

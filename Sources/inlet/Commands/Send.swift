@@ -64,7 +64,7 @@ struct Send: AsyncParsableCommand {
             label: config.file.display, sendRoots: roots)
         let result = SendResult()
         try await session.run {
-            result.set(try await Sending(control: session.control, to: to).send(paths))
+            result.set(try await Sending(control: session.control, to: to, isAlone: true).send(paths))
         }
         _ = state.path
         return result.outcome

@@ -16,6 +16,10 @@ enum LimitCheck {
     }
 
     private static func add(_ table: Timetable, _ what: String, _ who: String, _ findings: inout Findings) {
+        for entry in table.hidden {
+            findings.add(
+                .warning, what, "the entry of its schedule from \(entry.span.text) never holds: others come before it")
+        }
         guard table.isLimited else { return }
         for line in table.lines { findings.add(.fine, what, "\(who): \(line)") }
         if table.isClosed { findings.add(.warning, what, "bandwidth is 0 at all times: nothing is ever sent") }

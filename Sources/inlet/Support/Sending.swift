@@ -15,13 +15,18 @@ struct Sending: Sendable {
 
     let control: any ControlAPI
     let to: String?
+    /// No agent stays that sends what could not be sent.
+    var isAlone = false
 
-    private static let interval = Duration.milliseconds(150)
+    /// How soon is asked again: the first files end soon, and after that nobody reads faster.
+    private static let pauses = (first: Duration.milliseconds(10), last: Duration.milliseconds(100))
 
+    /// Queues `paths`, one that is named twice once, and tells of them in their order.
     func send(_ paths: [FilePath]) async throws -> Outcome {
+        var seen: Set<FilePath> = []
         var jobs: [Int64] = []
         var isRefused = false
-        for answer in try await handIn(paths) {
+        for answer in try await control.send(paths.filter { seen.insert($0).inserted }, to: to) {
             if let job = answer.job {
                 jobs.append(job)
             } else {
@@ -33,47 +38,48 @@ struct Sending: Sendable {
         return isRefused && outcome == .delivered ? .failed : outcome
     }
 
+    /// Asks one question about all that is left, until nothing is.
     private func follow(_ jobs: [Int64]) async throws -> Outcome {
+        let line = ProgressLine()
         var worst = Outcome.delivered
-        for id in jobs {
-            let outcome = try await follow(id)
-            if outcome != .delivered { worst = outcome }
+        var left = jobs[...]
+        var pause = Self.pauses.first
+        while !left.isEmpty {
+            let report = try await control.follow(Array(left.prefix(FollowReport.most)))
+            left = left.dropFirst(report.ends.count)
+            worst = report.ends.map(Self.outcome).last { $0 != .delivered } ?? worst
+            tell(report.ends, line)
+            guard let next = report.next else {
+                // All that was asked about has ended.
+                if report.ends.isEmpty { return .failed }
+                continue
+            }
+            if pause == Self.pauses.last {
+                line.show(next, report.moving, number: jobs.count - left.count + 1, of: jobs.count)
+            }
+            try await Task.sleep(for: pause)
+            pause = min(pause * 2, Self.pauses.last)
         }
         return worst
     }
 
-    private func follow(_ id: Int64) async throws -> Outcome {
-        let line = ProgressLine()
-        while true {
-            guard let job = try await control.job(id) else { return .failed }
-            if job.state != FileState.pending.rawValue {
-                line.end(Self.ending(job))
-                return Self.isThere(job) ? .delivered : .failed
+    private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {
+        let advice = isAlone ? "Repeat the command when that has changed" : "It is sent when that has changed"
+        let lines = ends.compactMap { end in
+            end.report.map { report in
+                end.waits_for.map { "\(report.path): waiting, \($0). \(advice)" } ?? Self.ending(report)
             }
-            let status = try await control.status()
-            if let down = Self.unavailable(job, status) {
-                line.end("\(job.path): waiting, \(down). It is sent when the destination is back")
-                return .unavailable
-            }
-            let moving = status.in_flight.filter { $0.job == id }
-            if let slowest = moving.min(by: { $0.share < $1.share }) {
-                line.show(job.path, slowest)
-            } else {
-                line.show(job.path, sent: 0, size: job.size)
-            }
-            try await Task.sleep(for: Self.interval)
+        }
+        if !lines.isEmpty { line.end(lines.joined(separator: "\n")) }
+        for end in ends where end.report == nil {
+            Console.printError("inlet: job \(end.job) is no longer in the journal: somebody had it forgotten")
         }
     }
 
-    private static func unavailable(_ job: JobReport, _ status: StatusReport) -> String? {
-        let waiting = Set(job.deliveries.filter { $0.state == "ready" }.map(\.destination))
-        // Those that are about to be asked, or asked for time themselves, are there.
-        let fine = ["up", "not asked yet", "asks for time"]
-        for destination in status.destinations
-        where waiting.contains(destination.name) && !fine.contains(destination.state) {
-            return "\(destination.name) is \(destination.state)" + (destination.last_error.map { ": \($0)" } ?? "")
-        }
-        return nil
+    private static func outcome(_ end: FollowReport.End) -> Outcome {
+        guard let report = end.report else { return .failed }
+        if end.waits_for != nil { return .unavailable }
+        return isThere(report) ? .delivered : .failed
     }
 
     private static func isThere(_ job: JobReport) -> Bool {
@@ -99,8 +105,11 @@ final class ProgressLine {
         draw(path, Console.bar(sent, of: size), "\(ByteText.format(sent)) of \(ByteText.format(size))")
     }
 
-    func show(_ path: String, _ transfer: StatusReport.Transfer) {
-        draw(path, Console.bar(Int64(transfer.share * 1000), of: 1000), transfer.doing.shortened(24))
+    /// A job and where its slowest transfer is; its number where there are several.
+    func show(_ job: JobReport, _ moving: [StatusReport.Transfer], number: Int, of count: Int) {
+        let name = count > 1 ? "\(number) of \(count)  \(job.path)" : job.path
+        guard let slowest = moving.min(by: { $0.share < $1.share }) else { return show(name, sent: 0, size: job.size) }
+        draw(name, Console.bar(Int64(slowest.share * 1000), of: 1000), slowest.doing.shortened(24))
     }
 
     func draw(_ path: String, _ bar: String, _ text: String) {
