@@ -3,7 +3,7 @@ import InletJournal
 import SystemPackage
 import Testing
 
-@Suite struct AdmissionTests {
+@Suite(.seated) struct AdmissionTests {
     @Test func `the same file is admitted once, however often it is offered`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a.txt")

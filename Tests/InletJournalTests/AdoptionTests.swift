@@ -3,7 +3,7 @@ import InletJournal
 import SystemPackage
 import Testing
 
-@Suite struct AdoptionTests {
+@Suite(.seated) struct AdoptionTests {
     private let bench: Bench
 
     init() throws { bench = try Bench() }

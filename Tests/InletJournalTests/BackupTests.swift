@@ -5,7 +5,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@Suite struct BackupTests {
+@Suite(.seated) struct BackupTests {
     private let directory: TemporaryDirectory
     private let path: FilePath
     private let copy: FilePath

@@ -6,7 +6,7 @@ import Testing
 
 /// Random commands on files with companions, in units and alone. Whatever the order: what waits is not sent too early, and
 /// nothing that has ended is forgotten by its batch.
-@Suite struct BatchModelTests {
+@Suite(.seated) struct BatchModelTests {
     @Test(arguments: Seeds.all)
     func `companions come after their files, units after they are closed, and batches end with their files`(
         seed: UInt64

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Units: folders whose files are delivered as one.
-@Suite struct BatchTests {
+@Suite(.seated) struct BatchTests {
     private func inUnit(_ name: String, to destinations: [String] = ["r2"], expire: Duration? = nil) -> Admission {
         var admission = Admission.test("gigs/X/\(name)", to: destinations, expire: expire)
         admission.unit = "gigs/X"

@@ -5,7 +5,7 @@ import Synchronization
 import SystemPackage
 import Testing
 
-@Suite struct ClaimTests {
+@Suite(.seated) struct ClaimTests {
     @Test func `the delivery that waited longest comes first`() async throws {
         let bench = try Bench()
         let late = try await bench.admit("late", at: Bench.start + .seconds(2))

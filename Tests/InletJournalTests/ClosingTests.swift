@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Closing deliveries: what tells a destination that a whole unit has been sent to it.
-@Suite struct ClosingTests {
+@Suite(.seated) struct ClosingTests {
     @discardableResult
     private func admit(
         _ bench: Bench, _ name: String, _ identity: FileIdentity = .test(), to destinations: [String] = ["spaces"]

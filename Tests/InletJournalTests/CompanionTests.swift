@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Files that are admitted with, or after, the file they belong to.
-@Suite struct CompanionTests {
+@Suite(.seated) struct CompanionTests {
     private func companion(
         _ name: String, _ kind: Companion.Kind = .sameStem, storedBy destinations: [String] = ["r2"], size: Int64 = 3
     ) -> CompanionAdmission {

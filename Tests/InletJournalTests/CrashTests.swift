@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 /// Each child ends itself by SIGKILL right after a call returned; what that call promised must be on the disk.
-@Suite struct CrashTests {
+@Suite(.seated) struct CrashTests {
     private let directory: TemporaryDirectory
     private let path: String
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Journals that a disk, a cable or a careless copy has damaged. Whatever is wrong with them: no crash, no empty journal
 /// without a word, and either all that was committed or an error with the file's name and what to do.
-@Suite struct DamageTests {
+@Suite(.seated) struct DamageTests {
     private let directory: TemporaryDirectory
     private let path: FilePath
     private static let files = 60

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// One row that cannot be read any more, among others that can.
-@Suite(.enabled(if: SQLiteShell.isInstalled)) struct DamagedRowTests {
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct DamagedRowTests {
     private static let rule = ManifestRule(format: .mhl)
 
     private func admit(_ bench: Bench, _ unit: FilePath, _ names: [String]) async throws -> [Int64] {

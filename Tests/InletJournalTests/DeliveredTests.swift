@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// What was delivered, as those who look again ask for it; and when its deliveries began.
-@Suite struct DeliveredTests {
+@Suite(.seated) struct DeliveredTests {
     @Test func `a delivery began when it was first claimed, and anew once it is sent again`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Contents that a destination has: `dedupe:`.
-@Suite struct DuplicateTests {
+@Suite(.seated) struct DuplicateTests {
     @Test(arguments: [(DuplicateRule.skip, FileState.duplicate), (.link, .delivered)])
     func `what every destination has is not sent, and says where it is`(
         rule: DuplicateRule, state: FileState

@@ -6,7 +6,7 @@ import Testing
 
 /// Random exchanges of claims that are held over many steps, with commands and crashes in between: the journal must never
 /// differ from `QueueModel`, and every file must be in exactly one state.
-@Suite struct ExchangeModelTests {
+@Suite(.seated) struct ExchangeModelTests {
     @Test(arguments: Seeds.all)
     func `the journal does what the model does while claims are held`(seed: UInt64) async throws {
         var run = try HeldRun(seed: seed)

@@ -2,7 +2,7 @@ import InletCore
 import InletJournal
 import Testing
 
-@Suite struct ExchangeTests {
+@Suite(.seated) struct ExchangeTests {
     private func wish(_ rooms: [ClaimRoom] = [.test()], most: Int = 100) -> ClaimWish {
         ClaimWish(lane: .small, rooms: rooms, most: most, owner: "small")
     }

@@ -2,7 +2,7 @@ import InletCore
 import InletJournal
 import Testing
 
-@Suite struct FinishTests {
+@Suite(.seated) struct FinishTests {
     @Test func `a file is finished once, with one receipt`() async throws {
         let bench = try Bench()
         _ = try await bench.admit("a")

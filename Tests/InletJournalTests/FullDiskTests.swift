@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 /// A small file system of the test's own; only where the test may mount one.
-@Suite(.enabled(if: SmallDisk.isAvailable, "needs the right to mount a tmpfs")) struct FullDiskTests {
+@Suite(.seated, .enabled(if: SmallDisk.isAvailable, "needs the right to mount a tmpfs")) struct FullDiskTests {
     @Test func `a full disk is told as such, and the journal goes on when space returns`() async throws {
         let disk = try SmallDisk()
         defer { disk.unmount() }

@@ -4,7 +4,7 @@ import InletJournal
 import SystemPackage
 import Testing
 
-@Suite struct GroupCommitTests {
+@Suite(.seated) struct GroupCommitTests {
     private func logSize(_ bench: Bench) throws -> Int64 {
         let file = try FileManager.default.attributesOfItem(atPath: bench.journal.path.string + "-wal")
         return (file[.size] as? NSNumber)?.int64Value ?? 0

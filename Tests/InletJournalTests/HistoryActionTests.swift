@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 /// Which files go to the history, and what people and late companions can do with those that are there.
-@Suite struct HistoryActionTests {
+@Suite(.seated) struct HistoryActionTests {
     @Test(arguments: [
         (DeliveryState.delivered, true), (.gone, true), (.superseded, true), (.cancelled, true), (.failed, false),
         (.expired, false),

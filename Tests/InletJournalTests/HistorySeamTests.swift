@@ -6,7 +6,7 @@ import Testing
 @testable import InletJournal
 
 /// What other parts of the journal have added to files and deliveries goes to the history with them, and comes back.
-@Suite struct HistorySeamTests {
+@Suite(.seated) struct HistorySeamTests {
     /// A migration that gives either table a column must give it to the history too, or say here why not.
     @Test(
         .enabled(if: SQLiteShell.isInstalled),

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// What is known of a file after it went to the history: all that was known before.
-@Suite struct HistoryTests {
+@Suite(.seated) struct HistoryTests {
     @Test func `a file is shown as it was after it went to the history`() async throws {
         let bench = try Bench()
         var admission = Admission.content(7, "a.txt", .off, to: ["r2", "s3"])

@@ -6,7 +6,7 @@ import Testing
 
 /// Two journals to which the same is done, one of which moves what has ended to its history again and again: whatever is
 /// asked, they say the same.
-@Suite struct HistoryTwinTests {
+@Suite(.seated) struct HistoryTwinTests {
     @Test(arguments: Seeds.all)
     func `a journal with a history answers as one without`(seed: UInt64) async throws {
         await Seeds.play(seed, of: "history") { commands in

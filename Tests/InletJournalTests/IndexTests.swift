@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// The questions that loops ask must not read tables from end to end, however long the history is.
-@Suite(.enabled(if: SQLiteShell.isInstalled)) struct IndexTests {
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct IndexTests {
     @Test(arguments: [
         (
             "SELECT next_at, id FROM delivery INDEXED BY delivery_ready WHERE destination = ? AND lane = ? AND priority = ?"

@@ -2,7 +2,7 @@ import InletCore
 import InletJournal
 import Testing
 
-@Suite struct LeftoverTests {
+@Suite(.seated) struct LeftoverTests {
     /// Claims one delivery, leaves an upload behind and settles.
     private func leave(_ bench: Bench, _ settlement: Settlement) async throws {
         try await bench.hold { claim in

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Checksum lists that ended units are owed.
-@Suite struct ManifestTests {
+@Suite(.seated) struct ManifestTests {
     private func admit(_ bench: Bench, _ name: String, _ rule: ManifestRule?, unit: FilePath? = "gigs/X") async throws
         -> Int64
     {

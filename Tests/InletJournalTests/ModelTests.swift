@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 /// Random commands to a journal and to `QueueModel`; the two must never differ.
-@Suite struct ModelTests {
+@Suite(.seated) struct ModelTests {
     @Test(arguments: Seeds.all)
     func `the journal does what the model does`(seed: UInt64) async throws {
         let commands = QueueCommands.sequence(seed: seed, count: 120)

@@ -5,7 +5,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@Suite struct OpeningTests {
+@Suite(.seated) struct OpeningTests {
     private let directory: TemporaryDirectory
     private let path: FilePath
 

@@ -4,7 +4,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@Suite struct OutboxTests {
+@Suite(.seated) struct OutboxTests {
     private static let all = NoticeSink(name: "ops", events: Set(NoticeEvent.allCases))
 
     private func notice(_ bench: Bench, _ sink: String = "ops", at time: WallTime = Bench.start) async throws -> Notice?

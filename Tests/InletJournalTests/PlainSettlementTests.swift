@@ -6,7 +6,7 @@ import Testing
 @testable import InletJournal
 
 /// A plain delivery is settled in a third of the statements: the journal must be the same after it, to the last byte.
-@Suite(.enabled(if: SQLiteShell.isInstalled, "the sqlite3 shell is not installed")) struct PlainSettlementTests {
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled, "the sqlite3 shell is not installed")) struct PlainSettlementTests {
     @Test(arguments: 0..<30) func `the short way and the long way leave the same journal`(seed: UInt64) async throws {
         let (short, long) = try (Bench(), Bench())
         let settled = try await play(seed, short) { ended, ending, time in
@@ -65,7 +65,8 @@ import Testing
                 let ending: EndingRule? = Bool.random(using: &random) ? Self.atOnce : nil
                 let result = try await settle(ended, ending, now)
                 let batch = result.finish?.endedBatch.map { "\($0.id) \($0.state)" }
-                said.append("\(result.state) \(result.hasReleased) \(result.finish?.disposition ?? "-") \(batch ?? "-")")
+                let disposition = result.finish?.disposition
+                said.append("\(result.state) \(result.hasReleased) \(disposition ?? "-") \(batch ?? "-")")
             }
         }
         return said

@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 /// `priority:` in the queue.
-@Suite struct PriorityTests {
+@Suite(.seated) struct PriorityTests {
     private func admission(
         _ name: String, _ priority: Priority, to destinations: [String] = ["r2"], lane: Lane = .big
     ) -> Admission {

@@ -5,7 +5,7 @@ import Testing
 @testable import InletJournal
 
 /// What is written without an encoder must be what `Codable` reads.
-@Suite struct ProofNoteTests {
+@Suite(.seated) struct ProofNoteTests {
     @Test(arguments: 0..<200) func `a proof's note is read as the same proof`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let proof = Proof.random(&generator)

@@ -2,7 +2,7 @@ import InletCore
 import InletJournal
 import Testing
 
-@Suite struct QueueCommandTests {
+@Suite(.seated) struct QueueCommandTests {
     @Test(arguments: [DeliveryState.failed, .expired, .cancelled, .gone])
     func `an ended file is sent again with fresh attempts and a fresh life`(end: DeliveryState) async throws {
         let bench = try Bench()

@@ -6,7 +6,7 @@ import Testing
 
 /// The counts that triggers keep. Random sequences of commands compare them with a real count as well: `ModelTests`,
 /// `ExchangeModelTests` and `BatchModelTests`.
-@Suite struct QueueTallyTests {
+@Suite(.seated) struct QueueTallyTests {
     @Test func `each step of a delivery's life is counted where it is`() async throws {
         let bench = try Bench()
         let journal = bench.journal

@@ -2,7 +2,7 @@ import InletCore
 import InletJournal
 import Testing
 
-@Suite struct RecallTests {
+@Suite(.seated) struct RecallTests {
     private func recall(_ bench: Bench, _ identity: FileIdentity, tolerance: Int64 = 0) async throws -> KnownFile {
         let answers = try await bench.journal.recall([.test("a.txt", identity)], tolerance: tolerance)
         return try #require(answers.first)

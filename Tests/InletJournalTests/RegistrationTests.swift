@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Deliveries that register what another delivery of the same file stores: `spaces` what `r2` has.
-@Suite struct RegistrationTests {
+@Suite(.seated) struct RegistrationTests {
     private func model(
         _ companions: CompanionAdmission..., to destinations: [String] = ["spaces"], size: Int64 = 10,
         expire: Duration? = nil

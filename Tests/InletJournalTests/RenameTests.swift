@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// The same inode under another path; a rename changes ctime.
-@Suite struct RenameTests {
+@Suite(.seated) struct RenameTests {
     private static let moved = FileIdentity.test(changed: 2)
 
     private func renamed(

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Files that were rejected for their sidecars are taken again when those are put right.
-@Suite struct RetakeTests {
+@Suite(.seated) struct RetakeTests {
     private func rejected(_ code: ErrorCode, unit: FilePath? = nil) -> Admission {
         var admission = Admission(
             .test("clip.mp4"), rejectedBy: Route(name: "all", to: ["r2"]), reason: "clip.mp4.yaml:1:1: broken",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import InletJournal
 
-@Suite struct SQLRowTests {
+@Suite(.seated) struct SQLRowTests {
     private static let texts = ["", "a", "\0", "a\0b", "\0\0", "é", "e\u{301}", "日本🎬", "'; DROP TABLE file; --"]
     private static let blobs: [[UInt8]] = [[], [0], [0, 0], [1, 0, 2], [0xFF, 0xFE], Array(0...255)]
 

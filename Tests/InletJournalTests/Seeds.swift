@@ -59,7 +59,7 @@ struct KeptSeeds {
     }
 }
 
-@Suite struct SeedTests {
+@Suite(.seated) struct SeedTests {
     @Test func `a seed that failed is kept with its commands, and comes again`() throws {
         let directory = try TemporaryDirectory()
         let kept = KeptSeeds(directory.path.appending("seeds"))

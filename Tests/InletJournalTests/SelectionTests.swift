@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Which files a selection is of, what commands do to them, and how the queue is counted.
-@Suite struct SelectionTests {
+@Suite(.seated) struct SelectionTests {
     /// 1 pending, 2 failed, 3 delivered, 4 pending for another destination, with labels and another route.
     private func bench() async throws -> Bench {
         let bench = try Bench()

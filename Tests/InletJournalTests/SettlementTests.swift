@@ -2,7 +2,7 @@ import InletCore
 import InletJournal
 import Testing
 
-@Suite struct SettlementTests {
+@Suite(.seated) struct SettlementTests {
     private static let ends: [DeliveryState] = [.delivered, .failed, .expired, .cancelled, .gone, .superseded]
 
     @Test func `a file has the worst state of its deliveries, once all have ended`() async throws {

@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 /// Files of the same content that are on their way at once.
-@Suite struct TwinTests {
+@Suite(.seated) struct TwinTests {
     private static let soon = Bench.start + .seconds(31)
 
     @Test(arguments: [DeliveryState.delivered, .failed, .cancelled, .gone])

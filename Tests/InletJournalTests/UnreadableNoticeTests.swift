@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 /// Notices of a batch whose rows cannot be read.
-@Suite(.enabled(if: SQLiteShell.isInstalled)) struct UnreadableNoticeTests {
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct UnreadableNoticeTests {
     /// A batch of one file that has failed. - Returns: its id.
     private func ended(_ bench: Bench) async throws -> Int64 {
         _ = try await bench.journal.setSinks([NoticeSink(name: "ops", events: [.batchDone])], at: Bench.start)

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Files of removable volumes: the same card is known at every mount point, and another one at the same is not it.
-@Suite struct VolumeTests {
+@Suite(.seated) struct VolumeTests {
     private static let card = "uuid:1234-ABCD/DCIM"
     private static let other = "uuid:9999-0000/DCIM"
     private static let volume = Volume(name: "EOS", key: card)

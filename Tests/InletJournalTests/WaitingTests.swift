@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 /// Deliveries whose destinations work on them.
-@Suite struct WaitingTests {
+@Suite(.seated) struct WaitingTests {
     private static let later = Bench.start + .seconds(3)
 
     private func wait(_ bench: Bench, _ saying: String?, lane: Lane = .big, at time: WallTime = Bench.start)

@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 /// Deliveries that may begin at some hours only.
-@Suite struct WindowTests {
+@Suite(.seated) struct WindowTests {
     /// From 22:00 to 06:00 UTC, for files from 100 bytes. The bench's clock starts at 22:13 UTC.
     private static let window = DeliveryWindow(DaySpan(from: 22 * 60, to: 6 * 60), above: 100, zone: "UTC")
     private static let midday = Bench.start + .seconds(14 * 3600)

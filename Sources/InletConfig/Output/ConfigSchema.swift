@@ -54,16 +54,8 @@ package enum ConfigSchema {
                 ("type", .string("integer")), ("minimum", .integer(Int64(range.lowerBound))),
                 ("maximum", .integer(Int64(range.upperBound))),
             ]
-        case .bytesOrAuto:
-            [
-                ("type", .array([.string("integer"), .string("string")])), ("minimum", .integer(0)),
-                ("examples", .array([.string("auto"), .string("8MiB"), .string("6GB")])),
-            ]
-        case .bytes:
-            [
-                ("type", .array([.string("integer"), .string("string")])), ("minimum", .integer(0)),
-                ("examples", .array([.integer(512), .string("8MiB"), .string("6GB")])),
-            ]
+        case .bytesOrAuto: size(.string("auto"))
+        case .bytes: size(.integer(512))
         case .duration(let offAllowed):
             // YAML 1.1 readers take a bare `off` for false.
             [
@@ -86,6 +78,14 @@ package enum ConfigSchema {
         case .map(let value):
             [("type", .string("object")), ("additionalProperties", .object(schema(value, types)))]
         }
+    }
+
+    /// - Parameter special: an example besides sizes with units.
+    private static func size(_ special: JSONText) -> [(String, JSONText)] {
+        [
+            ("type", .array([.string("integer"), .string("string")])), ("minimum", .integer(0)),
+            ("examples", .array([special, .string("8MiB"), .string("6GB")])),
+        ]
     }
 
     /// YAML 1.1 readers take a bare `off` for false.
