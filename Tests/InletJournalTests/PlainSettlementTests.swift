@@ -6,7 +6,7 @@ import Testing
 @testable import InletJournal
 
 /// A plain delivery is settled in a third of the statements: the journal must be the same after it, to the last byte.
-@Suite(.seated, .enabled(if: SQLiteShell.isInstalled, "the sqlite3 shell is not installed")) struct PlainSettlementTests {
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct PlainSettlementTests {
     @Test(arguments: 0..<30) func `the short way and the long way leave the same journal`(seed: UInt64) async throws {
         let (short, long) = try (Bench(), Bench())
         let settled = try await play(seed, short) { ended, ending, time in

@@ -69,7 +69,14 @@ struct SendDesk: Sendable {
             }
             let arrival = Arrival(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
-            return try await decide(arrival, at: path, destination)
+            let tools = Hashing(pool: hashing)
+            var facts = try await admitter.firstFacts(of: arrival, at: path, tools)
+            let routes = routes(for: place.path, identity.size, facts.mediaType, destination)
+            // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
+            facts.add(
+                try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing))
+            let decision = try await admitter.decide(arrival, by: routes, at: path, facts: facts, hashing: tools)
+            return answer(decision, arrival, at: path)
         } catch let error as ConfigErrors {
             return .refused("\(path.display): \(SidecarFile.reason(error))")
         } catch {
@@ -77,14 +84,8 @@ struct SendDesk: Sendable {
         }
     }
 
-    private func decide(_ arrival: Arrival, at path: FilePath, _ destination: String?) async throws -> Look {
-        let hashing = Hashing(pool: hashing)
-        var facts = try await admitter.firstFacts(of: arrival, at: path, hashing)
-        let routes = routes(for: arrival.path, arrival.identity.size, facts.mediaType, destination)
-        // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
-        facts.add(
-            try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
-        switch try await admitter.decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
+    private func answer(_ decision: RouteDecision, _ arrival: Arrival, at path: FilePath) -> Look {
+        switch decision {
         case .plan(let plan):
             // Rows of sent files have an empty root, so that they and those of a watched root never meet.
             let sent = Arrival(root: "", path: path, identity: arrival.identity)
