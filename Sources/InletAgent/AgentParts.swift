@@ -71,7 +71,7 @@ struct AgentParts: Sendable {
                 finisherBell.ring()
             })
         limits = BandwidthKeeper(
-            settings.bandwidth, destinations: board.names, valve: valve, log: log,
+            settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
             shut: { names in
                 board.setShut(names)
                 bells.ringAll()

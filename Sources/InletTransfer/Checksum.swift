@@ -8,6 +8,8 @@ import struct Crypto.SHA256
 /// Checksums of bytes and of files. Files are read on a blocking thread through one buffer.
 package enum Checksum {
     private static let bufferSize = 128 * 1024
+    /// For short slices: less than what the heap maps anew each time (`ProcessMemory.boundHeap`).
+    private static let smallBufferSize = 48 * 1024
 
     package static func md5(_ bytes: some Sequence<UInt8>) -> Digest {
         digest(.md5, Insecure.MD5.self, Array(bytes))
@@ -63,7 +65,7 @@ package enum Checksum {
         _ source: SourceFile, offset: Int64, length: Int64, _ take: (UnsafeRawBufferPointer) -> Void
     ) throws(TransferError) {
         var rest = length
-        let size = Int(min(Int64(bufferSize), max(length, 1)))
+        let size = Int(min(Int64(length > 1 << 20 ? bufferSize : smallBufferSize), max(length, 1)))
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 4096)
         defer { buffer.deallocate() }
         source.adviseSequential(offset: offset, length: min(length, 16 << 20))

@@ -33,7 +33,8 @@ final class TransferThreads: Sendable {
     /// when none could be started.
     func mailbox(for request: HTTPRequest) -> TransferMailbox? {
         let loads = mailboxes.map { ($0, load: $0.load) }
-        let free = loads.filter { $0.load < $0.0.share }
+        let isLarge = request.body.length > TransferLoop.large
+        let free = loads.filter { $0.load < TransferLoop.room($0.0.share, isLarge: isLarge) }
         if request.body.length <= Self.small, let first = free.first { return first.0 }
         // Where all are busy, the request waits where the queue is shortest for its connections.
         return free.isEmpty

@@ -9,7 +9,8 @@ import os
 import subprocess
 import time
 
-from measure import GIB, HERE, Inlet, Server, Workspace, cpu_seconds, inlet, instant, percentile, table, verdict
+from measure import GIB, Inlet, Workspace, cpu_seconds, inlet, instant, percentile, table, verdict
+from s3_sink import Sink, build
 
 WINDOW = 10
 UNITS = {"KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
@@ -17,17 +18,6 @@ WORKERS, PARTS = 8, 8
 SMALL_RATE = "5MiB/s"
 SMALL = 256 << 10
 DEVIATION, LIMIT_MS = 5.0, 300
-
-
-class Sink(Server):
-    """s3_sink.c, built for this measurement."""
-
-    def __init__(self, folder):
-        program = folder / "s3_sink"
-        subprocess.run(["cc", "-O2", "-o", str(program), str(HERE / "s3_sink.c")], check=True)
-        self.process = subprocess.Popen([str(program)], stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline().split()[1])
-        self.url = f"http://127.0.0.1:{self.port}"
 
 
 def bytes_a_second(rate):
@@ -64,9 +54,9 @@ def rate_row(agent, sink, rate, to):
     """The row of one rate, and its deviation in percent."""
     inlet("limit", rate, *to, config=agent.config)
     time.sleep(1)
-    before, spent, start = sink.get("/_/stats"), cpu_seconds(agent.pid), time.monotonic()
+    before, spent, start = sink.stats(), cpu_seconds(agent.pid), time.monotonic()
     time.sleep(WINDOW)
-    after, seconds = sink.get("/_/stats"), time.monotonic() - start
+    after, seconds = sink.stats(), time.monotonic() - start
     spent = cpu_seconds(agent.pid) - spent
     held = (after["bytes"] - before["bytes"]) / seconds
     deviation = (held / bytes_a_second(rate) - 1) * 100
@@ -81,9 +71,9 @@ def stopped_row(agent, sink):
     """What is sent at a rate of 0, after what the kernel had taken is through."""
     inlet("limit", "0", config=agent.config)
     time.sleep(1)
-    before = sink.get("/_/stats")["bytes"]
+    before = sink.stats()["bytes"]
     time.sleep(WINDOW)
-    sent = sink.get("/_/stats")["bytes"] - before
+    sent = sink.stats()["bytes"] - before
     return ["0 for all", f"{sent / (1 << 20):.2f}", "", "", "", verdict(sent == 0)]
 
 
@@ -109,7 +99,7 @@ def main():
     options.add_argument("--rates", default="100KiB/s,1MiB/s,20MiB/s,100MiB/s")
     options.add_argument("--files", type=int, default=30)
     given = options.parse_args()
-    with Workspace() as folder, Sink(folder) as sink:
+    with Workspace() as folder, build(folder) and Sink(folder) as sink:
         config = configure(folder, sink)
         with Inlet(config, folder / "inlet.log") as agent:
             agent.wait_ready()

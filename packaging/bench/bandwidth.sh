@@ -4,5 +4,5 @@
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-need_packages "gcc command:cc"
+need_packages "gcc command:cc" "libssl-dev file:/usr/include/openssl/ssl.h"
 bench bandwidth "$@"

@@ -19,8 +19,9 @@ import time
 
 from measure import (GIB, Workspace, binary, cpu_seconds, inlet, instant, median, peak_rss_mib, percentile, table,
                      verdict)
+from loads import write_random
+from s3_sink import Sink, build
 from scale_journal import Journals, Place, pause
-from small import Sink, make_files
 
 FIRST = 1000
 STEPS = (1, 2, 4, 8, 16, 32, 64)
@@ -94,11 +95,11 @@ def first_rate(place, sink):
     pause(place.journal, "archive")
     with place.run() as agent:
         agent.wait_ready()
-        sink.post("/_/reset", {})
+        sink.reset()
         inlet("resume", "archive", config=place.config)
         marks, end = [], time.monotonic() + 120
         while len(marks) < 2 and time.monotonic() < end:
-            puts = sink.get("/_/stats")["puts"]
+            puts = sink.stats()["puts"]
             if puts >= (FIRST if marks else FIRST // 10):
                 marks.append((time.monotonic(), puts))
             time.sleep(0.002)
@@ -131,7 +132,7 @@ def send_round(folder, source, sink, **numbers):
     place = Place(folder, sink, **numbers)
     files = sorted(source.iterdir())
     total = sum(file.stat().st_size for file in files)
-    sink.post("/_/reset", {})
+    sink.reset()
     with place.run() as agent:
         agent.wait_ready()
         spent = cpu_seconds(agent.pid)
@@ -142,7 +143,7 @@ def send_round(folder, source, sink, **numbers):
                  for name in ("job.started", "job.finished")}
         seconds = max(times["job.finished"]) - min(times["job.started"])
         result = total / GIB / seconds, cpu_seconds(agent.pid) - spent, peak_rss_mib(agent.pid)
-    if sink.get("/_/stats")["bytes"] < total:
+    if sink.stats()["bytes"] < total:
         raise SystemExit("the sink got less than was sent")
     return result
 
@@ -151,7 +152,9 @@ def sweep(folder, given, sink, name):
     """More workers, or parts at once: never slower than with fewer."""
     source = folder / "big"
     if not source.exists():
-        make_files(source, 8, 128 << 20)
+        source.mkdir()
+        for number in range(8):
+            write_random(source / f"f{number:06d}.bin", 128 << 20, False)
     results = {step: [] for step in STEPS}
     for _ in range(given.rounds):
         for step in STEPS:
@@ -189,7 +192,7 @@ def main():
     given = options.parse_args()
     wanted = given.only or SECTIONS
     targets = []
-    with Workspace() as folder, Sink(folder, 0) as sink:
+    with Workspace() as folder, build(folder) and Sink(folder) as sink:
         journals = Journals(folder, sink, given.rows)
         for section in (s for s in SECTIONS if s in wanted):
             match section:

@@ -4,8 +4,8 @@ import os
 import shutil
 import sqlite3
 
+from loads import write_random
 from measure import Inlet
-from small import make_files
 
 MODELS = 1000
 # What a row of its own has; everything else is as in the row that it is made of.
@@ -118,7 +118,9 @@ class Journals:
             self._folder.mkdir()
             self._keep("empty", 0)
             pause(place.journal, "archive")
-            make_files(place.folder / "staged", MODELS, 1 << 10)
+            (place.folder / "staged").mkdir()
+            for number in range(MODELS):
+                write_random(place.folder / "staged" / f"f{number:06d}.bin", 1 << 10, False)
             os.rename(place.folder / "staged", place.drop / "batch")
             self._keep("queued", MODELS, "job.admitted")
             database = sqlite3.connect(place.journal)

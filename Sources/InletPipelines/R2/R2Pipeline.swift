@@ -8,6 +8,8 @@ package import SystemPackage
 package struct R2Pipeline: Pipeline {
     let settings: R2Settings
     let api: SpiralAPI
+    /// Sends what files hold, as fast as the destination's limit lets it.
+    private let client: HTTPClient
     let hashing: BlockingPool
     private let lane = UploadLane()
 
@@ -17,7 +19,9 @@ package struct R2Pipeline: Pipeline {
     package init(settings: R2Settings, client: HTTPClient, hashing: BlockingPool) {
         self.settings = settings
         self.hashing = hashing
-        api = SpiralAPI(settings: settings, client: client)
+        self.client = client
+        // Its questions are small, and probes and aborts must have their answers also while nothing may be sent.
+        api = SpiralAPI(settings: settings, client: client.limited(by: nil))
     }
 
     package func deliver(
@@ -25,7 +29,7 @@ package struct R2Pipeline: Pipeline {
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
         let sender = PartSender(
-            client: api.client, source: source, order: order, attempt: attempt, hashing: hashing,
+            client: client, source: source, order: order, attempt: attempt, hashing: hashing,
             lane: lane, proof: settings.verify == .md5 ? .md5 : .size)
         let upload = MultipartUpload(store: SpiralStore(api: api), sender: sender, order: order, attempt: attempt)
         do {

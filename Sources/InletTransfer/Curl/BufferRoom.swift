@@ -12,6 +12,10 @@ final class BufferRoom: Sendable {
     private static let room = 6 << 20
     /// A quarter of what is left, but of a large body no less than this.
     private static let fair = 64 << 10
+    /// Bodies up to `small` pass through less than what the heap maps anew each time (`ProcessMemory.boundHeap`): a few system
+    /// calls more cost less than the faults of fresh pages.
+    private static let small: Int64 = 1 << 20
+    private static let kept = 60 << 10
 
     private let taken = Mutex(0)
 
@@ -27,7 +31,7 @@ final class BufferRoom: Sendable {
     func giveBack(_ size: Int) { taken.withLock { $0 -= size } }
 
     static func size(for length: Int64, taken: Int) -> Int {
-        let most = min(max((room - taken) / 4, fair), sizes.upperBound)
+        let most = length > small ? min(max((room - taken) / 4, fair), sizes.upperBound) : kept
         return min(max(Int(clamping: length), sizes.lowerBound), most)
     }
 }

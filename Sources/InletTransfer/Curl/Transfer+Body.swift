@@ -24,6 +24,7 @@ extension Transfer {
             return .later
         }
         // curl may ask before the loop lets it go on: when it sends the body anew.
+        isPaused = false
         deadlines.released(at: now)
         let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
         turn.use(Int64(count ?? 0))

@@ -27,7 +27,7 @@ final class TransferLoop {
     /// second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
     private static let tick = Duration.seconds(1)
     /// Beyond this a body can take long enough that others must not wait for its end.
-    private static let large: Int64 = 1 << 20
+    static let large: Int64 = 1 << 20
 
     init(_ mailbox: TransferMailbox, options: ClientOptions, connectionsPerHost: Int) {
         self.mailbox = mailbox
@@ -98,11 +98,15 @@ final class TransferLoop {
         waiting = kept
     }
 
-    /// Large bodies leave some connections to the others, which would otherwise wait for the end of one.
     private func hasConnection(for submission: Submission) -> Bool {
-        let isLarge = submission.request.body.length > Self.large && connectionsPerHost > 1
-        let left = isLarge ? max(1, connectionsPerHost / 8) : 0
-        return connections[submission.destination, default: 0] < connectionsPerHost - left
+        let isLarge = submission.request.body.length > Self.large
+        return connections[submission.destination, default: 0] < Self.room(connectionsPerHost, isLarge: isLarge)
+    }
+
+    /// How many of a host's connections such bodies may have. Large ones leave some to the others, which would otherwise wait
+    /// for the end of one.
+    static func room(_ connections: Int, isLarge: Bool) -> Int {
+        isLarge && connections > 1 ? connections - max(1, connections / 8) : connections
     }
 
     private func isTurn(of pending: Pending) -> Bool {
