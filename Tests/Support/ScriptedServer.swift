@@ -36,13 +36,19 @@ package final class ScriptedServer: Sendable {
         Thread.detachNewThread {
             while true {
                 let accepted = accept(listener, nil, nil)
-                guard accepted >= 0 else { return }
-                guard books.open(accepted) else { return }
+                guard accepted >= 0 else { break }
+                guard books.open(accepted) else {
+                    Glibc.close(accepted)
+                    break
+                }
                 Thread.detachNewThread {
                     try? script(ServerConnection(accepted))
                     books.close(accepted)
                 }
             }
+            // Here and nowhere else: once it is closed its number may be another server's, whose connections this thread would
+            // take and leave without an answer.
+            Glibc.close(listener)
         }
     }
 
@@ -89,10 +95,8 @@ package final class ScriptedServer: Sendable {
         /// Ends every script that waits for bytes.
         func closeAll() {
             state.withLock { state in
-                if let listener = state.listener {
-                    shutdown(listener, Int32(SHUT_RDWR))
-                    Glibc.close(listener)
-                }
+                // Ends the wait for the next connection (accept(2): EINVAL).
+                if let listener = state.listener { shutdown(listener, Int32(SHUT_RDWR)) }
                 state.listener = nil
                 for connection in state.open { shutdown(connection, Int32(SHUT_RDWR)) }
             }
