@@ -37,7 +37,8 @@ struct HistoryKeeper: Service {
                 let step = try await journal.moveToHistory(finishedBy: time, from: from)
                 (files, place) = (files + step.files, step.next)
                 youngest = [youngest, step.youngest].compactMap(\.self).min()
-                if step.files > 0 { try await Task.sleep(for: clock.now - begin) }
+                // Also after a step that found only what has to stay: it held the journal all the same.
+                try await Task.sleep(for: clock.now - begin)
             }
         } catch {
             tell(files, clock.now - start)
