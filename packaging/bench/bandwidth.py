@@ -1,135 +1,188 @@
 """How well bandwidth limits hold, and what they do to small files. Run bandwidth.sh.
 
-One agent sends big files to a discarding sink over 64 connections all the while; `inlet limit` changes its rate. What is
-measured is what the sink has taken, from one second after each change on.
+64 connections, to two destinations with a sink each, are in the middle of bodies all the while; `inlet limit` and a timetable
+change their rates. What is measured is what the sinks took, from one second after each change on.
 """
 
 import argparse
-import os
-import subprocess
+import sys
 import time
 
-from measure import GIB, Inlet, Workspace, cpu_seconds, inlet, instant, percentile, table, verdict
-from s3_sink import Sink, build
+import bandwidth_lab
+import outcome
+from bandwidth_lab import BODY, CONNECTIONS, DESTINATIONS, Lab, bytes_a_second, files_for, next_edge
+from measure import GIB, Workspace, percentile, table
+from outcome import at_most, target
+from s3_sink import build
 
-WINDOW = 10
-UNITS = {"KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
-WORKERS, PARTS = 8, 8
-SMALL_RATE = "5MiB/s"
-SMALL = 256 << 10
-DEVIATION, LIMIT_MS = 5.0, 300
-
-
-def bytes_a_second(rate):
-    unit = next(unit for unit in UNITS if rate.endswith(unit))
-    return float(rate.removesuffix(unit)) * UNITS[unit]
-
-
-def configure(folder, sink):
-    (folder / "drop").mkdir()
-    path = folder / "inlet.yaml"
-    path.write_text(f"""\
-state_dir: {folder}/state
-workers: {WORKERS}
-destinations:
-  archive: {{ type: s3, endpoint: "{sink.url}", bucket: bench, access_key: bench, secret_key: bench, verify: size, part_size: 8MiB, parallel_parts: {PARTS}, connections: {WORKERS * PARTS} }}
-watch:
-  - {{ path: {folder}/drop, settle: 0s }}
-routes:
-  - {{ name: everything, to: [archive], key: "{{name}}" }}
-""")
-    return path
+DEVIATION, UNFAIR, SMALL_MS = 5, 10, 300
+# A connection that has ended a body is for a moment without one.
+LEAST_CONNECTIONS = 0.9 * CONNECTIONS
+FIRST, SECOND = DESTINATIONS
+BIG_FILES, SMALL_RATE, SMALL = 8, "5MiB/s", 256 << 10
+# Of the timetable: before its edge, after it, and for one destination after it.
+BEFORE, AFTER, AFTER_SECOND = "4MiB/s", "20MiB/s", "5MiB/s"
 
 
-def drop(folder, name, size):
-    """A file that is whole when it appears; sparse, so that no disk is measured."""
-    staged = folder / name
-    with open(staged, "wb") as file:
-        file.truncate(size)
-    os.rename(staged, folder / "drop" / name)
-    return time.time()
+# Rows ----------------------------------------------------------------------------------------------------------------
 
 
-def rate_row(agent, sink, rate, to):
-    """The row of one rate, and its deviation in percent."""
-    inlet("limit", rate, *to, config=agent.config)
+def off_by(rate, held):
+    return (held / bytes_a_second(rate) - 1) * 100
+
+
+def rate_target(what, rate, held):
+    off = off_by(rate, held)
+    return target(f"{what}: off by", f"{off:+.1f} %", f"<= {DEVIATION} %", abs(off) <= DEVIATION)
+
+
+def all_targets(rate, found):
+    """Of a rate for all destinations together: that it holds, over how many connections, and that it is shared equally."""
+    shares = [share / found.all * 2 - 1 for share in found.rates.values()] if found.all else [1]
+    unfair = 100 * max(map(abs, shares))
+    return [rate_target(f"{rate} for all", rate, found.all),
+            target(f"{rate} for all: connections within a body", f"{found.connections:.0f}", f">= {LEAST_CONNECTIONS:.0f}",
+                   found.connections >= LEAST_CONNECTIONS),
+            at_most(f"{rate} for all: a destination's share, from the half", unfair, UNFAIR, " %")]
+
+
+def stopped_target(found):
+    return target("0 for all: sent", f"{found.all:.0f} B/s", "0 B/s", found.all == 0)
+
+
+def shown(name, found):
+    return [name, *(f"{found.rates.get(one, 0) / (1 << 20):.2f}" for one in DESTINATIONS), f"{found.all / (1 << 20):.2f}",
+            f"{found.connections:.0f}"]
+
+
+# Phases --------------------------------------------------------------------------------------------------------------
+
+
+def settled(lab, seconds):
     time.sleep(1)
-    before, spent, start = sink.stats(), cpu_seconds(agent.pid), time.monotonic()
-    time.sleep(WINDOW)
-    after, seconds = sink.stats(), time.monotonic() - start
-    spent = cpu_seconds(agent.pid) - spent
-    held = (after["bytes"] - before["bytes"]) / seconds
-    deviation = (held / bytes_a_second(rate) - 1) * 100
-    opened = after["connections"] - before["connections"]
-    name = rate + (" for the destination" if to else " for all")
-    # Two of the connections that the sink counts are the two questions.
-    return [name, f"{held / (1 << 20):.2f}", f"{deviation:+.1f} %", f"{spent:.2f}", max(0, opened - 1),
-            verdict(abs(deviation) <= DEVIATION)], abs(deviation)
+    return lab.measure(seconds)
 
 
-def stopped_row(agent, sink):
-    """What is sent at a rate of 0, after what the kernel had taken is through."""
-    inlet("limit", "0", config=agent.config)
-    time.sleep(1)
-    before = sink.stats()["bytes"]
-    time.sleep(WINDOW)
-    sent = sink.stats()["bytes"] - before
-    return ["0 for all", f"{sent / (1 << 20):.2f}", "", "", "", verdict(sent == 0)]
+def commands(folder, program, given):
+    """Rates by command: for all, for one destination, none at all."""
+    rows, targets = [], []
+    rates = given.rates.split(",")
+    with Lab(folder, program) as lab:
+        lab.limit(rates[0])
+        count = files_for([*rates, "20MiB/s", "20MiB/s"], given.seconds)
+        for name in DESTINATIONS:
+            lab.drop(name, "many", count=count)
+        lab.wait_sending(LEAST_CONNECTIONS)
+        for rate in rates:
+            lab.limit(rate)
+            found = settled(lab, given.seconds)
+            rows.append(shown(f"{rate} for all", found))
+            targets += all_targets(rate, found)
+        lab.limit("0")
+        found = settled(lab, given.seconds)
+        rows.append(shown("0 for all", found))
+        targets.append(stopped_target(found))
+        lab.limit("20MiB/s")
+        lab.limit("5MiB/s", "--to", FIRST)
+        found = settled(lab, given.seconds)
+        rows.append(shown(f"20MiB/s for all, 5MiB/s for {FIRST}", found))
+        targets += [rate_target(f"5MiB/s for {FIRST}", "5MiB/s", found.rates[FIRST]),
+                    rate_target("the rest of 20MiB/s for the other", "15MiB/s", found.rates[SECOND])]
+        lab.limit("off")
+        lab.limit("5MiB/s", "--to", SECOND)
+        found = settled(lab, given.seconds)
+        rows.append(shown("5MiB/s for each", found))
+        targets += [rate_target(f"5MiB/s for {name} alone", "5MiB/s", found.rates[name]) for name in DESTINATIONS]
+        targets.append(at_most("transfers that a command ended", lab.ended_transfers(), 0, digits=0))
+    return rows, targets
 
 
-def small_files(agent, folder, count):
-    """Milliseconds from each small file's appearing to its delivery, one after the other beside the big ones."""
-    inlet("limit", SMALL_RATE, config=agent.config)
+def timetable(folder, program, given):
+    """Rates by the clock: an edge of the timetable while the files are sent."""
+    edge, clock = next_edge(time.time(), given.seconds + 12)
+    later = time.strftime("%H:%M", time.gmtime(edge + 3600))
+    entry = f'from: "{clock}", to: "{later}"'
+    limits = f"bandwidth: {BEFORE}, schedule: [{{ {entry}, bandwidth: {AFTER} }}], zone: UTC"
+    own = {SECOND: f"schedule: [{{ {entry}, bandwidth: {AFTER_SECOND} }}]"}
+    with Lab(folder, program, limits=limits, own=own) as lab:
+        for name in DESTINATIONS:
+            lab.drop(name, "many", count=files_for([BEFORE], 75) + files_for([AFTER], given.seconds))
+        lab.wait_sending(LEAST_CONNECTIONS, 5)
+        time.sleep(max(0, edge - given.seconds - 1 - time.time()))
+        before = lab.measure(given.seconds)
+        time.sleep(max(0, edge + 1 - time.time()))
+        after = lab.measure(given.seconds)
+        ended = lab.ended_transfers()
+    return [shown(f"before the edge, {BEFORE}", before), shown(f"after it, {AFTER}, {AFTER_SECOND} for {SECOND}", after)], [
+        rate_target("timetable, before its edge", BEFORE, before.all),
+        rate_target("timetable, after its edge", AFTER, after.all),
+        rate_target(f"timetable of {SECOND}, after its edge", AFTER_SECOND, after.rates[SECOND]),
+        at_most("transfers that the timetable ended", ended, 0, digits=0)]
+
+
+def small_files(folder, program, given):
+    """Milliseconds from each small file's appearing to its being whole at the sink, one after the other beside big ones."""
     times = []
-    for number in range(count):
-        name = f"small-{number:03}.bin"
-        appeared = drop(folder, name, SMALL)
+    with Lab(folder, program, names=(FIRST,), workers=BIG_FILES) as lab:
+        lab.limit(SMALL_RATE)
+        lab.drop(FIRST, "big", 4 * GIB, BIG_FILES)
+        lab.wait_sending(1)
+        time.sleep(2)
+        for number in range(given.files):
+            name = f"small-{number:03}"
+            appeared = lab.drop(FIRST, name, SMALL)
+            times.append((lab.arrived(FIRST, f"{name}-00000.bin") - appeared) * 1000)
+        beside = lab.measure(2)
+        ended = lab.ended_transfers()
+    middle, what = percentile(times, 0.5), f"{len(times)} files of {SMALL >> 10} KiB beside {BIG_FILES} big ones"
+    return [shown(f"big files, {SMALL_RATE}", beside)], [
+        at_most(f"{what} at {SMALL_RATE}: p50", middle, SMALL_MS, " ms", 0),
+        at_most("the same: longest", max(times), 4 * SMALL_MS, " ms", 0),
+        at_most("transfers that small files ended", ended, 0, digits=0)]
 
-        def delivered(events, name=name):
-            jobs = {e.get("job") for e in events if str(e.get("path", "")).endswith(name)} - {None}
-            ends = [e for e in events if e.get("event") == "job.delivered" and e.get("job") in jobs]
-            return ends and instant(ends[0]["ts"])
 
-        times.append((agent.wait_for(f"job.delivered of {name}", delivered, 120) - appeared) * 1000)
-    return times
+PHASES = {"commands": commands, "timetable": timetable, "small": small_files}
+
+
+def self_test():
+    bandwidth_lab.self_test()
+    outcome.self_test()
+    found = bandwidth_lab.Measured
+    even, odd = {FIRST: 10 << 20, SECOND: 10 << 20}, {FIRST: 12 << 20, SECOND: 8 << 20}
+    for rates, sending, wanted in (
+        (even, [64, 63, 64], [True, True, True]), (odd, [64], [True, True, False]), (even, [57, 64, 57], [True, False, True]),
+        ({FIRST: 11 << 20, SECOND: 10.1 * (1 << 20)}, [64], [False, True, True]),
+        ({FIRST: 0, SECOND: 0}, [0], [False, False, False]),
+    ):
+        if [row["reached"] for row in all_targets("20MiB/s", found(rates, sending))] != wanted:
+            raise SystemExit(f"bandwidth: {rates} over {sending} must be {wanted}")
+    for rate, reached in ((0, True), (0.1, False)):
+        if stopped_target(found({FIRST: rate}, [1]))["reached"] != reached:
+            raise SystemExit(f"bandwidth: {rate} B/s is not stopped")
+    print("ok    bandwidth")
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rates", default="100KiB/s,1MiB/s,20MiB/s,100MiB/s")
-    options.add_argument("--files", type=int, default=30)
+    options.add_argument("--seconds", type=int, default=10, help="of each measurement")
+    options.add_argument("--files", type=int, default=30, help="small ones")
+    options.add_argument("--only", action="append", choices=PHASES)
+    options.add_argument("--self-test", action="store_true")
+    outcome.add_option(options)
     given = options.parse_args()
-    with Workspace() as folder, build(folder) and Sink(folder) as sink:
-        config = configure(folder, sink)
-        with Inlet(config, folder / "inlet.log") as agent:
-            agent.wait_ready()
-            inlet("limit", "1MiB/s", config=config)
-            for number in range(WORKERS):
-                drop(folder, f"big-{number}.bin", 4 * GIB)
-            agent.wait_for("job.started", lambda events: agent.count("job.started") >= WORKERS, 60)
-            rows, worst = [], 0.0
-            for rate in given.rates.split(","):
-                row, deviation = rate_row(agent, sink, rate, [])
-                rows, worst = [*rows, row], max(worst, deviation)
-            stopped = stopped_row(agent, sink)
-            inlet("limit", "off", config=config)
-            inlet("limit", "off", "--to", "archive", config=config)
-            row, deviation = rate_row(agent, sink, "10MiB/s", ["--to", "archive"])
-            rows, worst = [*rows, row, stopped], max(worst, deviation)
-            inlet("limit", "auto", "--to", "archive", config=config)
-            times = small_files(agent, folder, given.files)
-            again = agent.count("job.retry")
-    table(f"{WORKERS * PARTS} connections, each rate for {WINDOW} s from its second second on",
-          ["limit", "MiB/s held", "off by", "CPU s", "new connections", ""], rows)
-    middle = percentile(times, 0.5)
-    table("targets", ["", "measured", "target", ""], [
-        ["furthest from its rate", f"{worst:.1f} %", f"<= {DEVIATION:.0f} %", verdict(worst <= DEVIATION)],
-        ["transfers that a change of rate ended", again, "0", verdict(again == 0)],
-        [f"{len(times)} files of {SMALL >> 10} KiB beside them at {SMALL_RATE}: p50", f"{middle:.0f} ms",
-         f"<= {LIMIT_MS} ms", verdict(middle <= LIMIT_MS)],
-        ["the same: longest", f"{max(times):.0f} ms", "", ""],
-    ])
+    if given.self_test:
+        return self_test()
+    rows, targets = [], []
+    with Workspace() as folder:
+        program = build(folder)
+        for name in given.only or PHASES:
+            more, reached = PHASES[name](folder / name, program, given)
+            rows, targets = rows + more, targets + reached
+    table(f"MiB/s at the sinks over {given.seconds} s each, bodies of {BODY >> 20} MiB",
+          ["", *DESTINATIONS, "together", "connections within a body"], rows)
+    return outcome.conclude(targets, is_report=given.report)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

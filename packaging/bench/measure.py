@@ -247,4 +247,4 @@ def table(title, header, rows):
 
 
 def verdict(reached):
-    return "reached" if reached else "MISSED"
+    return "not measured" if reached is None else "reached" if reached else "MISSED"

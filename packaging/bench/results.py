@@ -44,20 +44,20 @@ def machine():
     return {"cores": len(os.sched_getaffinity(0)), "cpu": model, "kernel": platform.release(),
             "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / GIB, 1),
             "libcurl": libcurl.removeprefix("libcurl/"), "openssl": ssl.OPENSSL_VERSION, "inlet": said(binary(), "--version"),
-            "build": os.environ.get("INLET_BUILD", "as given"), "md5_cpu_seconds_per_gib": round(md5_seconds_per_gib(), 3)}
+            "build": os.environ.get("INLET_BUILD", "as given"),
+            **{f"{name}_cpu_seconds_per_gib": round(hash_seconds_per_gib(name), 3) for name in ("md5", "sha256")}}
 
 
-def md5_seconds_per_gib():
+def hash_seconds_per_gib(name):
     block = os.urandom(1 << 20)
-    total, before = hashlib.md5(), time.process_time()
+    total, before = hashlib.new(name), time.process_time()
     for _ in range(1024):
         total.update(block)
     return time.process_time() - before
 
 
 def targets_of(run):
-    facts = run["machine"]
-    return [row for group in run["groups"] for row in target_rows(group, facts["cores"], facts["md5_cpu_seconds_per_gib"])]
+    return [row for group in run["groups"] for row in target_rows(group, run["machine"])]
 
 
 def save(run):
@@ -70,8 +70,7 @@ def save(run):
             run["groups"] = merged(kept["groups"], run["groups"])
             run["peers"] = kept["peers"] | run["peers"]
     for group in run["groups"]:
-        facts = run["machine"]
-        group.setdefault("targets", list(target_rows(group, facts["cores"], facts["md5_cpu_seconds_per_gib"])))
+        group.setdefault("targets", list(target_rows(group, run["machine"])))
     run["groups"].sort(key=order)
     path.write_text(as_lines(run))
     path.with_suffix(".svg").write_text(chart.draw(run["groups"]))

@@ -11,21 +11,21 @@ import sys
 
 import chart
 import loads
+import outcome
 import results
 import targets
 from clients import CommandFailed, Run, Send, fresh
 from loads import Load
-from measure import Workspace, table, verdict
+from measure import Workspace
 from peers import PEERS
 from s3_sink import Sink, build, make_certificates
 
 LOADS = ["1x5GiB", "30x256MiB", "10000x256KiB", "5000x16KiB", "50000x4KiB"]
-USUAL_BIG, USUAL_SMALL = ("inlet run r2", "inlet run s3", "inlet send r2"), ("inlet run s3", "inlet send s3")
 SCHEMES, CHECKS = ["http", "https"], ["size", "md5", "crc32c", "sha256"]
 # Ends within a quarter of an hour on two cores: every load once, and one of each kind with TLS and with the other checks.
 SHORT = [(load, "http", "size") for load in LOADS] + [
     ("1x5GiB", "http", "md5"), ("1x5GiB", "http", "crc32c"), ("1x5GiB", "http", "sha256"),
-    ("1x5GiB", "https", "size"), ("5000x16KiB", "https", "size")]
+    ("1x5GiB", "https", "size"), ("5000x16KiB", "http", "md5"), ("5000x16KiB", "https", "size")]
 
 
 def plan(given):
@@ -52,14 +52,10 @@ def all_clients(given):
     return clients
 
 
-def is_asked(client, load, verify, given):
-    """Without --all big files go by r2, small ones by s3, and only `inlet run` tries what no peer has. With s3 it takes part
-    in big files too, which it signs as s5cmd does."""
-    if given.all or not client.name.startswith("inlet"):
-        return True
-    if verify in ("crc32c", "sha256"):
-        return client.name == "inlet run s3"
-    return client.name in (USUAL_BIG if load.is_big else USUAL_SMALL)
+def is_asked(client, group, given):
+    """Without --all those of our clients that targets name. With s3 `inlet run` takes part in big files too, which it signs as
+    s5cmd does."""
+    return given.all or not client.name.startswith("inlet") or client.name in targets.ways(group)
 
 
 class Group:
@@ -78,40 +74,59 @@ class Group:
         return {"seconds": round(seconds, 4), "cpu": round(cpu, 3), "rss": round(rss, 1), "sink": stats["cpu_seconds"]} | {
             key: stats[key] for key in ("puts", "connections", "handshakes", "resumed")}
 
-    def able(self, clients, probe):
-        """Those that can take part; of the others the reason is said. Each sends two small files first."""
-        found = []
-        for client in clients:
-            if not is_asked(client, self.load, self.verify, self.given):
-                continue
-            reason = client.problem(self.load, self.scheme, self.verify)
-            if not reason:
-                try:
-                    self.one_round(client, probe)
-                except (CommandFailed, OSError) as error:
-                    reason = str(error)
-            if reason:
-                print(f"left out: {client.name}: {reason}")
-            else:
-                found.append(client)
-        return found
-
-    def measure(self, clients, probe):
-        """The group as targets.py takes it."""
-        print(f"\n{self.load.name}, {self.scheme}, verify: {self.verify}", flush=True)
-        clients = self.able(clients, probe)
-        rounds = {client.name: [] for client in clients}
-        for number in range(self.given.rounds):
-            for client in clients:
-                if client.takes_part(number, self.load, self.given):
-                    rounds[client.name].append(self.one_round(client, self.load))
+    def facts(self):
+        """The group as targets.py takes it, without rounds."""
         return {"load": self.load.name, "count": self.load.count, "size": self.load.size, "scheme": self.scheme,
                 "verify": self.verify, "delay": self.given.delay,
-                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "clients": rounds}
+                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "clients": {}, "left_out": {}}
+
+    def leave_out(self, client, reason, found, failures):
+        """A peer may be left out. What inlet was asked for it has to do."""
+        print(f"left out: {client.name}: {reason}", flush=True)
+        found["left_out"][client.name] = reason
+        if client.name.startswith("inlet"):
+            failures.append(f"{targets.title(found)}: {client.name}: {reason}")
+
+    def tried(self, client, load, found, failures):
+        """A round's figures; None when the client failed."""
+        try:
+            return self.one_round(client, load)
+        except (CommandFailed, OSError) as error:
+            self.leave_out(client, str(error), found, failures)
+            return None
+
+    def able(self, clients, probe, found, failures):
+        """Those that can take part. Each sends two small files first."""
+        able = []
+        for client in clients:
+            if not is_asked(client, found, self.given):
+                continue
+            if reason := client.problem(self.load, self.scheme, self.verify):
+                # No failure: it says by itself that it has no such check, or is not there.
+                print(f"left out: {client.name}: {reason}", flush=True)
+                found["left_out"][client.name] = reason
+            elif self.tried(client, probe, found, failures):
+                able.append(client)
+        return able
+
+    def measure(self, clients, probe, failures):
+        """- Parameter failures: what inlet could not do is added."""
+        print(f"\n{self.load.name}, {self.scheme}, verify: {self.verify}", flush=True)
+        found = self.facts()
+        able = self.able(clients, probe, found, failures)
+        rounds = found["clients"] = {client.name: [] for client in able}
+        for number in range(self.given.rounds):
+            for client in able:
+                if client.name in found["left_out"] or not client.takes_part(number, self.load, self.given):
+                    continue
+                if figures := self.tried(client, self.load, found, failures):
+                    rounds[client.name].append(figures)
+        return found
 
 
 def measure_all(given):
-    clients, groups = all_clients(given), []
+    """The groups, the peers that took part, and what inlet failed at."""
+    clients, groups, failures = all_clients(given), [], []
     with Workspace() as folder:
         build(folder)
         make_certificates(folder)
@@ -120,17 +135,18 @@ def measure_all(given):
             source = folder / "source"
             load = Load(name).make(source)
             for _, scheme, verify in chosen:
-                group = Group(folder, load, scheme, verify, given).measure(clients, probe)
+                group = Group(folder, load, scheme, verify, given).measure(clients, probe, failures)
                 results.show(group)
                 groups.append(group)
             shutil.rmtree(source)
     used = {name for group in groups for name in group["clients"]}
-    return groups, {client.name: {"version": client.version(), "does": client.note}
-                    for client in clients if client.name in used and not client.name.startswith("inlet")}
+    peers = {client.name: {"version": client.version(), "does": client.note}
+             for client in clients if client.name in used and not client.name.startswith("inlet")}
+    return groups, peers, failures
 
 
 def self_test():
-    for part in (loads, targets, chart):
+    for part in (loads, outcome, targets, chart):
         part.self_test()
     given = options().parse_args([])
     if len(plan(given)) != len(SHORT) or len(plan(options().parse_args(["--all"]))) != 40:
@@ -160,6 +176,7 @@ def options():
     found.add_argument("--delay", type=int, default=0, metavar="MS", help="holds back every answer")
     found.add_argument("--connections", type=int, metavar="N", help="of inlet and s5cmd, for small files")
     found.add_argument("--all", action="store_true", help="every load, scheme, check and client: hours")
+    outcome.add_option(found)
     found.add_argument("--save", action="store_true", help=f"into {results.KEPT}, in the place of what was measured before")
     found.add_argument("--self-test", action="store_true")
     return found
@@ -169,15 +186,13 @@ def main():
     given = options().parse_args()
     if given.self_test:
         return self_test()
-    groups, peers = measure_all(given)
+    groups, peers, failures = measure_all(given)
     run = {"machine": results.machine(), "peers": peers, "groups": groups}
     rows = results.targets_of(run)
-    table("targets", ["", "", "measured", "target", ""],
-          [[row["group"], row["what"], row["measured"], row["target"], verdict(row["reached"])] for row in rows])
     if given.save:
         results.save(run)
-    return None
+    return outcome.conclude(rows, failures, given.report)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

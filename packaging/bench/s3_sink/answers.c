@@ -105,6 +105,7 @@ static void tell(struct connection *c, const struct request *r) {
                     (long long)bytes, (long long)uploads);
         text_append(&body, "\"bytes\": %lld, \"puts\": %lld, \"connections\": %lld, ", (long long)counts.bytes,
                     (long long)counts.puts, (long long)counts.connections);
+        text_append(&body, "\"sending\": %lld, \"cut\": %lld, ", (long long)sending, (long long)counts.cut);
         text_append(&body, "\"handshakes\": %lld, \"resumed\": %lld, \"cpu_seconds\": %.3f}",
                     (long long)counts.handshakes, (long long)counts.resumed, counts.cpu_seconds);
     }

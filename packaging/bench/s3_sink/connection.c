@@ -10,6 +10,7 @@
 #include "sink.h"
 
 struct counts counted;
+int64_t sending;
 
 int64_t add(int64_t *count, int64_t more) { return __atomic_add_fetch(count, more, __ATOMIC_RELAXED); }
 
@@ -61,6 +62,7 @@ static void count(struct connection *c) {
 /* The request is over: answers, now or later. */
 static enum fate finish(struct connection *c) {
     bool is_question = strstr(c->head, " /_/") != NULL;
+    if (c->in_body) add(&sending, -1);
     c->in_body = false;
     if (!c->is_counted && !is_question) count(c);
     if (!strncmp(c->head, "PUT ", 4)) add(&counted.puts, 1);
@@ -102,6 +104,7 @@ static enum fate begin(struct connection *c, char *end) {
     swallow(c, end + 4, (int64_t)rest < c->body ? rest : (size_t)c->body);
     if (c->body == 0) return finish(c);
     c->in_body = true;
+    add(&sending, 1);
     return !expect[0] || send_all(c, "HTTP/1.1 100 Continue\r\n\r\n", 25) ? OPEN : OVER;
 }
 

@@ -77,6 +77,10 @@ static void put_back(struct connection *c, enum fate fate) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = c};
     if (fate == OPEN) epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event);
     if (fate != OVER) return;
+    if (c->in_body) {
+        add(&sending, -1);
+        add(&counted.cut, 1);
+    }
     if (c->tls) SSL_free(c->tls);
     EVP_MD_CTX_free(c->sum);
     close(c->fd);

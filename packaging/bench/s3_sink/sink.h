@@ -45,9 +45,12 @@ extern struct settings {
 /* What came since the last reset. */
 struct counts {
     int64_t bytes, puts, connections, handshakes, resumed;
+    int64_t cut; /* connections that ended within a body */
     double cpu_seconds;
 };
 extern struct counts counted;
+/* Connections that are in the middle of a body now. */
+extern int64_t sending;
 int64_t add(int64_t *count, int64_t more);
 
 /* server.c */
