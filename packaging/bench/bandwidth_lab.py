@@ -13,6 +13,8 @@ DESTINATIONS = ("first", "second")
 # Of both destinations together. Bodies below 4 MiB have a connection each; of larger ones a destination takes only as many at
 # once as its line is found to carry.
 CONNECTIONS = 64
+# What each destination has beside its part of them: an eighth is kept free for bodies of at most 256 KiB.
+KEPT_FREE = 8
 BODY = 3 << 20
 UNITS = {"KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
 
@@ -70,7 +72,7 @@ class Lab(contextlib.ExitStack):
         for name in names:
             more = f", {own[name]}" if name in own else ""
             lines.append(f'  {name}: {{ type: s3, endpoint: "{self.sinks[name].url}", bucket: bench, access_key: bench, '
-                         f"secret_key: bench, verify: size, connections: {CONNECTIONS // len(names)}{more} }}")
+                         f"secret_key: bench, verify: size, connections: {CONNECTIONS // len(names) + KEPT_FREE}{more} }}")
         lines += ["watch:", f"  - {{ path: {self.folder}/drop, settle: 0s }}", "routes:"]
         for name in names:
             (self.folder / "drop" / name).mkdir()

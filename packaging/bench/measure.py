@@ -14,8 +14,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-GIB = 1 << 30
-TICKS = os.sysconf("SC_CLK_TCK")
+GIB, TICKS = 1 << 30, os.sysconf("SC_CLK_TCK")
 # As an exception, so that a measurement that is stopped leaves no server and no temporary directory behind.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
@@ -99,12 +98,13 @@ def write_config(folder, url, *, verify="size", settle="0s", key="{name}", route
 class Inlet:
     """A running `inlet run`. Its log goes to a file: a pipe that nobody empties would stop what is measured."""
 
-    def __init__(self, config, log):
+    def __init__(self, config, log, environment=None):
         self.config, self.log = config, Path(log)
         self._offset = self.log.stat().st_size if self.log.exists() else 0
         self._events = []
         with open(self.log, "ab") as output:
-            self.process = subprocess.Popen([binary(), "run", "--config", str(config)], stdout=output, stderr=output)
+            self.process = subprocess.Popen(
+                [binary(), "run", "--config", str(config)], stdout=output, stderr=output, env=environment)
         self.pid = self.process.pid
 
     def __enter__(self):
@@ -236,7 +236,7 @@ median = statistics.median
 
 def table(title, header, rows):
     cells = [[str(cell) for cell in row] for row in [header, *rows]]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(*cells)]
     print(f"\n{title}")
     for number, row in enumerate(cells):
         print("  " + "  ".join(cell.ljust(width) if not column else cell.rjust(width)
