@@ -2,6 +2,7 @@
 
 * start: process start to agent.ready with an empty journal, and with a million finished and a million queued jobs.
 * status: what a running agent with a million queued jobs takes to answer, and `inlet status` as a whole.
+* history: the finished ones go to the compact history: how fast, what they take there, and what status answers meanwhile.
 * claims: files/s of the first 1,000 deliveries to a discarding sink, by the length of the queue behind them.
 * workers, parts: 8 x 128 MiB to the sink with 1 to 64 of them; throughput may not fall as they grow.
 * size: the binary, and what is left of it without symbols.
@@ -12,20 +13,24 @@ Each journal is a small one that inlet has written, with its rows multiplied by 
 import argparse
 import http.client
 import os
-import shutil
 import socket
-import subprocess
+import sys
 import time
 
-from measure import (GIB, Workspace, binary, cpu_seconds, inlet, instant, median, peak_rss_mib, percentile, table,
-                     verdict)
-from loads import write_random
+import binary
+import outcome
+import scale_journal
+import scale_sweep
+from measure import Workspace, inlet, instant, median, percentile, table
+from measure import binary as measured_binary
+from outcome import at_most, target
 from s3_sink import Sink, build
-from scale_journal import Journals, Place, pause
+from scale_journal import Journals, history_state, pause
 
 FIRST = 1000
-STEPS = (1, 2, 4, 8, 16, 32, 64)
-SECTIONS = ("start", "status", "claims", "workers", "parts", "size")
+SECTIONS = ("start", "status", "history", "claims", "workers", "parts", "size")
+STARTS, START_MS, START_FULL_MS, STATUS_MS = 10, 150, 1000, 50
+LEAST_OF_FIRST = 0.8
 
 
 # Sections ------------------------------------------------------------------------------------------------------------
@@ -42,15 +47,14 @@ def ready_ms(place):
 
 def start(journals, given):
     place, rows, targets = journals.place, [], []
-    for kind, text, most in (("empty", "an empty journal", 150), ("finished", f"{given.rows:,} finished", 1000),
-                             ("queued", f"{given.rows:,} queued", 1000)):
+    for kind, text, most in (("empty", "an empty journal", START_MS), ("finished", f"{given.rows:,} finished", START_FULL_MS),
+                             ("queued", f"{given.rows:,} queued", START_FULL_MS)):
         place.use(journals.get(kind))
         # Queued files stay queued: the model's destination is paused.
-        times = [ready_ms(place) for _ in range(10 if kind == "empty" else 5)]
+        times = [ready_ms(place) for _ in range(STARTS)]
         rows.append([text, f"{median(times):.0f}", f"{min(times):.0f}-{max(times):.0f}"])
-        targets.append([f"start to agent.ready, {text}", f"{median(times):.0f} ms", f"<= {most} ms",
-                        verdict(median(times) <= most)])
-    table("start to agent.ready, ms", ["", "median", "spread"], rows)
+        targets.append(at_most(f"start to agent.ready, {text}", median(times), most, " ms", 0))
+    table(f"start to agent.ready, ms, {STARTS} starts", ["", "median", "spread"], rows)
     return targets
 
 
@@ -64,22 +68,27 @@ class ControlSocket(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+def answer_ms(place):
+    """What the running agent takes to answer."""
+    before = time.monotonic()
+    control = ControlSocket(place.state / "control.sock")
+    control.request("GET", "/api/v1/status")
+    answer = control.getresponse()
+    body = answer.read()
+    taken = (time.monotonic() - before) * 1000
+    control.close()
+    if answer.status != 200:
+        raise SystemExit(f"status: {answer.status} {body[:200]}")
+    return taken
+
+
 def status(journals, given):
     place = journals.place
     place.use(journals.get("queued"))
-    answers, commands = [], []
+    commands = []
     with place.run() as agent:
         agent.wait_ready()
-        for _ in range(50):
-            before = time.monotonic()
-            control = ControlSocket(place.state / "control.sock")
-            control.request("GET", "/api/v1/status")
-            answer = control.getresponse()
-            body = answer.read()
-            answers.append((time.monotonic() - before) * 1000)
-            control.close()
-            if answer.status != 200:
-                raise SystemExit(f"status: {answer.status} {body[:200]}")
+        answers = [answer_ms(place) for _ in range(50)]
         for _ in range(10):
             before = time.monotonic()
             inlet("status", config=place.config)
@@ -87,7 +96,8 @@ def status(journals, given):
     rows = [[name, f"{median(times):.1f}", f"{percentile(times, 0.99):.1f}"]
             for name, times in (("the agent's answer", answers), ("inlet status, as a process", commands))]
     table(f"status with {given.rows:,} queued, ms", ["", "p50", "p99"], rows)
-    return [["status answers", f"{median(answers):.1f} ms", "<= 50 ms", verdict(median(answers) <= 50)]]
+    return [at_most("status answers, p50", median(answers), STATUS_MS, " ms"),
+            at_most("status answers, p99", percentile(answers, 0.99), STATUS_MS, " ms")]
 
 
 def first_rate(place, sink):
@@ -111,7 +121,7 @@ def first_rate(place, sink):
 
 
 def claims(journals, given, sink):
-    lengths = [length for length in (1000, 100_000, 1_000_000) if length <= given.rows]
+    lengths = sorted({FIRST, max(FIRST, given.rows // 10), given.rows})
     rates = {length: [] for length in lengths}
     for _ in range(given.rounds):
         for length in lengths:
@@ -122,66 +132,53 @@ def claims(journals, given, sink):
           [[f"{length:,}", f"{median(r):.0f}", f"{min(r):.0f}-{max(r):.0f}", f"{median(r) / best:.2f}"]
            for length, r in rates.items()])
     ratio = median(rates[lengths[-1]]) / best
-    return [[f"claims with {lengths[-1]:,} queued, of {lengths[0]:,}", f"{ratio:.2f}", ">= 0.80",
-             verdict(ratio >= 0.8)]]
+    return [target(f"claims with {lengths[-1]:,} queued, of {lengths[0]:,}", f"{ratio:.2f}", f">= {LEAST_OF_FIRST:.2f}",
+                   ratio >= LEAST_OF_FIRST)]
 
 
-def send_round(folder, source, sink, **numbers):
-    """(GiB/s from the first file's start to the last receipt, CPU seconds, peak RSS in MiB)."""
-    shutil.rmtree(folder, ignore_errors=True)
-    place = Place(folder, sink, **numbers)
-    files = sorted(source.iterdir())
-    total = sum(file.stat().st_size for file in files)
-    sink.reset()
+def history(journals, given):
+    """Finished files that go to the compact history, while `status` is asked; and a start with all of them there."""
+    place = journals.place
+    place.use(journals.get("finished"))
+    answers = []
+    place.write(journals.sink, more="journal_history: { after: 1s }")
+    before = os.stat(place.journal).st_size
     with place.run() as agent:
         agent.wait_ready()
-        spent = cpu_seconds(agent.pid)
-        for file in files:
-            os.link(file, place.drop / file.name)
-        agent.wait_for("all receipts", lambda events: agent.count("job.finished") >= len(files), 600)
-        times = {name: [instant(e["ts"]) for e in agent.events() if e.get("event") == name]
-                 for name in ("job.started", "job.finished")}
-        seconds = max(times["job.finished"]) - min(times["job.started"])
-        result = total / GIB / seconds, cpu_seconds(agent.pid) - spent, peak_rss_mib(agent.pid)
-    if sink.stats()["bytes"] < total:
-        raise SystemExit("the sink got less than was sent")
-    return result
 
+        def moved(events):
+            answers.append(answer_ms(place))
+            pruned = [e for e in events if e.get("event") == "journal.pruned"]
+            return sum(e["files"] for e in pruned) >= given.rows and sum(e["took_ms"] for e in pruned) / 1000
 
-def sweep(folder, given, sink, name):
-    """More workers, or parts at once: never slower than with fewer."""
-    source = folder / "big"
-    if not source.exists():
-        source.mkdir()
-        for number in range(8):
-            write_random(source / f"f{number:06d}.bin", 128 << 20, False)
-    results = {step: [] for step in STEPS}
-    for _ in range(given.rounds):
-        for step in STEPS:
-            results[step].append(send_round(folder / "sweep", source, sink, **{name: step}))
-    rows, worst, best = [], 1.0, 0.0
-    for step, found in results.items():
-        speed, cpu, rss = (median(column) for column in zip(*found))
-        best = max(best, speed)
-        worst = min(worst, speed / best)
-        rows.append([step, f"{speed:.2f}", f"{min(f[0] for f in found):.2f}-{max(f[0] for f in found):.2f}",
-                     f"{speed / best:.2f}", f"{cpu:.2f}", f"{rss:.1f}"])
-    key = {"workers": "workers", "parts": "parallel_parts"}[name]
-    table(f"8 x 128 MiB by {key}, median of {given.rounds}",
-          [key, "GiB/s", "spread", "of the best before", "CPU s", "peak RSS MiB"], rows)
-    return [[f"{key} 1 to 64: the worst, of the best of fewer", f"{worst:.2f}", ">= 0.95", verdict(worst >= 0.95)]]
+        seconds = agent.wait_for(f"journal.pruned of {given.rows:,} files", moved, 3600, every=0.5)
+    pages, free, left = history_state(place.journal)
+    place.write(journals.sink)
+    with place.run() as agent:
+        agent.wait_ready()
+        answers.append(answer_ms(place))
+    starts = [ready_ms(place) for _ in range(STARTS)]
+    table(f"{given.rows:,} finished files go to the history", ["", ""], [
+        ["files/s, its rests included", f"{given.rows / seconds:,.0f}"], ["journal before, MiB", f"{before / (1 << 20):.1f}"],
+        ["afterwards, pages in use, MiB", f"{(pages - free) / (1 << 20):.1f}"],
+        ["status meanwhile, ms, p50 / longest", f"{median(answers):.1f} / {max(answers):.1f}"]])
+    return [target("finished files that are no history after it", str(left), "0", left == 0),
+            at_most("status answers meanwhile, p50", median(answers), STATUS_MS, " ms"),
+            at_most("journal's pages in use, of before", (pages - free) / before, 0.5, "", 2),
+            at_most(f"start to agent.ready, {given.rows:,} in the history", median(starts), START_FULL_MS, " ms", 0)]
 
 
 def size(folder):
-    stripped = folder / "stripped"
-    subprocess.run(["strip", "-o", str(stripped), binary()], check=True)
-    sizes = [os.stat(path).st_size / (1 << 20) for path in (binary(), stripped)]
-    table("the binary, MiB", ["", "MiB"], [["with symbols", f"{sizes[0]:.1f}"], ["stripped", f"{sizes[1]:.1f}"]])
-    sections = subprocess.run(["size", "-A", "-d", str(stripped)], capture_output=True, text=True, check=True).stdout
-    parts = [line.split() for line in sections.splitlines() if line.startswith(".")]
-    largest = sorted(parts, key=lambda part: -int(part[1]))[:8]
-    table("what is in it", ["section", "MiB"], [[part[0], f"{int(part[1]) / (1 << 20):.1f}"] for part in largest])
+    binary.show(measured_binary(), folder)
     return []
+
+
+def self_test():
+    outcome.self_test()
+    binary.self_test()
+    scale_journal.self_test()
+    scale_sweep.self_test()
+    print("ok    scale")
 
 
 def main():
@@ -189,7 +186,14 @@ def main():
     options.add_argument("--only", action="append", choices=SECTIONS)
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--mib", type=int, default=128, help="of each of the eight big files")
+    options.add_argument("--self-test", action="store_true")
+    outcome.add_option(options)
     given = options.parse_args()
+    if given.self_test:
+        return self_test()
+    if given.rows < 10 * FIRST:
+        options.error(f"--rows: from {10 * FIRST:,}")
     wanted = given.only or SECTIONS
     targets = []
     with Workspace() as folder, build(folder) and Sink(folder) as sink:
@@ -199,11 +203,11 @@ def main():
                 case "start": targets += start(journals, given)
                 case "status": targets += status(journals, given)
                 case "claims": targets += claims(journals, given, sink)
+                case "history": targets += history(journals, given)
                 case "size": targets += size(folder)
-                case _: targets += sweep(folder, given, sink, section)
-    if targets:
-        table("targets", ["", "measured", "target", ""], targets)
+                case _: targets += scale_sweep.sweep(folder, given, sink, section)
+    return outcome.conclude(targets, is_report=given.report)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

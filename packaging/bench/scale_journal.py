@@ -69,6 +69,17 @@ def pause(journal, destination):
     database.close()
 
 
+def history_state(journal):
+    """(bytes of the journal, of these on free pages, finished files that are no history)."""
+    database = sqlite3.connect(journal)
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    page, pages, free = (database.execute(f"PRAGMA {name}").fetchone()[0]
+                         for name in ("page_size", "page_count", "freelist_count"))
+    left = database.execute("SELECT count(*) FROM file WHERE finished_at IS NOT NULL").fetchone()[0]
+    database.close()
+    return pages * page, free * page, left
+
+
 class Place:
     """A folder with a configuration: one root, one `s3` destination."""
 
@@ -79,10 +90,12 @@ class Place:
         self.config = folder / "inlet.yaml"
         self.write(sink, workers, parts, connections)
 
-    def write(self, sink, workers=4, parts=4, connections=32):
+    def write(self, sink, workers=4, parts=4, connections=32, more=""):
+        """`more` is a line of configuration."""
         self.config.write_text(f"""\
 state_dir: {self.state}
 workers: {workers}
+{more}
 destinations:
   archive: {{ type: s3, endpoint: "{sink.url}", bucket: bench, access_key: bench, secret_key: bench, verify: size, part_size: 8MiB, parallel_parts: {parts}, connections: {connections} }}
 watch:
@@ -106,7 +119,7 @@ class Journals:
     """A million of each, made when they are first asked for."""
 
     def __init__(self, folder, sink, rows):
-        self._folder, self._rows = folder / "journals", rows
+        self._folder, self._rows, self.sink = folder / "journals", rows, sink
         self.place = Place(folder / "place", sink)
         self._models = None
 
@@ -145,3 +158,22 @@ class Journals:
         if not path.exists():
             make(model, path, rows)
         return path
+
+
+def self_test():
+    """Two files become six, each with a delivery of its own key."""
+    database = sqlite3.connect(":memory:")
+    database.executescript("""
+        CREATE TABLE file (id INTEGER PRIMARY KEY, path);
+        CREATE TABLE delivery (id INTEGER PRIMARY KEY, file_id, key UNIQUE);
+        CREATE TABLE receipt (id INTEGER PRIMARY KEY, file_id, state);
+        INSERT INTO file VALUES (1, 'a'), (2, 'b');
+        INSERT INTO delivery VALUES (1, 1, 'a'), (2, 2, 'b');
+        INSERT INTO receipt VALUES (1, 1, 'done'), (2, 2, 'done');""")
+    multiply(database, 6)
+    for table in ("file", "delivery", "receipt"):
+        if database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] != 6:
+            raise SystemExit(f"scale_journal: {table} has not six rows")
+    if database.execute("SELECT path FROM file JOIN delivery ON file.id = file_id WHERE key = 'b-2'").fetchall() != [("b",)]:
+        raise SystemExit("scale_journal: a delivery belongs to another file")
+    print("ok    scale_journal")
