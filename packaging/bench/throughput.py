@@ -1,10 +1,12 @@
-"""Inlet and its peers, sending the same files to the same discarding sink. Run throughput.sh.
+"""Inlet and its peers, sending the same files to the same discarding sink. Run throughput.sh. outcome.py has the exit codes.
 
 Rounds are interleaved, medians are told; after every round each object's name, size and, of small ones, MD5 are compared.
 """
 
 import argparse
+import contextlib
 import datetime
+import io
 import itertools
 import shutil
 import sys
@@ -14,7 +16,7 @@ import loads
 import outcome
 import results
 import targets
-from clients import CommandFailed, Run, Send, fresh
+from clients import Client, CommandFailed, Run, Send, fresh
 from loads import Load
 from measure import Workspace
 from peers import PEERS
@@ -41,10 +43,15 @@ def plan(given):
     return sorted(chosen, key=lambda one: order.index(one[0]))
 
 
+def names_of(peer):
+    """What a peer is asked for by: `aws` is the tool and the library below it."""
+    return {peer.name, peer.name.partition("-")[0]}
+
+
 def all_clients(given):
     """Both kinds of destination by both commands, and the peers that were asked for."""
     ours = [Run("r2"), Run("s3"), Send("r2"), Send("s3")]
-    clients = ours + [kind() for kind in PEERS if given.peers is None or kind.name in given.peers]
+    clients = ours + [kind() for kind in PEERS if given.peers is None or names_of(kind) & set(given.peers)]
     for client in clients:
         client.connections = given.connections
         if given.all:
@@ -145,7 +152,40 @@ def measure_all(given):
     return groups, peers, failures
 
 
+class Scripted(Client):
+    """A client whose rounds end as they are told to: seconds, or why it fails."""
+
+    def __init__(self, name, *rounds):
+        self.name, self.is_compared, self.rounds = name, True, list(rounds)
+
+    def next_round(self, load):
+        now = self.rounds.pop(0)
+        if isinstance(now, str):
+            raise CommandFailed(now)
+        return targets.sample(now)
+
+
+def test_failures():
+    """Peers that fail are left out; that inlet fails at something is told, and is no success."""
+    given = options().parse_args(["--rounds", "2"])
+    for clients, failed, left_out, code in (
+        ([Scripted("inlet run s3", 1, 1, 1), Scripted("inlet send s3", 1, 1, 1), Scripted("s5cmd", 1, 2, 2)], 0, 0, 0),
+        ([Scripted("inlet run s3", 1, 1, 1), Scripted("inlet send s3", 1, 1, 1), Scripted("s5cmd", "no")], 0, 1, 3),
+        ([Scripted("inlet run s3", 1, 1, 1), Scripted("inlet send s3", "no"), Scripted("s5cmd", 1, 2, 2)], 1, 1, 1),
+        ([Scripted("inlet run s3", 1, 1, "no"), Scripted("inlet send s3", 1, 1, 1), Scripted("s5cmd", 1, 2, 2)], 1, 1, 1),
+        ([Scripted("inlet run s3", 1, 9, 9), Scripted("inlet send s3", 1, 1, 1), Scripted("s5cmd", 1, 2, 2)], 0, 0, 1),
+    ):
+        group, failures = Group(None, Load("2x16KiB"), "http", "size", given), []
+        group.one_round = Scripted.next_round
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = group.measure(clients, None, failures)
+            ended = outcome.conclude(list(targets.target_rows(found, targets.FACTS)), failures)
+        if (len(failures), len(found["left_out"]), ended) != (failed, left_out, code):
+            sys.exit(f"a round's failures are told wrongly: {failures} {found['left_out']} {ended}")
+
+
 def self_test():
+    test_failures()
     for part in (loads, outcome, targets, chart):
         part.self_test()
     given = options().parse_args([])
@@ -170,7 +210,7 @@ def options():
     found.add_argument("--loads", type=some_of(None), help=f"such as 5000x16KiB,1x2GiB; else {','.join(LOADS)}")
     found.add_argument("--schemes", type=some_of(SCHEMES), help="http,https")
     found.add_argument("--verify", type=some_of(CHECKS), help=",".join(CHECKS))
-    found.add_argument("--peers", type=some_of([peer.name for peer in PEERS]), help="without it all that are there")
+    found.add_argument("--peers", type=some_of(sorted(set().union(*map(names_of, PEERS)))), help="without it all that are there")
     found.add_argument("--rounds", type=int, default=3)
     found.add_argument("--other-rounds", type=int, default=1, help="of clients that no target names")
     found.add_argument("--delay", type=int, default=0, metavar="MS", help="holds back every answer")

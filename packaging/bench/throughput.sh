@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Files of all sizes by `inlet run` and `inlet send`, beside curl, s5cmd, rclone, aws-cli and aws-crt, to one discarding sink
-# that speaks S3: speed, CPU, memory, what arrived. Options: --loads, --schemes, --verify, --peers, --rounds, --all, --save.
+# that speaks S3: speed, CPU, memory, what arrived. Options: --loads, --schemes, --verify, --peers, --rounds, --all,
+# --save, --report. Exits with 1 when a target is missed or inlet fails at something, with 3 when one could not be measured.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
