@@ -70,7 +70,7 @@ failed=$((failed + broken))
 # Each of them by itself: one that was renamed is missed by whoever names it. crt_put.py is for the peer's own Python.
 check "bench scripts find what they import" bash -c \
     'cd packaging/bench; for file in *.py; do [[ $file == crt_put.py ]] || python3 -B -c "import ${file%.py}" || exit 1; done'
-$quick || for bench in crash soak throughput; do
+$quick || for bench in crash soak throughput bandwidth memory scale; do
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
 done

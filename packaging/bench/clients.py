@@ -78,11 +78,13 @@ class Peak(threading.Thread):
         self.start()
 
     def run(self):
+        pause = 0.001
         try:
             while True:
-                # Popen has returned, so its exec is done.
+                # Popen has returned, so its exec is done. Some end within milliseconds.
                 self._seen = max(self._seen, peak_rss_mib(self._pid))
-                time.sleep(0.02)
+                time.sleep(pause)
+                pause = min(0.02, 1.5 * pause)
         except OSError:
             # It has ended.
             return
