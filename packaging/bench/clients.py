@@ -175,9 +175,9 @@ def wait_finished(agent, count):
                 last = [line for line in piece[:whole].splitlines() if b'"event":"job.finished"' in line][-1]
                 return instant(last.partition(b'"ts":"')[2].partition(b'"')[0].decode())
             if agent.process.poll() is not None:
-                raise SystemExit(f"inlet ended:\n{agent.tail()}")
+                raise CommandFailed(f"inlet ended:\n{agent.tail()}")
             time.sleep(0.05)
-    raise SystemExit(f"only {seen} of {count} files within {PATIENCE} s:\n{agent.tail()}")
+    raise CommandFailed(f"only {seen} of {count} files within {PATIENCE} s:\n{agent.tail()}")
 
 
 class Send(Ours):
