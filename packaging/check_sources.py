@@ -41,6 +41,7 @@ DOORS = {
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
+    "CSQLite": {"InletJournal"},
     "CXXHash": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},

@@ -27,7 +27,7 @@ package struct ClaimRoom: Sendable {
 
 /// A delivery that its holder works on, alone. It must be settled: `Journal.withClaim` does so on every path, and who takes
 /// claims from `exchange` gives every one of them back to it as an `EndedClaim`.
-package struct Claim: Sendable {
+package final class Claim: Sendable {
     package let file: FileRow
     package let delivery: DeliveryRow
     /// What earlier attempts left behind.

@@ -1,3 +1,4 @@
+internal import CSQLite
 internal import Foundation
 internal import GRDB
 package import InletCore
@@ -29,6 +30,7 @@ package final class Journal: Sendable {
     }
 
     private static func open(_ path: FilePath, _ now: WallTime) throws -> DatabaseQueue {
+        _ = isMemoryUncounted
         try requireNoRestore(path)
         // SQLite removes the write-ahead log of an empty database, and what was committed with it.
         if size(path.string) == 0, size(path.string + "-wal") > 0 {
@@ -47,6 +49,9 @@ package final class Journal: Sendable {
         return database
     }
 
+    /// Asked for before the first connection, which sets the library up.
+    private static let isMemoryUncounted = inlet_sqlite_leave_memory_uncounted() == SQLITE_OK
+
     private static var configuration: Configuration {
         var configuration = Configuration()
         configuration.journalMode = .wal
@@ -56,6 +61,7 @@ package final class Journal: Sendable {
                 sql: """
                     PRAGMA foreign_keys = ON; PRAGMA cache_size = -2048;
                     PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;
+                    PRAGMA wal_autocheckpoint = 4000;
                     """)
         }
         return configuration

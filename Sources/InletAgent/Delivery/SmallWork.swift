@@ -35,9 +35,9 @@ final class SmallWork: Sendable {
     /// With no more than this under way, each end is written at once.
     static let crowd = 8
     /// With as many ended, the next exchange comes at once.
-    static let batch = 64
+    static let batch = 128
     /// With fewer claims at hand it comes soon: the loops would run dry while it is written.
-    static let reserve = 24
+    static let reserve = 160
 
     struct State {
         var stock = ClaimStock()

@@ -26,8 +26,8 @@ package enum Lease {
     static func look(at path: FilePath) -> (probe: LeaseProbe, identity: FileIdentity?, isOverlay: Bool) {
         do throws(SystemError) {
             let source = try SourceFile(opening: path)
-            let probe = source.probeLease()
             let kind = FileSystemKind(of: source.descriptor.number)
+            let probe = probe(source.descriptor.number, on: kind)
             return (probe, try source.identity(), kind?.name == "overlay")
         } catch  where error.code == .resourceTemporarilyUnavailable {
             return (.busy, nil, false)
@@ -37,8 +37,9 @@ package enum Lease {
     }
 
     /// Probes through a descriptor that is open for reading only (the kernel would count a writing one as a writer).
-    static func probe(_ descriptor: CInt) -> LeaseProbe {
-        let kind = FileSystemKind(of: descriptor)
+    static func probe(_ descriptor: CInt) -> LeaseProbe { probe(descriptor, on: FileSystemKind(of: descriptor)) }
+
+    private static func probe(_ descriptor: CInt, on kind: FileSystemKind?) -> LeaseProbe {
         // NFS and CIFS answer EAGAIN for want of a delegation or oplock too: a file there would stay busy for ever.
         if let kind, kind.isNetwork, !kind.isFUSE {
             return .unknown("writers on other hosts are not seen on \(kind.name)")

@@ -2,8 +2,9 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// One attempt to deliver under one key.
-struct S3Delivery: Sendable {
+/// One attempt to deliver under one key. A reference: copied into every step of the attempt, its many values would cost more
+/// than signing the request.
+final class S3Delivery: Sendable {
     private let settings: S3Settings
     private let chosen: ChosenKey
     private let order: DeliveryOrder
@@ -46,9 +47,12 @@ struct S3Delivery: Sendable {
         return comparison
     }
 
+    private var upload: MultipartUpload {
+        MultipartUpload(store: store, sender: sender, order: order, attempt: attempt)
+    }
+
     /// - Throws: `.destinationExists` when another object has the key, or this one has from a request whose answer was lost.
     func run() async throws(DeliveryError) -> Proof {
-        let upload = MultipartUpload(store: store, sender: sender, order: order, attempt: attempt)
         do {
             try SourceGuard.check(sender.source, order)
         } catch {

@@ -43,7 +43,7 @@ struct SigV4: Sendable {
         self.request = request
         self.scope = scope
         // Sorting is stable: values of one name stay in their order.
-        let sorted = request.headers.map { (key: $0.name.lowercased(), value: Self.collapsed($0.value)) }
+        let sorted = request.headers.map { (key: Self.lowercased($0.name), value: Self.collapsed($0.value)) }
             .sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
         var fields: [(key: String, value: String)] = []
         for field in sorted {
@@ -85,6 +85,11 @@ struct SigV4: Sendable {
                 : left.0.utf8.lexicographicallyPrecedes(right.0.utf8)
         }
         return sorted.map { "\($0.0)=\($0.1)" }.joined(separator: "&")
+    }
+
+    /// Most names are as they must be: the others cost an allocation.
+    private static func lowercased(_ name: String) -> String {
+        name.utf8.contains { (0x41...0x5A).contains($0) } ? name.lowercased() : name
     }
 
     /// Without spaces at the ends, and with one instead of many within.
