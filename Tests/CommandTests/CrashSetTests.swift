@@ -167,8 +167,9 @@ import Testing
     @Test(.enabled(if: CrashSetTests.isElsewhere("/dev/shm")), .timeLimit(.minutes(8)))
     func `an archive on another file system gets each file once`() async throws {
         let place = try Place()
-        let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
-        defer { try? FileManager.default.removeItem(atPath: shelf.string) }
+        let memory = try TemporaryDirectory.inMemory()
+        defer { withExtendedLifetime(memory) {} }
+        let shelf = memory.path.appending("shelf")
         let text = Self.configuration("to: store, on_success: archive")
         try place.configure(text: text.replacing("archive_dir: .inlet/done", with: "archive_dir: \(shelf.string)"))
         let points = CrashPoints.otherDisk.list

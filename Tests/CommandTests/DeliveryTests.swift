@@ -81,7 +81,7 @@ import Testing
             agent.signal(SIGINT)
             try await agent.line("agent.stopping")
             agent.signal(SIGINT)
-            #expect(try await agent.ending(within: .seconds(5)) == .code(130))
+            #expect(try await agent.ending() == .code(130))
         }
     }
 
@@ -93,7 +93,8 @@ import Testing
             try place.put("stalled.bin", bytes(6 << 20))
             try await agent.wait("a stalled part") { sandbox.traffic.counts[.part] ?? 0 >= 1 }
             agent.signal(SIGTERM)
-            #expect(try await agent.ending(within: .seconds(5)) == .code(0))
+            // Before the minute after which the transfer would be given up as standing still.
+            #expect(try await agent.ending(within: .seconds(45)) == .code(0))
             sandbox.faults.clear()
             let next = try await place.run()
             try await next.line("job.finished")

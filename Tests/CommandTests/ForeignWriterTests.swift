@@ -74,6 +74,7 @@ private final class HeldFile {
         let output = Pipe()
         process.standardOutput = output
         try process.run()
+        Leash.hold(process.processIdentifier)
         guard !output.fileHandleForReading.availableData.isEmpty else {
             throw InletProcess.Unexpected(description: "\(path) cannot be opened for writing")
         }

@@ -3,7 +3,7 @@ import InletTestSupport
 import SystemPackage
 
 /// The built `inlet`, run as a user would: a process with its own environment, whose output goes to files. It is killed
-/// when the last reference goes.
+/// when the last reference goes, or the process of the tests.
 final class InletProcess: Sendable {
     enum Ending: Sendable, Equatable {
         case code(Int32)
@@ -47,6 +47,7 @@ final class InletProcess: Sendable {
         process.standardOutput = try Self.create(outputFile)
         process.standardError = try Self.create(errorFile)
         try process.run()
+        Leash.hold(process.processIdentifier)
     }
 
     private static func create(_ path: FilePath) throws -> FileHandle {

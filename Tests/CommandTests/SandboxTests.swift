@@ -10,7 +10,7 @@ import Testing
         let target = folder.appending("report.json")
         let curl = Process()
         curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
-        curl.arguments = ["-sf", "-o", target.string, address + "/"]
+        curl.arguments = ["-sf", "--noproxy", "*", "-o", target.string, address + "/"]
         try curl.run()
         try await eventually("the report") { !curl.isRunning }
         try #require(curl.terminationStatus == 0)

@@ -129,11 +129,9 @@ import Testing
             try scene.drop("a")
             let job = try await stage.job("a", "claimed") { $0.deliveries[0].state == .claimed }
             try await eventually("it has noted its upload") { scene.here.record.running == 1 }
-            let took = try await ContinuousClock().measure {
-                #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
-                try await eventually("the transfer has ended") { scene.here.record.running == 0 }
-            }
-            #expect(took < .seconds(5))
+            #expect(try await stage.agent.commands.act(.cancel, on: job.file.id) == .done)
+            // By itself it would take an hour.
+            try await eventually("the transfer has ended") { scene.here.record.running == 0 }
             try await stage.finished("a", .cancelled)
             try await eventually("the upload is removed") { scene.here.record.abandoned.map(\.key).contains("a") }
             #expect(isThere(stage.root.appending("a")))

@@ -112,12 +112,8 @@ import Testing
             try await stage.finished("a")
             try await eventually("the number is there") { scene.here.record.stored["a.copy.txt"] != nil }
             let said = String(decoding: scene.here.record.stored["a.copy.txt"] ?? [], as: UTF8.self)
-            let number = try #require(Int(said.dropLast()))
-            // It may be there, ended, until somebody has waited for it.
-            try await eventually("it has ended") {
-                guard let status = try? text(FilePath("/proc/\(number)/stat")) else { return true }
-                return status.contains(") Z ")
-            }
+            let number = try #require(Int32(said.dropLast()))
+            try await eventually("it has ended") { !Leash.isRunning(number) }
         }
     }
 

@@ -50,9 +50,9 @@ import Testing
     @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
     func `died between the copy to another file system and the unlink: there is one copy`() async throws {
         let bench = try await DisposalBench(.archive)
-        let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
-        try FileManager.default.createDirectory(atPath: shelf.string, withIntermediateDirectories: true)
-        defer { try? remove(shelf) }
+        let memory = try TemporaryDirectory.inMemory()
+        defer { withExtendedLifetime(memory) {} }
+        let shelf = memory.path
         let copy = try FileCopy.copy(
             SourceFile(opening: bench.file), toTemporaryIn: shelf, name: "a.txt", isCancelled: { false },
             progress: { _ in })
@@ -67,9 +67,9 @@ import Testing
     @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
     func `a copy on another file system whose source could not be removed is not made twice`() async throws {
         let bench = try await DisposalBench(.archive)
-        let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
-        try FileManager.default.createDirectory(atPath: shelf.string, withIntermediateDirectories: true)
-        defer { try? remove(shelf) }
+        let memory = try TemporaryDirectory.inMemory()
+        defer { withExtendedLifetime(memory) {} }
+        let shelf = memory.path
         let copy = try FileCopy.copy(
             SourceFile(opening: bench.file), toTemporaryIn: shelf, name: "a.txt", isCancelled: { false },
             progress: { _ in })

@@ -39,9 +39,9 @@ import Testing
     @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
     func `an archive on another file system gets a copy, and only then the source goes`() async throws {
         var scene = try Scene()
-        let shelf = FilePath("/dev/shm").appending("inlet-\(UInt32.random(in: .min ... .max))")
-        try FileManager.default.createDirectory(atPath: shelf.string, withIntermediateDirectories: true)
-        defer { try? remove(shelf) }
+        let memory = try TemporaryDirectory.inMemory()
+        defer { withExtendedLifetime(memory) {} }
+        let shelf = memory.path
         scene.watch[0].archiveDirectory = shelf
         scene.route.onSuccess = .archive
         try await scene.run { stage in

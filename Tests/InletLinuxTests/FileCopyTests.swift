@@ -73,9 +73,9 @@ struct FileCopyTests {
     func `content of any length arrives, on the same file system and on another`(count: Int) throws {
         let bytes = pattern(count)
         let source = try SourceFile(opening: folder.write(bytes, to: "a"))
-        let elsewhere = FilePath("/dev/shm").appending("inlet-" + String(UInt64.random(in: 0 ... .max)))
-        try DurableFile.makeDirectories(elsewhere, mode: 0o700)
-        defer { try? FileManager.default.removeItem(atPath: elsewhere.string) }
+        let memory = try TemporaryDirectory.inMemory()
+        defer { withExtendedLifetime(memory) {} }
+        let elsewhere = memory.path
         for directory in [target, elsewhere] {
             var last: Int64 = -1
             var isRising = true

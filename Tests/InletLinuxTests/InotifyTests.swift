@@ -16,7 +16,7 @@ struct InotifyTests {
         _ inotify: borrowing Inotify, _ waker: Waker, until done: ([InotifyRecord]) -> Bool
     ) throws -> [InotifyRecord] {
         var records: [InotifyRecord] = []
-        let end = ContinuousClock.now.advanced(by: .seconds(10))
+        let end = ContinuousClock.now.advanced(by: .seconds(120))
         while !done(records) {
             guard try inotify.wait(until: end, waker: waker).isReadable else { throw NoMoreRecords(seen: records) }
             records += try inotify.read()
@@ -159,7 +159,7 @@ struct InotifyTests {
         let waker = try Waker()
         let pool = BlockingPool(name: "waits", threads: 1)
         async let woken = pool.run { () throws(SystemError) in
-            try waker.wait(until: ContinuousClock.now.advanced(by: .seconds(20)))
+            try waker.wait(until: ContinuousClock.now.advanced(by: .seconds(120)))
         }
         waker.wake()
         #expect(try await woken)

@@ -1,4 +1,5 @@
 import Foundation
+import InletTestSupport
 import SystemPackage
 
 /// Runs a program to its end and returns its trimmed output; an exit code other than 0 is thrown.
@@ -36,6 +37,7 @@ final class OtherProcess {
         process.standardOutput = output
         process.standardInput = input
         try process.run()
+        Leash.hold(process.processIdentifier)
         _ = output.fileHandleForReading.availableData
     }
 

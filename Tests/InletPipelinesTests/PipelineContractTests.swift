@@ -171,7 +171,8 @@ import Testing
                 task.cancel()
                 let (error, end) = try await task.value
                 #expect(error?.verdict == .cancelled)
-                #expect(end - start < .seconds(1), "took \(end - start)")
+                // Well before the minute after which it would end by itself.
+                #expect(end - start < .seconds(40), "took \(end - start)")
                 #expect(try place.visible() == [:])
                 for _ in 1...2 { try await place.pipeline.abandon(order, checkpoint: notes.entries) }
                 #expect(try place.leftovers() == [])

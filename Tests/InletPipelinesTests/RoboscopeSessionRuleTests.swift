@@ -93,7 +93,7 @@ struct RoboscopeSessionRuleTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 try await turns.alone("a") { () throws(DeliveryError) in
-                    try? await eventually("the others are there") { open.isOn }
+                    #expect((try? await eventually("the others are there") { open.isOn }) != nil)
                     seen.append(1)
                 }
             }
@@ -122,7 +122,7 @@ struct RoboscopeSessionRuleTests {
                         return error
                     }
                 }
-                try? await eventually("it waits") { turns.waiting(for: "a") == 1 }
+                #expect((try? await eventually("it waits") { turns.waiting(for: "a") == 1 }) != nil)
                 group.cancelAll()
                 return await group.next() ?? nil
             }

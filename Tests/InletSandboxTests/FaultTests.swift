@@ -52,7 +52,7 @@ import Testing
             let upload = try await client.create(.r2, key: "a", parts: 1)
             let folder = try TemporaryDirectory()
             let file = try folder.write(noise(32 << 20, seed: 1), to: "body")
-            let status = try await SandboxClient.curl("-m", "20", "-H", "Expect:", "-T", file.string, upload.urls[0])
+            let status = try await SandboxClient.curl("-m", "120", "-H", "Expect:", "-T", file.string, upload.urls[0])
             #expect([52, 55, 56].contains(status))
             #expect(sandbox.traffic.bytesReceived < 8 << 20)
             #expect(try await client.send("PUT", upload.urls[0], Self.body).status == 200)
@@ -68,7 +68,7 @@ import Testing
             let url = client.origin + "/r2/multipart/create"
             let message = #"{"key":"a","parts":1}"#
             #expect(
-                try await SandboxClient.curl("-m", "20", "-D", head, "-o", body, "-d", message, url) == status)
+                try await SandboxClient.curl("-m", "120", "-D", head, "-o", body, "-d", message, url) == status)
             let lines = try String(contentsOfFile: head, encoding: .utf8).lowercased().split(separator: "\r\n")
             let told = lines.compactMap { $0.split(separator: ":").first == "content-length" ? $0 : nil }
                 .compactMap { Int($0.dropFirst("content-length:".count).filter { $0 != " " }) }
@@ -82,10 +82,11 @@ import Testing
         try await withSandbox(faults: Fault(.stall, at: .create, times: nil)) { sandbox, client async throws in
             let body = #"{"key":"a","parts":1}"#
             let url = client.origin + "/r2/multipart/create"
-            #expect(try await SandboxClient.curl("-m", "1", "-d", body, url) == 28)
+            #expect(try await SandboxClient.curl("-m", "3", "-d", body, url) == 28)
+            let before = sandbox.faults.injected
             try await withThrowingTaskGroup(of: Int32.self) { group in
-                group.addTask { try await SandboxClient.curl("-m", "20", "-d", body, url) }
-                try await eventually("the stall") { sandbox.faults.injected == 2 }
+                group.addTask { try await SandboxClient.curl("-m", "120", "-d", body, url) }
+                try await eventually("the stall") { sandbox.faults.injected > before }
                 sandbox.faults.clear()
                 #expect(try await client.create(.r2, key: "b", parts: 1).urls.count == 1)
                 #expect([52, 56].contains(try await group.next() ?? 0))
@@ -165,7 +166,7 @@ import Testing
                 #"{"key":"a","upload_id":"\#(upload.id)","parts":[{"part_number":1,"etag":"\#(md5(Self.body))"}]}"#
             #expect(etag == "\"\(md5(Self.body))\"")
             let url = client.origin + "/v1/multipart/complete"
-            #expect(try await SandboxClient.curl("-m", "20", "-d", message, url) == 52)
+            #expect(try await SandboxClient.curl("-m", "120", "-d", message, url) == 52)
             #expect(sandbox.objects().map(\.versions) == [1])
             #expect(sandbox.openUploads().isEmpty)
         }

@@ -157,7 +157,7 @@ import Testing
                 ["-d", "{}", client.http.origin + "/api/uploads/finalize"],
             ]
             for call in calls {
-                #expect(try await SandboxClient.curl(["-i", "-m", "20", "-o", answer.string] + login + call) == 0)
+                #expect(try await SandboxClient.curl(["-i", "-m", "120", "-o", answer.string] + login + call) == 0)
                 let text = String(decoding: try content(of: answer), as: UTF8.self)
                 #expect(text.hasPrefix("HTTP/1.1 401 ") && text.contains("<html>"))
                 #expect(text.lowercased().contains("www-authenticate: basic realm=\"gighive upload\""))

@@ -119,7 +119,7 @@ import Testing
             let body = #"{"upload_id":"\#(id)","label":"x"}"#
             let fields = client.authorization.flatMap { ["-H", "\($0.key): \($0.value)"] }
             let status = try await SandboxClient.curl(
-                ["-m", "20", "-d", body, "-H", "Content-Type: application/json"] + fields
+                ["-m", "120", "-d", body, "-H", "Content-Type: application/json"] + fields
                     + [client.http.origin + "/api/uploads/finalize"])
             #expect(action == .loseAnswer ? [52, 56].contains(status) : status == 0)
             #expect(sandbox.assets().map(\.entries.count) == [1])

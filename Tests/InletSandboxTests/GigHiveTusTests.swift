@@ -95,7 +95,7 @@ import Testing
             }
             let status = try await SandboxClient.curl(
                 ["-X", "PATCH", "-H", "Upload-Offset: 100", "-H", "Content-Type: application/offset+octet-stream"]
-                    + fields + ["-m", "20", "--data-binary", "@\(file.string)", url])
+                    + fields + ["-m", "120", "--data-binary", "@\(file.string)", url])
             #expect([52, 55, 56].contains(status))
             // The server may still be at what it got when the client has seen the reset.
             try await eventually("what arrived counts") {

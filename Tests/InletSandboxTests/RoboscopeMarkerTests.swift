@@ -78,7 +78,7 @@ import Testing
             for _ in 0..<3 {
                 ends.append(
                     try await SandboxClient.curl(
-                        "-m", "20", "-H", "Content-Type: application/json", "-d", body,
+                        "-m", "120", "-H", "Content-Type: application/json", "-d", body,
                         client.http.origin + "/api/v1/markers/bulk"))
             }
             #expect([52, 56].contains(ends[0]) && [18, 56].contains(ends[1]) && [52, 55, 56].contains(ends[2]))

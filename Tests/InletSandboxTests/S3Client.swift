@@ -76,7 +76,7 @@ struct S3Client: Sendable {
     ) async throws -> Int32 {
         let (url, fields) = sign(method, path, query: query, payload: sha256(Data(body.utf8)), headers: [:])
         let headers = fields.flatMap { ["-H", "\($0.key): \($0.value)"] }
-        return try await SandboxClient.curl(["-X", method, "--data-binary", body, "-m", "20", url] + headers)
+        return try await SandboxClient.curl(["-X", method, "--data-binary", body, "-m", "120", url] + headers)
     }
 
     func create(_ key: String, headers: [String: String] = [:]) async throws -> String {

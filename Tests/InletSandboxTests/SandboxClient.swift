@@ -59,7 +59,7 @@ struct SandboxClient: Sendable {
     }
 
     func send(
-        _ method: String, _ url: String, _ body: Data? = nil, headers: [String: String] = [:], within: Double = 20
+        _ method: String, _ url: String, _ body: Data? = nil, headers: [String: String] = [:], within: Double = 120
     ) async throws -> Answer {
         guard let address = URL(string: url) else { throw URLError(.badURL) }
         var request = URLRequest(url: address, cachePolicy: .reloadIgnoringLocalCacheData, timeoutInterval: within)
@@ -72,7 +72,7 @@ struct SandboxClient: Sendable {
         return Answer(status: http.statusCode, headers: Dictionary(pairs) { $1 }, body: data)
     }
 
-    func post(_ path: String, _ body: [String: Any], headers: [String: String] = [:], within: Double = 20) async throws
+    func post(_ path: String, _ body: [String: Any], headers: [String: String] = [:], within: Double = 120) async throws
         -> Answer
     {
         let data = try JSONSerialization.data(withJSONObject: body)
@@ -124,7 +124,9 @@ extension SandboxClient {
     static func curl(_ arguments: [String]) async throws -> Int32 {
         let curl = Process()
         curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
-        curl.arguments = ["-s", "-N"] + (arguments.contains("-o") ? [] : ["-o", "/dev/null"]) + arguments
+        // Whatever proxy this machine's user has.
+        curl.arguments = ["-s", "-N", "--noproxy", "*"]
+        curl.arguments? += (arguments.contains("-o") ? [] : ["-o", "/dev/null"]) + arguments
         let ended = AsyncStream.makeStream(of: Never.self)
         curl.terminationHandler = { _ in ended.continuation.finish() }
         try curl.run()

@@ -11,7 +11,7 @@ import Testing
             let url = try await client.upload(noise(5000, seed: 1))
             let authorization = "Authorization: Bearer \(client.token ?? "")"
             let lost = try await SandboxClient.curl(
-                "-m", "20", "-H", authorization, "-H", "Content-Type: application/json", "-d",
+                "-m", "120", "-H", authorization, "-H", "Content-Type: application/json", "-d",
                 #"{"videoUrl":"\#(url)"}"#, client.http.origin + "/api/v1/jobs")
             #expect(lost == 52)
             let found = try await client.get("/jobs?limit=100").value["jobs"]?.items ?? []
@@ -26,7 +26,7 @@ import Testing
             let folder = try TemporaryDirectory()
             let file = try folder.write(noise(16 << 20, seed: 1), to: "video")
             let url = try await client.presign().value["uploadUrl"]?.text ?? ""
-            let status = try await SandboxClient.curl("-m", "20", "-H", "Expect:", "-T", file.string, url)
+            let status = try await SandboxClient.curl("-m", "120", "-H", "Expect:", "-T", file.string, url)
             #expect([52, 55, 56].contains(status))
             #expect(sandbox.videos().isEmpty && sandbox.tally.puts == 0)
             #expect(try await client.http.send("PUT", url, Data("x".utf8)).status == 200)

@@ -51,7 +51,7 @@ import Testing
             _ = try await client.statuses(of: id, 1)
             let answer = try await client.get("/jobs/\(id)/download-urls?expiresIn=60").value
             let url = try #require(links(answer).first?.url)
-            #expect([18, 56].contains(try await SandboxClient.curl("-m", "20", url)))
+            #expect([18, 56].contains(try await SandboxClient.curl("-m", "120", url)))
             let whole = try await client.http.send("GET", url)
             let etag = try #require(whole.headers["etag"])
             let rest = try await client.http.send("GET", url, headers: ["Range": "bytes=1000-", "If-Range": etag])

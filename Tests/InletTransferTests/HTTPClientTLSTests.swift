@@ -5,12 +5,12 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-/// `openssl s_server -www` with a self-signed certificate of its own.
+/// `openssl s_server -www` with a self-signed certificate of its own; it ends with the last reference.
 final class TLSServer {
     let certificate: FilePath
     let port: Int
     private let directory: TemporaryDirectory
-    private let process = Process()
+    private let server: OpenSSLServer
 
     init(_ options: [String] = []) throws {
         directory = try TemporaryDirectory()
@@ -23,25 +23,10 @@ final class TLSServer {
         ])
         try maker.run()
         maker.waitUntilExit()
-        let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: Self.path)
-        process.arguments =
-            ["s_server", "-accept", "127.0.0.1:0", "-www", "-cert", certificate.string, "-key", key] + options
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        var text = ""
-        while !text.contains("ACCEPT 127.0.0.1:") || !text.hasSuffix("\n") {
-            let piece = output.fileHandleForReading.availableData
-            if piece.isEmpty { break }
-            text += String(decoding: piece, as: UTF8.self)
-        }
-        let line = text.split(separator: "\n").first { $0.contains("ACCEPT 127.0.0.1:") } ?? ""
-        port = try #require(line.split(separator: ":").last.flatMap { Int($0) })
+        server = try OpenSSLServer(
+            ["s_server", "-accept", "127.0.0.1:0", "-www", "-cert", certificate.string, "-key", key] + options)
+        port = try server.port()
     }
-
-    deinit { process.terminate() }
 
     static let path = "/usr/bin/openssl"
 
@@ -52,6 +37,37 @@ final class TLSServer {
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         return process
+    }
+}
+
+/// The process, which ends however its owner's making fails.
+private final class OpenSSLServer {
+    private let process: Process
+    private let output = Pipe()
+
+    init(_ arguments: [String]) throws {
+        process = TLSServer.openssl(arguments)
+        process.standardOutput = output
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        Leash.hold(process.processIdentifier)
+    }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        process.waitUntilExit()
+    }
+
+    /// Waits until it says where it listens, or ends.
+    func port() throws -> Int {
+        var text = ""
+        while !text.contains("ACCEPT 127.0.0.1:") || !text.hasSuffix("\n") {
+            let piece = output.fileHandleForReading.availableData
+            if piece.isEmpty { break }
+            text += String(decoding: piece, as: UTF8.self)
+        }
+        let line = text.split(separator: "\n").first { $0.contains("ACCEPT 127.0.0.1:") } ?? ""
+        return try #require(line.split(separator: ":").last.flatMap { Int($0) })
     }
 }
 

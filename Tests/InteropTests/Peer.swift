@@ -54,6 +54,7 @@ final class Peer: Sendable {
         process.standardOutput = output
         process.standardError = output
         try process.run()
+        Leash.hold(process.processIdentifier)
         var found: Int?
         try await eventually("\(kind.rawValue) tells its port", within: .seconds(60)) {
             let said = String(decoding: try Data(contentsOf: URL(fileURLWithPath: log.string)), as: UTF8.self)

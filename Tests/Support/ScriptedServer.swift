@@ -162,7 +162,7 @@ package final class ServerConnection {
     /// Blocks until the client, or the test's end, closes the connection; reads nothing before that.
     package func waitForEnd() {
         var poller = pollfd(fd: number, events: Self.peerHungUp, revents: 0)
-        poll(&poller, 1, 30_000)
+        poll(&poller, 1, 300_000)
     }
 
     /// Waits for `duration` or the end of the connection; true while it stands.

@@ -1,22 +1,18 @@
 import Foundation
 package import SystemPackage
 
-/// A folder of the test's own, removed with everything in it when the last reference goes.
+/// A folder of the test's own, removed with everything in it when the last reference goes, or with the process.
 package final class TemporaryDirectory: Sendable {
     package let path: FilePath
 
-    /// Makes `$TMPDIR/inlet-XXXXXXXX`; the name is short because Unix socket paths have at most 107 bytes.
     package init() throws {
-        let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
-        path = FilePath(base).appending("inlet-" + String(UInt32.random(in: .min ... .max), radix: 36))
+        path = try RunFolder.onDisk.get().next()
         try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
     }
 
     /// In memory where there is a place for that: thousands of syncs cost nothing there.
     package static func inMemory() throws -> TemporaryDirectory {
-        let memory = FilePath("/dev/shm")
-        guard FileManager.default.isWritableFile(atPath: memory.string) else { return try TemporaryDirectory() }
-        let path = memory.appending("inlet-" + String(UInt32.random(in: .min ... .max), radix: 36))
+        guard let path = RunFolder.inMemory?.next() else { return try TemporaryDirectory() }
         try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
         return TemporaryDirectory(existing: path)
     }
@@ -24,7 +20,8 @@ package final class TemporaryDirectory: Sendable {
     /// A folder that is there already, such as that of a process that was killed; removed in the same way.
     package init(existing path: FilePath) { self.path = path }
 
-    deinit { try? FileManager.default.removeItem(atPath: path.string) }
+    /// A file system that is still mounted in it, whose owner goes after it, is taken off.
+    deinit { RunFolder.remove(path) }
 
     /// Writes `bytes` to `name` below the folder, making the folders in between, and returns the path.
     @discardableResult

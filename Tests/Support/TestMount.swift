@@ -34,6 +34,7 @@ package final class TestMount: Sendable {
             // In the foreground: a daemon keeps what Foundation watches for the end of a process, and that end never comes.
             let process = Self.process("bindfs", options + ["-f", folder.string, path.string])
             try process.run()
+            Leash.hold(process.processIdentifier)
             for _ in 0..<Self.mostLooks where process.isRunning {
                 if Self.isMounted(path) { return }
                 usleep(Self.betweenLooks)
