@@ -153,4 +153,14 @@ struct TimetableTests {
         #expect(weekend.closedTime(until: try at("2026-06-12T12:00")) == .seconds(4 * 86_400 + 12 * 3600))
         #expect(weekend.closedTime(until: try at("2026-06-13T00:00")) == .zero)
     }
+
+    @Test(arguments: [
+        ("Europe/Berlin", "2026-06-05T12:00", "2026-06-05T14:00:00+02:00"),
+        ("Europe/Berlin", "2026-11-22T23:30", "2026-11-23T00:30:00+01:00"),
+        ("America/St_Johns", "2026-11-22T12:00", "2026-11-22T08:30:00-03:30"),
+        ("UTC", "2026-11-22T12:00", "2026-11-22T12:00:00+00:00"),
+    ])
+    func `a time is told by the clock of a zone, with its offset`(zone: String, time: String, told: String) throws {
+        #expect(try at(time).rfc3339(in: zone) == told)
+    }
 }
