@@ -46,7 +46,8 @@ import Testing
         ("SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
         (
             "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?"
-                + " AND (waits = 0 OR code IS NOT NULL)", "delivery_expiring (destination=? AND expires_at>? AND expires_at<?)"
+                + " AND (waits = 0 OR code IS NOT NULL)",
+            "delivery_expiring (destination=? AND expires_at>? AND expires_at<?)"
         ),
         (
             "SELECT DISTINCT destination FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL",
