@@ -110,8 +110,8 @@ let package = Package(
         tests(
             "InletAgentTests",
             [
-                "InletAgent", "InletJournal", "InletConfig", "InletPipelines", "InletSandbox", "InletLinux",
-                "InletCore", lifecycle, logging, system,
+                "InletAgent", "InletJournal", "InletConfig", "InletPipelines", "InletTransfer", "InletSandbox",
+                "InletLinux", "InletCore", lifecycle, logging, system,
             ]),
         tests(
             "InletDashboardTests",

@@ -32,12 +32,13 @@ package final class Agent: Sendable {
     ///   - outlets: those who are told what happens.
     ///   - valve: where the rates are set at which may be sent.
     ///   - pace: how often destinations are probed.
+    ///   - holdPatience: how long a limit of 0 may keep the workers of what it holds: one that is 0 for a moment ends nothing.
     ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
         sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
-        pace: ProbePace = .configured,
+        pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
@@ -49,11 +50,11 @@ package final class Agent: Sendable {
             settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch,
             version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
             resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
-            valve: valve)
+            valve: valve, holdPatience: holdPatience)
         services =
             [
                 notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive, parts.limits,
-                parts.manifests(label.version), parts.finisher, parts.workers, parts.housekeeper,
+                parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers, parts.housekeeper,
             ]
             + parts.keepers + parts.intakes.fixed + parts.intakes.volumes
             + [parts.intakes.mounts, parts.watchdog]

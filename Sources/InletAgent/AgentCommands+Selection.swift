@@ -14,7 +14,7 @@ package struct SelectionOutcome: Sendable {
     package var matched = 0
     package var bytes: Int64 = 0
     package var done = 0
-    /// Of those, the files that waited, and are tried now.
+    /// Of those, the files that waited, and are tried as soon as they may.
     package var hurried = 0
     /// How many files nothing was done to, by the reason.
     package var skipped: [String: Int] = [:]

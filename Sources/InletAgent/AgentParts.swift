@@ -16,6 +16,7 @@ struct AgentParts: Sendable {
     /// Inlet's, for receipts.
     private let version: String
     private let resume: ResumeWatch
+    private let holdPatience: Duration
     private let admitter: Admitter
     /// The folders by which the place of a named file is found.
     private let sendRoots: [WatchSettings]
@@ -25,6 +26,7 @@ struct AgentParts: Sendable {
     private let finisherBell: Doorbell
     private let sweeperBell = Doorbell()
     private let probeBell = Doorbell()
+    private let heldBell = Doorbell()
     private let batchBell: Doorbell
     private let inFlight = InFlight()
     private let smallWork = SmallWork()
@@ -44,7 +46,8 @@ struct AgentParts: Sendable {
 
     init(
         settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings],
-        version: String, begun: [Int64], resume: ResumeWatch, valve: BandwidthValve
+        version: String, begun: [Int64], resume: ResumeWatch, valve: BandwidthValve,
+        holdPatience: Duration
     ) throws {
         self.version = version
         earlier = EarlierNotes(begun)
@@ -54,6 +57,7 @@ struct AgentParts: Sendable {
         self.journal = journal
         self.log = log
         self.resume = resume
+        self.holdPatience = holdPatience
         let connections = board.connections
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
@@ -72,9 +76,10 @@ struct AgentParts: Sendable {
             })
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
-            shut: { names in
+            shut: { [heldBell] names in
                 board.setShut(names)
                 bells.ringAll()
+                heldBell.ring()
             })
         self.bells = bells
         self.finisherBell = finisherBell
@@ -99,6 +104,10 @@ struct AgentParts: Sendable {
     }
 
     var keepAlive: KeepAlive { KeepAlive(board: board, log: log, bell: probeBell) }
+
+    var heldDeliveries: HeldDeliveries {
+        HeldDeliveries(board: board, inFlight: inFlight, bell: heldBell, patience: holdPatience)
+    }
 
     func probes(_ renew: @escaping @Sendable (String) -> Destination?) -> Probes {
         Probes(board: board, bells: bells, bell: probeBell, renew: renew)

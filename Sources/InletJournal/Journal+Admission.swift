@@ -176,7 +176,7 @@ extension Journal {
         delivery.priority = plan.priority
         // A registration sends no bytes of the file.
         delivery.lane = leader == nil ? admission.lanes[step.destination] ?? .big : .small
-        delivery.expiresAt = plan.retry.expire.map { (admission.uptimes[step.destination] ?? 0) + $0.milliseconds }
+        delivery.expiresAt = firstExpiry(admission, uptime: admission.uptimes[step.destination] ?? 0, now)
         if isHeld || leader != nil {
             // How long a unit stays open, or a file is on its way to its storage, is nobody's fault: the time begins later.
             delivery.nextAt = never

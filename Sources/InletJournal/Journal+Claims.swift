@@ -9,10 +9,15 @@ package struct ClaimRoom: Sendable {
     package var limits: [Lane: Int]
     /// Only for deliveries that the destination works on: nothing that begins anew there.
     package var isForBegunOnly: Bool
+    /// The destination's expiry clock in milliseconds; nil = as it was written last.
+    package var uptime: Int64?
 
-    package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false) {
+    package init(
+        destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false, uptime: Int64? = nil
+    ) {
         self.destination = destination
         self.limits = limits
+        self.uptime = uptime
         self.isForBegunOnly = isForBegunOnly
     }
 

@@ -142,19 +142,29 @@ extension Journal {
                     INSERT INTO destination (name, uptime) VALUES (?, ?)
                     ON CONFLICT(name) DO UPDATE SET uptime = max(uptime, excluded.uptime)
                     """, arguments: [destination, uptime])
-            let expired = try Row.fetchAll(
+            let over = try Row.fetchAll(
                 database,
                 sql: """
-                    SELECT id, file_id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?
+                    SELECT id, file_id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?
                         AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
                     LIMIT \(Self.expiredAtOnce)
                     """, arguments: [destination, uptime])
-            for row in expired {
-                try Self.endDelivery(
-                    row["id"], .expired, code: .expired, reason: Settlement.tooLate, now, database)
+            return try over.compactMap { row -> Int64? in
+                try Self.expire(row["id"], uptime, now, database) ? row["file_id"] : nil
             }
-            return expired.map { $0["file_id"] }
         }
+    }
+
+    /// Ends a delivery whose time is over, unless it was over only while its window was closed.
+    private static func expire(
+        _ id: Int64, _ uptime: Int64, _ now: WallTime, _ database: Database
+    ) throws -> Bool {
+        let row = try delivery(id, database)
+        if let file = try? file(row.fileID, database), try postpone(row, file, uptime: uptime, now, database) {
+            return false
+        }
+        try endDelivery(id, .expired, code: .expired, reason: Settlement.tooLate, now, database)
+        return true
     }
 
     /// The earliest expiry of what waits for each of `destinations`, on its expiry clock in milliseconds. What a destination
@@ -166,7 +176,7 @@ extension Journal {
                     database,
                     sql: """
                         SELECT expires_at FROM delivery
-                        WHERE destination = ? AND state = 'ready' AND expires_at IS NOT NULL
+                        WHERE destination = ? AND state = 'ready' AND expires_at >= 0
                             AND \(DeliveryRow.isNotBeingWorkedOn) AND code IS NOT 'source_gone'
                         ORDER BY expires_at LIMIT 1
                         """, arguments: [destination])

@@ -26,7 +26,9 @@ extension Journal {
         while true {
             let found = try ready(room, lane, priority, most, now, database)
             damaged += found.damaged
-            let open = try found.claims.filter { try !postpone($0.delivery, $0.file, now, database) }
+            let open = try found.claims.filter {
+                try !postpone($0.delivery, $0.file, uptime: room.uptime, now, database)
+            }
             postponed += found.claims.count - open.count
             // However many wait for their window, they do not keep others from their turn.
             if !open.isEmpty || found.claims.isEmpty || !damaged.isEmpty || postponed >= postponedAtOnce {

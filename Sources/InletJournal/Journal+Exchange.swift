@@ -101,12 +101,12 @@ extension Journal {
         if wish.rooms.count > 1 {
             due.sort { $0.delivery.turn < $1.delivery.turn }
         }
-        return (try due.prefix(wish.most).compactMap { try take($0, wish.owner, now, database) }, damaged)
+        return (try due.prefix(wish.most).compactMap { try take($0, wish, now, database) }, damaged)
     }
 
     /// The claim as its owner has it from now on; nil for one that waits for others of its content.
     private static func take(
-        _ claim: Claim, _ owner: String, _ now: WallTime, _ database: Database
+        _ claim: Claim, _ wish: ClaimWish, _ now: WallTime, _ database: Database
     ) throws -> Claim? {
         var original: Original?
         switch try turn(of: claim, now, database) {
@@ -120,10 +120,11 @@ extension Journal {
                 started_at = ifnull(started_at, ?)
             WHERE id = ?
             """,
-            .text(owner), .integer((now + .seconds(3600)).milliseconds), .integer(now.milliseconds),
+            .text(wish.owner), .integer((now + .seconds(3600)).milliseconds), .integer(now.milliseconds),
             .integer(claim.delivery.id))
         var delivery = claim.delivery
-        try letIn(&delivery, claim.file, database)
+        let room = wish.rooms.first { $0.destination == delivery.destination }
+        try letIn(&delivery, claim.file, uptime: room?.uptime, database)
         delivery.state = .claimed
         delivery.attempts += 1
         delivery.startedAt = delivery.startedAt ?? now

@@ -40,13 +40,9 @@ extension Journal {
         }
     }
 
-    /// How many deliveries to `destinations` wait, and to which of them anything can expire.
-    package func queueLength(
-        of destinations: [String]
-    ) async throws(JournalError) -> (waiting: Int, canExpire: Set<String>) {
-        let counts = try await queueCounts().filter { destinations.contains($0.key) }
-        let canExpire = counts.filter { $0.value.waiting + $0.value.working > 0 }.keys
-        return (counts.values.reduce(0) { $0 + $1.waiting }, Set(canExpire))
+    /// How many deliveries to `destinations` wait.
+    package func queueLength(of destinations: [String]) async throws(JournalError) -> Int {
+        try await queueCounts().filter { destinations.contains($0.key) }.values.reduce(0) { $0 + $1.waiting }
     }
 
     /// How many open deliveries are where, without those that are claimed.

@@ -66,6 +66,8 @@ package struct Attempt: Sendable {
     /// Counts the bytes that went out, for progress.
     let meter = TransferMeter()
     private let steps = StepMeter()
+    /// What of it waits for a limit.
+    let note = HoldNote()
     /// True once the agent is stopping.
     package let isStopping: @Sendable () -> Bool
 

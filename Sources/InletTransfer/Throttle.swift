@@ -57,8 +57,12 @@ package final class ThrottleLane: Sendable {
     /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
     var isLimited: Bool { flag.isSet }
 
-    /// Waits while the limit, its own or that for all, is 0; returns at once when the task is cancelled.
+    /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is cancelled.
     func untilOpen() async {
+        guard isLimited else { return }
+        let note = HoldNote.current
+        note?.begin()
+        defer { note?.end() }
         while isLimited, !Task.isCancelled, await books.change(ifClosed: destination) {}
     }
 }

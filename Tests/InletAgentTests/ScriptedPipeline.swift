@@ -2,6 +2,7 @@ import InletAgent
 import InletCore
 import InletLinux
 import InletPipelines
+import InletTransfer
 import Synchronization
 import SystemPackage
 
@@ -14,6 +15,8 @@ final class ScriptedPipeline: Pipeline {
         case fail(DeliveryError)
         /// Hangs until it is cancelled, with a note in the checkpoint.
         case stall
+        /// Waits for its limit until it is cancelled, with a note in the checkpoint.
+        case waitForLimit
         /// The destination works on it for so long.
         case wait(Duration)
         /// The same, and it says how far it is.
@@ -104,6 +107,12 @@ final class ScriptedPipeline: Pipeline {
         case .stall:
             try await attempt.checkpoint.put(["upload": [1]])
             try? await Task.sleep(for: .seconds(3600))
+            throw DeliveryError(.cancelled, .cancelled, "cancelled")
+        case .waitForLimit:
+            try await attempt.checkpoint.put(["upload": [1]])
+            HoldNote.current?.begin()
+            try? await Task.sleep(for: .seconds(3600))
+            HoldNote.current?.end()
             throw DeliveryError(.cancelled, .cancelled, "cancelled")
         case .wait(let time): return .waiting(until: .now + time)
         case .work(let progress, let saying, let time):

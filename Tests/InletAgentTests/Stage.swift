@@ -23,6 +23,8 @@ struct Scene: Sendable {
     var grace = Duration.seconds(30)
     /// The first probe of an outage comes soon; the next one not before the test has ended.
     var pace = ProbePace(first: .milliseconds(100), interval: .seconds(60))
+    /// A limit of 0 takes workers back at once.
+    var holdPatience = Duration.zero
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: @Sendable (String) -> Destination? = { _ in nil }
     /// Called with every event, on the thread that emits it.
@@ -83,7 +85,8 @@ struct Stage: Sendable {
         _ = log.listen(scene.onEvent)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"), pace: scene.pace, renew: scene.renew)
+            label: Agent.Label(version: "test", configuration: "test"), pace: scene.pace,
+            holdPatience: scene.holdPatience, renew: scene.renew)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

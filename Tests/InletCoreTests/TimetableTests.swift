@@ -140,4 +140,27 @@ struct TimetableTests {
         let weekend = DeliveryWindow(try span("00:00", "24:00", [.sat, .sun]), zone: "UTC")
         #expect(weekend.opening(at: try at("2026-06-05T12:00")) == (try at("2026-06-06T00:00")))
     }
+
+    @Test func `a window knows for how long it has been closed, over a change of the clocks and over a week`() throws {
+        let window = DeliveryWindow(try span("22:00", "06:00"), zone: "Europe/Berlin")
+        #expect(window.closedTime(until: try at("2026-06-05T20:00")) == .zero)
+        #expect(window.closedTime(until: try at("2026-06-06T04:00")) == .zero)
+        #expect(window.closedTime(until: try at("2026-06-06T19:59")) == .seconds(15 * 3600 + 59 * 60))
+        // On the last Sunday of March 06:00 comes an hour sooner.
+        #expect(window.closedTime(until: try at("2026-03-29T12:00")) == .seconds(8 * 3600))
+        #expect(window.closedTime(until: try at("2026-03-28T12:00")) == .seconds(7 * 3600))
+        let weekend = DeliveryWindow(try span("00:00", "24:00", [.sat, .sun]), zone: "UTC")
+        #expect(weekend.closedTime(until: try at("2026-06-12T12:00")) == .seconds(4 * 86_400 + 12 * 3600))
+        #expect(weekend.closedTime(until: try at("2026-06-13T00:00")) == .zero)
+    }
+
+    @Test(arguments: [
+        ("Europe/Berlin", "2026-06-05T12:00", "2026-06-05T14:00:00+02:00"),
+        ("Europe/Berlin", "2026-11-22T23:30", "2026-11-23T00:30:00+01:00"),
+        ("America/St_Johns", "2026-11-22T12:00", "2026-11-22T08:30:00-03:30"),
+        ("UTC", "2026-11-22T12:00", "2026-11-22T12:00:00+00:00"),
+    ])
+    func `a time is told by the clock of a zone, with its offset`(zone: String, time: String, told: String) throws {
+        #expect(try at(time).rfc3339(in: zone) == told)
+    }
 }

@@ -45,15 +45,16 @@ import Testing
         ("SELECT * FROM delivery WHERE file_id = ? ORDER BY id", "delivery_by_file"),
         ("SELECT id FROM delivery WHERE after_id = ? AND state IN ('ready', 'parked')", "delivery_after"),
         (
-            "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at <= ?"
-                + " AND (waits = 0 OR code IS NOT NULL)", "delivery_expiring (destination=? AND expires_at<?)"
+            "SELECT id FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at BETWEEN 0 AND ?"
+                + " AND (waits = 0 OR code IS NOT NULL)",
+            "delivery_expiring (destination=? AND expires_at>? AND expires_at<?)"
         ),
         (
             "SELECT DISTINCT destination FROM delivery WHERE state = 'ready' AND expires_at IS NOT NULL",
             "delivery_expiring"
         ),
         (
-            "SELECT expires_at FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at IS NOT NULL"
+            "SELECT expires_at FROM delivery WHERE destination = ? AND state = 'ready' AND expires_at >= 0"
                 + " AND (waits = 0 OR code IS NOT NULL) ORDER BY expires_at LIMIT 1",
             "delivery_expiring (destination=?"
         ),

@@ -17,13 +17,15 @@ import Testing
             // The name that the factory of these tests gives to all.
             throttle.set(0, for: "here")
             let notes = Notes()
-            let first = try deliver(place, notes.attempt())
-            try await eventually("it waits") { throttle.isHolding("here") }
+            let attempt = notes.attempt()
+            let first = try deliver(place, attempt)
+            try await eventually("it waits, and notes that") { throttle.isHolding("here") && attempt.isHeld }
             try place.check(false)
             // Others are not held.
             #expect(!throttle.isHolding("there"))
             throttle.set(8 << 20, for: "here")
             var outcome = try await first.value.get()
+            #expect(!attempt.isHeld)
             for _ in 1...100 {
                 guard case .waiting = outcome else { break }
                 outcome = try await deliver(place, notes.attempt()).value.get()
@@ -59,9 +61,11 @@ import Testing
     ) throws -> Task<Result<DeliveryOutcome, DeliveryError>, Never> {
         let source = try SourceFile(opening: place.source)
         return Task {
-            do throws(DeliveryError) {
-                return .success(try await place.pipeline.deliver(source, place.order, attempt))
-            } catch { return .failure(error) }
+            await attempt.noting {
+                do throws(DeliveryError) {
+                    return .success(try await place.pipeline.deliver(source, place.order, attempt))
+                } catch { return .failure(error) }
+            }
         }
     }
 }

@@ -18,6 +18,17 @@ extension DeliverOne {
         return (.waiting(until: time, saying: saying), report)
     }
 
+    /// A limit of 0 has ended the attempt, which does not count: another has its worker, and it goes on where it was once the
+    /// limit allows it.
+    func sentBack(_ ref: AgentEvent.JobRef, _ delivery: DeliveryRow) -> (Settlement, Report) {
+        let reason = "waits: the limit of '\(ref.destination)' is 0"
+        let error = DeliveryError(.cancelled, .cancelled, reason)
+        return (
+            .again(at: .now, countsAttempt: false, code: nil, reason: reason),
+            Report(event: .jobRetry(ref, error, attempt: delivery.attempts, wait: .zero))
+        )
+    }
+
     /// Why a source could not be opened, as an error of its delivery.
     static func unopened(_ error: SystemError) -> DeliveryError {
         if error.isMissing { return DeliveryError(.sourceGone, .sourceGone, "\(error)") }

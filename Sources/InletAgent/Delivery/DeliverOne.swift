@@ -85,6 +85,7 @@ final class DeliverOne: Sendable {
         case .success(.waiting(let until, let saying)):
             return waits(ref, file, delivery, until: until, saying: saying, attempt)
         case .failure(let error): return failed(error, ref, file, delivery)
+        case nil: return sentBack(ref, delivery)
         }
     }
 
@@ -186,21 +187,25 @@ final class DeliverOne: Sendable {
     }
 
     /// Runs the pipeline until it ends, or somebody cancels it; beside a big one go its progress lines.
+    ///
+    /// - Returns: nil for what a limit of 0 has ended.
     private func run(
         _ destination: Destination, _ order: DeliveryOrder, _ file: FileRow, _ attempt: Attempt,
         _ ref: AgentEvent.JobRef
-    ) async -> Result<DeliveryOutcome, DeliveryError> {
+    ) async -> Result<DeliveryOutcome, DeliveryError>? {
         let size = file.identity.size
         let (bell, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
         if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false {
             return .failure(DeliveryError(.cancelled, .cancelled, "cancelled"))
         }
-        return await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
+        // Its limit became 0 after it was claimed.
+        if board.isShut(ref.destination) { return nil }
+        let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
                 // The bell that cancels also tells that there is nothing to cancel any more: one task less to start.
                 defer { bell.ring() }
-                return await Self.open(file, destination.pipeline, order, attempt)
+                return await attempt.noting { await Self.open(file, destination.pipeline, order, attempt) }
             }
             // A child for each of thousands of small files would cost more than their delivery.
             if size > min(destination.smallLimit, ProgressWatch.smallest) || destination.storage != nil {
@@ -214,6 +219,10 @@ final class DeliverOne: Sendable {
             let ended = await group.reduce(nil) { $1 ?? $0 }
             return ended ?? .failure(DeliveryError(.cancelled, .cancelled, "cancelled"))
         }
+        if case .failure(let error) = result, error.verdict == .cancelled, inFlight.isSentBack(ref.delivery) {
+            return nil
+        }
+        return result
     }
 
     private static func open(

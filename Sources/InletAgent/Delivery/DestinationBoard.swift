@@ -47,7 +47,8 @@ package final class DestinationBoard: Sendable {
 
     /// The room of every destination that is up and not paused; of those without credits, for what they have begun.
     package func rooms() -> [ClaimRoom] {
-        entries.withLock { entries in entries.values.compactMap { $0.room(workers: workers) } }
+        let now = clock.instant()
+        return entries.withLock { entries in entries.values.compactMap { $0.room(workers: workers, at: now) } }
     }
 
     package subscript(_ name: String) -> Destination? { entries.withLock { $0[name]?.destination } }
@@ -156,6 +157,11 @@ package final class DestinationBoard: Sendable {
             }
         }
     }
+
+    /// Those at which nothing begins because a limit is 0.
+    var shut: Set<String> { entries.withLock { Set($0.filter(\.value.isShut).keys) } }
+
+    func isShut(_ name: String) -> Bool { entries.withLock { $0[name]?.isShut ?? false } }
 
     /// Makes the probe of a destination that is down due now; nil = of all.
     func probeNow(_ name: String?) {

@@ -36,13 +36,14 @@ struct DestinationEntry: Sendable {
 
     /// The room for its deliveries; nil while it takes none. On trial it gets one in each lane: a film that takes an hour
     /// must not keep a picture from proving that it is back.
-    func room(workers: Int) -> ClaimRoom? {
+    func room(workers: Int, at now: SuspendingClock.Instant) -> ClaimRoom? {
         guard goesOn else { return nil }
         var limits: [Lane: Int] = [
             .small: destination.connections, .big: min(destination.maxInFlight ?? workers, workers),
         ]
         if breaker.state == .trial { limits = limits.mapValues { min(1, $0) } }
-        return ClaimRoom(destination: destination.name, limits: limits, isForBegunOnly: !isOpen)
+        return ClaimRoom(
+            destination: destination.name, limits: limits, isForBegunOnly: !isOpen, uptime: uptime(at: now))
     }
 
     /// - Returns: what is to be said of it.
@@ -77,8 +78,12 @@ struct DestinationEntry: Sendable {
     /// A person wants to know now whether it is back.
     mutating func probeNow(at now: WallTime) { _ = breaker.probeNow(at: now) }
 
+    private func uptime(at now: SuspendingClock.Instant) -> Int64 {
+        uptime + (runningSince?.duration(to: now).milliseconds ?? 0)
+    }
+
     mutating func updateClock(at now: SuspendingClock.Instant) {
-        if let since = runningSince { uptime += since.duration(to: now).milliseconds }
+        uptime = uptime(at: now)
         runningSince = isOpen ? now : nil
     }
 }

@@ -19,6 +19,8 @@ package final class InFlight: Sendable {
         let since: WallTime
         let attempt: Attempt
         let cancel: Doorbell
+        /// Ended because its limit is 0, and not by a person.
+        var isSentBack = false
     }
 
     private struct State {
@@ -53,6 +55,20 @@ package final class InFlight: Sendable {
     }
 
     func remove(_ delivery: Int64) { state.withLock { $0.entries[delivery] = nil } }
+
+    /// Ends those to `destination` that wait for bytes under a limit: they go on later. - Returns: whether any runs there.
+    func sendBack(heldAt destination: String) -> Bool {
+        let (runs, bells) = state.withLock { state -> (Bool, [Doorbell]) in
+            let there = state.entries.filter { $0.value.ref.destination == destination }
+            let held = there.filter { $0.value.attempt.isHeld }
+            for id in held.keys { state.entries[id]?.isSentBack = true }
+            return (!there.isEmpty, held.values.map(\.cancel))
+        }
+        for bell in bells { bell.ring() }
+        return runs
+    }
+
+    func isSentBack(_ delivery: Int64) -> Bool { state.withLock { $0.entries[delivery]?.isSentBack ?? false } }
 
     /// Ends a running delivery.
     func cancel(_ delivery: Int64) {

@@ -15,9 +15,11 @@ struct Housekeeper: Service {
     let queueWarning: Int
 
     private static let interval = Duration.seconds(30)
+    /// Between two looks, however much happens.
+    private static let shortest = Duration.milliseconds(200)
 
-    /// How many deliveries wait, in the journal or at hand, as far as it matters here; and the destinations of those that can
-    /// expire.
+    /// How many deliveries wait, in the journal or at hand, as far as it matters here; and the destinations whose clocks run,
+    /// and end something: not those that are down or paused, nor those of which all waits for its window.
     typealias Waiting = (total: Int, clocks: Set<String>)
 
     func run() async throws {
@@ -25,17 +27,15 @@ struct Housekeeper: Service {
             var wasOver = false
             var waiting = try? await self.waiting()
             while !Task.isCancelled {
-                // Without anything that waits there is no clock to keep, and no reason to wake up.
+                // Where no clock runs that ends anything there is none to keep, and no reason to wake up.
                 if waiting?.clocks.isEmpty == true {
-                    if wasOver { log.emit(.queueCalm(waiting: 0, limit: queueWarning)) }
-                    wasOver = false
                     await bells.waitForAny()
-                    waiting = try? await self.waiting()
+                    try await Task.sleep(for: Self.shortest)
                 } else {
                     try await Task.sleep(for: await nextPass())
-                    waiting = try? await self.waiting()
-                    if let waiting { wasOver = await pass(waiting, wasOver) }
                 }
+                waiting = try? await self.waiting()
+                if let waiting { wasOver = await pass(waiting, wasOver) }
             }
         }
         for (name, uptime) in board.uptimes() where board.hasRun(name) {
@@ -45,8 +45,10 @@ struct Housekeeper: Service {
 
     func waiting() async throws(JournalError) -> Waiting {
         let atHand = smallWork.waiting
-        let (waiting, canExpire) = try await journal.queueLength(of: board.names)
-        return (waiting + atHand.values.reduce(0, +), canExpire.union(atHand.keys))
+        let running = Set(board.runningUptimes().keys)
+        let expiring = try await journal.nextExpiries(of: Array(running))
+        let total = try await journal.queueLength(of: board.names) + atHand.values.reduce(0, +)
+        return (total, running.intersection(expiring.keys).union(running.intersection(atHand.keys)))
     }
 
     /// How many wait indeed, as the journal knows without counting a million rows: the files that are pending.
@@ -59,7 +61,7 @@ struct Housekeeper: Service {
         let uptimes = board.runningUptimes()
         guard let expiries = try? await journal.nextExpiries(of: Array(uptimes.keys)) else { return Self.interval }
         let left = expiries.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }.min() ?? Self.interval
-        return min(Self.interval, max(left, .milliseconds(200)))
+        return min(Self.interval, max(left, Self.shortest))
     }
 
     /// Expires what is over its time, and says whether the queue is long. - Returns: whether more wait than the warning allows.

@@ -25,8 +25,13 @@ package struct BandwidthBook: Sendable {
         package var cause: Cause
         /// When the schedule changes it; nil when it does not, and while a person's word holds.
         package var until: WallTime?
+        /// By whose clock the schedule goes; nil = the system's.
+        package var zone: String?
 
-        package init(destination: String?, rate: Int64?, cause: Cause, until: WallTime? = nil) {
+        package init(
+            destination: String?, rate: Int64?, cause: Cause, until: WallTime? = nil, zone: String? = nil
+        ) {
+            self.zone = zone
             self.destination = destination
             self.rate = rate
             self.cause = cause
@@ -74,7 +79,8 @@ package struct BandwidthBook: Sendable {
             if let order = orders[name] { return Standing(destination: name, rate: order, cause: .command) }
             return Standing(
                 destination: name, rate: table.rate(at: now),
-                cause: table.entry(at: now) == nil ? .configuration : .schedule, until: table.nextChange(after: now))
+                cause: table.entry(at: now) == nil ? .configuration : .schedule, until: table.nextChange(after: now),
+                zone: table.zone)
         }
     }
 

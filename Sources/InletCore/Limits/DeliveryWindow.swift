@@ -28,6 +28,19 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
         WallSearch.nextChange(after: time, zone: zone, boundaries: [span.from, span.to]) { isOpen($0) }
     }
 
+    /// For how long it has been closed; 0 while it is open. Of a window that opens once a week or more often.
+    package func closedTime(until time: WallTime) -> Duration {
+        if opening(at: time) == nil { return .zero }
+        // Most open every day, and the past is searched from its beginning.
+        for days in [1, 8] {
+            let start = time + .seconds(-86_400 * days)
+            var (last, next): (WallTime?, WallTime?) = (nil, nextChange(after: start))
+            while let change = next, change <= time { (last, next) = (change, nextChange(after: change)) }
+            if let last { return time - last }
+        }
+        return .seconds(8 * 86_400)
+    }
+
     private func isOpen(_ local: LocalTime) -> Bool { span.contains(local.day, minute: local.minute) }
 
     /// Why a delivery waits.

@@ -82,7 +82,9 @@ package struct LocalControl: ControlAPI {
         _ action: JobAction, on selection: JobSelection, dryRun: Bool
     ) async throws -> SelectionReport {
         let outcome = try await commands.act(action, on: try selection.filter(at: .now), dryRun: dryRun)
-        return SelectionReport(outcome, dryRun: dryRun)
+        var report = SelectionReport(outcome, dryRun: dryRun)
+        if outcome.hurried > 0 { report.waits_for = obstacles(to: selection.destination, at: .now) }
+        return report
     }
 
     package func job(_ id: Int64) async throws -> JobReport? {
@@ -105,7 +107,10 @@ package struct LocalControl: ControlAPI {
         }
         switch try await commands.act(action, on: job) {
         case .skipped(let why): return CommandReport(done: false, message: "job \(job) \(why)")
-        case .hurried: return CommandReport(done: true, message: "job \(job) is tried now")
+        case .hurried:
+            let obstacles = try await obstacles(job, at: .now)
+            let fate = obstacles.isEmpty ? "is tried now" : "is tried later: \(obstacles.joined(separator: "; "))"
+            return CommandReport(done: true, message: "job \(job) \(fate)")
         case .done:
             let what =
                 switch action {
@@ -113,7 +118,9 @@ package struct LocalControl: ControlAPI {
                 case .cancel: "is cancelled"
                 case .forget: "is forgotten"
                 }
-            return CommandReport(done: true, message: "job \(job) \(what)")
+            let obstacles = action == .retry && view.live != nil ? try await obstacles(job, at: .now) : []
+            return CommandReport(
+                done: true, message: "job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())
         }
     }
 
@@ -151,7 +158,9 @@ package struct LocalControl: ControlAPI {
         let names = try await commands.setPaused(paused, destination, known: known, by: by)
         if names.isEmpty, let destination { return unknownDestination(destination) }
         return CommandReport(
-            done: true, message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))")
+            done: true,
+            message: "\(paused ? "paused" : "resumed"): \(names.joined(separator: ", "))"
+                + (paused ? "" : stillAway(names)))
     }
 
     /// Takes a watched folder as it is now, which was paused because it is not what it was.

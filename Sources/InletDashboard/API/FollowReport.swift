@@ -48,7 +48,7 @@ extension LocalControl {
     }
 
     /// Those that nothing can be sent to now, in words.
-    private func awayDestinations() -> [String: String] {
+    func awayDestinations() -> [String: String] {
         guard let live = view.live else {
             return Dictionary(uniqueKeysWithValues: configured.map { ($0.name, "\($0.name) is not running") })
         }

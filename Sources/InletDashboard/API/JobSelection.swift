@@ -60,8 +60,10 @@ package struct SelectionReport: Codable, Sendable {
     package var matched: Int
     package var bytes: Int64
     package var done: Int
-    /// Of `done`: files that waited for their time, and are tried now.
+    /// Of `done`: files that waited for their time, and are tried as soon as they may.
     package var hurried: Int
+    /// What keeps some of them.
+    package var waits_for: [String]?
     /// How many files nothing was done to, by the reason.
     package var skipped: [String: Int]
     package var files: [File]

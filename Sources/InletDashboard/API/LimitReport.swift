@@ -9,20 +9,20 @@ package struct LimitReport: Codable, Sendable {
     package var bytes_per_second: Int64?
     /// `configuration`, `schedule` or `command`.
     package var why: String
-    /// When the schedule changes it.
+    /// When the schedule changes it, by the clock of the limits, with its offset.
     package var until: String?
 
     package init(_ standing: BandwidthBook.Standing) {
         destination = standing.destination
         bytes_per_second = standing.rate
         why = standing.cause.rawValue
-        until = standing.until?.rfc3339
+        until = standing.until?.rfc3339(in: standing.zone)
     }
 
     /// Whether there is anything to say of it: a destination without a limit of its own is as all are.
     package var isNotable: Bool { bytes_per_second != nil || until != nil || why != "configuration" }
 
-    /// `all destinations: 5 MiB/s by the schedule, until 2026-11-22T18:00:00.000Z`.
+    /// `all destinations: 5 MiB/s by the schedule, until 2026-11-22T18:00:00+01:00`.
     package var text: String {
         let option = destination.map { " --to \($0)" } ?? ""
         let reason =
@@ -42,14 +42,14 @@ package struct WindowReport: Codable, Sendable {
     /// In words.
     package var window: String
     package var open: Bool
-    /// When it opens or closes.
+    /// When it opens or closes, by its own clock, with its offset.
     package var next_change: String?
 
     package init(route: String, _ window: DeliveryWindow, at now: WallTime) {
         self.route = route
         self.window = window.text
         open = window.opening(at: now) == nil
-        next_change = window.nextChange(after: now)?.rfc3339
+        next_change = window.nextChange(after: now)?.rfc3339(in: window.zone)
     }
 
     package var text: String {

@@ -16,8 +16,8 @@ extension Transfer {
     /// Puts the next bytes into `room`, as far as the lane has any for this request.
     func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Piece {
         let left = request.body.length - position
-        guard let turn, left > 0 else { return giveBody(room).map { .bytes($0) } ?? .failed }
-        let allowance = turn.allowance(of: left, at: now)
+        guard let place, left > 0 else { return giveBody(room).map { .bytes($0) } ?? .failed }
+        let allowance = place.allowance(of: left, at: now)
         guard allowance > 0 else {
             isPaused = true
             deadlines.held()
@@ -27,16 +27,16 @@ extension Transfer {
         isPaused = false
         deadlines.released(at: now)
         let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
-        turn.use(Int64(count ?? 0))
+        place.use(Int64(count ?? 0))
         return count.map { .bytes($0) } ?? .failed
     }
 
     /// The whole body of a small request, where the lane has bytes for all of it.
-    static func inlineBody(_ request: HTTPRequest, _ turn: Turn?, _ now: Instant) -> [UInt8]? {
-        guard let body = request.inlineBody, let turn else { return request.inlineBody }
+    static func inlineBody(_ request: HTTPRequest, _ place: LanePlace?, _ now: Instant) -> [UInt8]? {
+        guard let body = request.inlineBody, let place else { return request.inlineBody }
         let length = Int64(body.count)
-        guard turn.allowance(of: length, at: now) >= length else { return nil }
-        turn.use(length)
+        guard place.allowance(of: length, at: now) >= length else { return nil }
+        place.use(length)
         return body
     }
 

@@ -9,6 +9,8 @@ struct Submission: Sendable {
     let meter: TransferMeter?
     /// Where its body's bytes are asked for; nil = they need not be.
     let lane: ThrottleLane?
+    /// Told while it waits for them.
+    let note: HoldNote?
     /// Where the body of the answer goes; nil keeps it in memory.
     let sink: (any AnswerSink)?
     let ticket: Ticket
@@ -23,6 +25,7 @@ struct Submission: Sendable {
         self.request = request
         self.meter = meter
         self.lane = lane
+        note = lane == nil ? nil : HoldNote.current
         self.sink = sink
         self.ticket = ticket
         self.continuation = continuation
@@ -54,7 +57,7 @@ final class Transfer {
     let submission: Submission
     let easy: CurlEasy
     /// nil for requests that no limit holds.
-    let turn: Turn?
+    let place: LanePlace?
     /// The whole body, where it goes with the header.
     let inlineBody: [UInt8]?
     var answer: AnswerBuffer
@@ -80,11 +83,11 @@ final class Transfer {
 
     var request: HTTPRequest { submission.request }
 
-    init(_ submission: Submission, turn: Turn?, easy: CurlEasy, now: Instant) {
+    init(_ submission: Submission, place: LanePlace?, easy: CurlEasy, now: Instant) {
         self.submission = submission
-        self.turn = turn
+        self.place = place
         self.easy = easy
-        inlineBody = Self.inlineBody(submission.request, turn, now)
+        inlineBody = Self.inlineBody(submission.request, place, now)
         answer = AnswerBuffer(limit: submission.request.answerLimit)
         deadlines = Deadlines(
             stall: submission.request.stallTimeout, silence: submission.request.silenceTimeout,
@@ -129,7 +132,7 @@ final class Transfer {
             isRefused = true
             return true
         }
-        return (turn?.allowance(of: request.body.length - position, at: now) ?? 1) > 0
+        return (place?.allowance(of: request.body.length - position, at: now) ?? 1) > 0
     }
 
     func goOn(at now: Instant) {

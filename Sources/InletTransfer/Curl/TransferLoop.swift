@@ -20,7 +20,7 @@ final class TransferLoop {
 
     private struct Pending {
         var submission: Submission
-        var turn: Turn?
+        var place: LanePlace?
     }
 
     /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are thousands a
@@ -44,8 +44,8 @@ final class TransferLoop {
             for command in commands {
                 switch command {
                 case .add(let submission):
-                    let turn = Turn(submission) { [multi] in multi.wakeUp() }
-                    waiting.append(Pending(submission: submission, turn: turn))
+                    let place = LanePlace(submission) { [multi] in multi.wakeUp() }
+                    waiting.append(Pending(submission: submission, place: place))
                 case .cancel(let ticket): cancel { $0.ticket === ticket }
                 }
             }
@@ -70,19 +70,19 @@ final class TransferLoop {
 
     /// When a lane has bytes for a request that waits for them.
     private var nextTurn: ContinuousClock.Instant? {
-        var (next, last): (ContinuousClock.Instant?, Turn?) = (nil, nil)
-        func look(at turn: Turn?) {
-            guard let turn, turn.isWaiting, !turn.sharesBooks(with: last) else { return }
-            last = turn
-            if let time = turn.next(at: clock.now) { next = min(next ?? time, time) }
+        var (next, last): (ContinuousClock.Instant?, LanePlace?) = (nil, nil)
+        func look(at place: LanePlace?) {
+            guard let place, place.isWaiting, !place.sharesBooks(with: last) else { return }
+            last = place
+            if let time = place.next(at: clock.now) { next = min(next ?? time, time) }
         }
-        for pending in waiting { look(at: pending.turn) }
-        for transfer in running.values { look(at: transfer.turn) }
+        for pending in waiting { look(at: pending.place) }
+        for transfer in running.values { look(at: transfer.place) }
         return next
     }
 
     private func startWaiting() {
-        guard hasNews || waiting.contains(where: { $0.turn?.isWaiting == true }) else { return }
+        guard hasNews || waiting.contains(where: { $0.place?.isWaiting == true }) else { return }
         hasNews = false
         var kept: [Pending] = []
         for pending in waiting {
@@ -110,8 +110,8 @@ final class TransferLoop {
     }
 
     private func isTurn(of pending: Pending) -> Bool {
-        guard let turn = pending.turn else { return true }
-        return turn.allowance(of: pending.submission.request.body.length, at: clock.now) > 0
+        guard let place = pending.place else { return true }
+        return place.allowance(of: pending.submission.request.body.length, at: clock.now) > 0
     }
 
     /// After `perform`, which may have brought a refusal: what goes on makes the next wait end at once.
@@ -130,7 +130,7 @@ final class TransferLoop {
         guard let easy = CurlEasy() else {
             return answer(submission, TransferError(.internalFault, "\(label): memory is out", isOutage: false))
         }
-        let transfer = Transfer(submission, turn: pending.turn, easy: easy, now: clock.now)
+        let transfer = Transfer(submission, place: pending.place, easy: easy, now: clock.now)
         transfer.configure(options)
         if let sessions { transfer.resume(sessions) }
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
@@ -181,7 +181,7 @@ final class TransferLoop {
     private func remove(_ transfer: Transfer) {
         running[transfer.easy.handle] = nil
         multi.remove(transfer.easy)
-        transfer.turn?.leave()
+        transfer.place?.leave()
         let destination = transfer.submission.destination
         let left = connections[destination, default: 1] - 1
         connections[destination] = left > 0 ? left : nil

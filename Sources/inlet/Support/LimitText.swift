@@ -17,7 +17,7 @@ enum WindowText {
             if !window.concerns(size: size) {
                 "not for this one"
             } else if let opening = window.opening(at: now) {
-                "this one would wait until \(opening.rfc3339)"
+                "this one would wait until \(opening.rfc3339(in: window.zone))"
             } else {
                 "open now"
             }

@@ -1,12 +1,14 @@
 import InletCore
 
 /// One request's place in its lane, and the bytes that it got there. Belongs to the thread of its loop.
-final class Turn {
+final class LanePlace {
     typealias Instant = ContinuousClock.Instant
 
     private let lane: ThrottleLane
     private let isSmall: Bool
     private let wake: @Sendable () -> Void
+    /// Told while it waits.
+    private let note: HoldNote?
     /// nil until a limit has been met.
     private var flow: BandwidthFlow?
     private var credit: Int64 = 0
@@ -22,6 +24,7 @@ final class Turn {
         self.lane = lane
         isSmall = length <= BandwidthShare.smallBody
         self.wake = wake
+        note = submission.note
     }
 
     deinit { leave() }
@@ -36,7 +39,7 @@ final class Turn {
         let flow = self.flow ?? lane.books.join(waking: wake)
         self.flow = flow
         credit = lane.books.ask(flow, of: lane.destination, wanted: left, isSmall: isSmall, at: now)
-        isWaiting = credit == 0
+        wait(credit == 0)
         return min(credit, left)
     }
 
@@ -47,14 +50,20 @@ final class Turn {
     func next(at now: Instant) -> Instant? { lane.books.next(at: now) }
 
     /// Whether `next` says the same for both.
-    func sharesBooks(with other: Turn?) -> Bool { lane.books === other?.lane.books }
+    func sharesBooks(with other: LanePlace?) -> Bool { lane.books === other?.lane.books }
 
     /// The request has nothing to send any more.
     func leave() {
-        isWaiting = false
+        wait(false)
         guard let flow else { return }
         lane.books.leave(flow, unused: credit)
         self.flow = nil
         credit = 0
+    }
+
+    private func wait(_ waits: Bool) {
+        guard waits != isWaiting else { return }
+        isWaiting = waits
+        if waits { note?.begin() } else { note?.end() }
     }
 }

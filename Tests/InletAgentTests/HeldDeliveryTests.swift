@@ -1,0 +1,103 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import InletTransfer
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+@testable import InletPipelines
+
+/// What a limit of 0 does to deliveries that run.
+@Suite struct HeldDeliveryTests {
+    /// An agent that is told something by its own events.
+    private final class Told: Sendable {
+        let commands = Mutex<AgentCommands?>(nil)
+    }
+
+    @Test func `a file that waits for a limit of 0 gives its only worker to another destination, and goes on later`()
+        async throws
+    {
+        var scene = try Scene()
+        let other = ScriptedPipeline()
+        scene.workers = 1
+        scene.destinations = [
+            .scripted("here", scene.here, smallLimit: 0), .scripted("other", other, smallLimit: 0),
+        ]
+        scene.route.to = ["here", "other"]
+        scene.here.script("big", .waitForLimit)
+        try await scene.run { stage in
+            try scene.drop("big")
+            try await eventually("it has begun") { scene.here.record.running == 1 }
+            #expect(other.record.orders.isEmpty)
+            #expect(stage.agent.commands.limit(.rate(0), for: "here") != nil)
+            let waiting = try await stage.job("big", "elsewhere") { $0.deliveries[1].state == .delivered }.deliveries[0]
+            #expect(waiting.state == .ready && waiting.attempts == 0 && waiting.code == nil)
+            #expect(waiting.reason == "waits: the limit of 'here' is 0")
+            #expect(scene.here.record.orders.count == 1)
+            #expect(stage.agent.commands.limit(.auto, for: "here") != nil)
+            let job = try await stage.finished("big")
+            #expect(job.deliveries[0].attempts == 1 && job.deliveries[0].reason == nil)
+            // With what the first attempt left.
+            #expect(scene.here.record.notes == [[:], ["upload": [1]]])
+        }
+    }
+
+    @Test func `one that was claimed a moment before its limit became 0 does not begin`() async throws {
+        var scene = try Scene()
+        let told = Told()
+        scene.destinations = [.scripted("here", scene.here, smallLimit: 0)]
+        scene.onEvent = { event in
+            guard case .jobStarted = event else { return }
+            _ = told.commands.withLock(\.self)?.limit(.rate(0), for: "here")
+        }
+        try await scene.run { stage in
+            told.commands.withLock { $0 = stage.agent.commands }
+            try scene.drop("a")
+            try await eventually("it is back") { stage.events.count("job.retry") == 1 }
+            #expect(scene.here.record.orders.isEmpty)
+            told.commands.withLock { $0 = nil }
+            #expect(stage.agent.commands.limit(.auto, for: "here") != nil)
+            #expect(try await stage.finished("a").deliveries[0].attempts == 1)
+        }
+    }
+
+    @Test func `what runs at a destination whose limit is 0 and does not wait for it is left alone`() async throws {
+        let inFlight = InFlight()
+        func begin(_ delivery: Int64, _ destination: String, isHeld: Bool) {
+            let ref = AgentEvent.JobRef(
+                job: delivery, delivery: delivery, path: "/a", route: "all", destination: destination)
+            let notes = CheckpointLog(entries: [:], write: { _ in }, replace: { _ in })
+            let attempt = Attempt(checkpoint: notes, isStopping: { false })
+            if isHeld { attempt.note.begin() }
+            _ = inFlight.add(ref, size: 1, since: .now, attempt: attempt)
+        }
+        begin(1, "here", isHeld: true)
+        begin(2, "here", isHeld: false)
+        begin(3, "there", isHeld: true)
+        #expect(inFlight.sendBack(heldAt: "here"))
+        #expect((1...3).filter { inFlight.isSentBack($0) } == [1])
+        #expect(!inFlight.sendBack(heldAt: "nowhere"))
+        inFlight.remove(1)
+        inFlight.remove(2)
+        #expect(!inFlight.sendBack(heldAt: "here"))
+    }
+
+    @Test func `a limit that is 0 for a moment ends nothing, and no look comes where nothing runs`() {
+        let start = ContinuousClock.now
+        func at(_ seconds: Int) -> ContinuousClock.Instant { start.advanced(by: .seconds(seconds)) }
+        var clock = ShutClock(patience: .seconds(10))
+        #expect(clock.due([], at: start).isEmpty && clock.nextLook([], at: start) == nil)
+        #expect(clock.due(["a"], at: start).isEmpty && clock.nextLook([], at: start) == at(10))
+        #expect(clock.due([], at: at(9)).isEmpty && clock.nextLook([], at: at(9)) == nil)
+        #expect(clock.due(["a"], at: at(11)).isEmpty && clock.nextLook([], at: at(11)) == at(21))
+        #expect(clock.due(["a", "b"], at: at(15)).isEmpty && clock.nextLook([], at: at(15)) == at(21))
+        #expect(clock.due(["a", "b"], at: at(21)) == ["a"])
+        // Something runs at a, which may yet want to send; the time of b comes before.
+        #expect(clock.nextLook(["a"], at: at(21)) == at(25))
+        #expect(clock.due(["a", "b"], at: at(25)) == ["a", "b"])
+        #expect(clock.nextLook(["a"], at: at(25)) == at(35) && clock.nextLook([], at: at(25)) == nil)
+    }
+}
