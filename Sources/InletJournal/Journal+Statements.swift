@@ -5,11 +5,20 @@
     extension Journal {
         /// The statements that `body` has SQLite run here, each once, without those of triggers: tests ask for their plans.
         package func statements(of body: () async throws -> Void) async throws -> [String] {
+            try await seen(in: body).texts.withLock(\.self)
+        }
+
+        /// How often `body` has SQLite run a statement that begins with `verb`, without those of triggers.
+        package func runs(of verb: String, in body: () async throws -> Void) async throws -> Int {
+            try await seen(in: body).runs.withLock { $0[verb] ?? 0 }
+        }
+
+        private func seen(in body: () async throws -> Void) async throws -> SeenStatements {
             let seen = SeenStatements()
             try await noteStatements(in: seen)
             try await body()
             try await noteStatements(in: nil)
-            return seen.texts.withLock(\.self)
+            return seen
         }
 
         private func noteStatements(in seen: SeenStatements?) async throws {
@@ -19,6 +28,7 @@
                 database.trace(options: .statement) { event in
                     guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
                     seen.texts.withLock { if !$0.contains(statement.sql) { $0.append(statement.sql) } }
+                    seen.runs.withLock { $0[String(statement.sql.prefix { $0 != " " }), default: 0] += 1 }
                 }
             }
         }
@@ -26,5 +36,7 @@
 
     private final class SeenStatements: Sendable {
         let texts = Mutex<[String]>([])
+        /// By their first words.
+        let runs = Mutex<[String: Int]>([:])
     }
 #endif

@@ -25,4 +25,6 @@ struct Inlet: AsyncParsableCommand {
             VOPI.self,
             Roboscope.self, Demo.self, Config.self, Sandbox.self,
         ])
+
+    static func main() async { await main(NamedFiles.commandLine()) }
 }

@@ -3,11 +3,13 @@ internal import Synchronization
 
 /// Counts what is delivered, and now and then gives back the code that only the first deliveries needed: after 8 files or
 /// parts, 64, 512 and so on, so that it costs nothing in the long run.
-final class WarmUp: Sendable {
+package final class WarmUp: Sendable {
     private let count = Atomic<Int>(0)
 
+    package init() {}
+
     /// A file or a part of one has been sent.
-    func step() {
+    package func step() {
         let now = count.add(1, ordering: .relaxed).newValue
         if Self.isDue(now) { ProcessMemory.releaseColdCode() }
     }

@@ -5,11 +5,28 @@ internal import InletJournal
 /// How far jobs are, for somebody who tells of them in their order: whatever can be told now, and what the next one does. What
 /// comes after that one is not looked at, so that thousands of jobs can be asked about many times a second.
 package struct FollowReport: Codable, Sendable {
+    /// What is told of a file: no more, because tens of thousands are told of by one command.
+    package struct File: Codable, Sendable {
+        package struct Place: Codable, Sendable {
+            package var destination: String
+            package var state: String
+            package var key: String?
+            package var url: String?
+        }
+
+        package var job: Int64
+        package var path: String
+        package var size: Int64
+        package var state: String
+        package var reason: String?
+        package var places: [Place]
+    }
+
     /// A job of which all is known that will be known soon.
     package struct End: Codable, Sendable {
         package var job: Int64
         /// nil when the journal does not have it: somebody has had it forgotten.
-        package var report: JobReport?
+        package var report: File?
         /// Why it has not ended and nobody knows when it will: the destination that it waits for is away.
         package var waits_for: String?
     }
@@ -20,9 +37,23 @@ package struct FollowReport: Codable, Sendable {
     /// The first of the jobs, in their order.
     package var ends: [End]
     /// The one after them, which is on its way; nil when there is none.
-    package var next: JobReport?
+    package var next: File?
     /// Its transfers that run now, and those that its destinations work on.
     package var moving: [StatusReport.Transfer]
+}
+
+extension FollowReport.File {
+    init(_ job: Job) {
+        let file = job.file
+        self.init(
+            job: file.id, path: file.fullPath.display, size: file.identity.size, state: file.state.rawValue,
+            reason: file.reason,
+            places: job.deliveries.map { row in
+                Place(
+                    destination: row.destination, state: row.state.rawValue, key: row.proof?.key ?? row.key,
+                    url: row.proof?.url)
+            })
+    }
 }
 
 extension LocalControl {
@@ -32,7 +63,7 @@ extension LocalControl {
         let found = try await view.jobs(jobs) { $0.file.state != .pending || Self.obstacle($0, away) != nil }
         var report = FollowReport(ends: [], moving: [])
         for (id, job) in zip(jobs, found) {
-            let shown = job.map { JobReport($0) }
+            let shown = job.map { FollowReport.File($0) }
             guard let job, job.file.state == .pending else {
                 report.ends.append(FollowReport.End(job: id, report: shown))
                 continue

@@ -16,6 +16,13 @@ package struct ControlClient: ControlAPI {
     /// What went wrong between us and a running agent.
     package struct Failure: Error, Sendable, CustomStringConvertible {
         package let description: String
+        /// Whether there was no answer: the agent may have stopped in the meantime.
+        package let isSilence: Bool
+
+        package init(_ description: String, isSilence: Bool = false) {
+            self.description = description
+            self.isSilence = isSilence
+        }
     }
 
     package init(socket: FilePath) { self.socket = socket }
@@ -148,13 +155,14 @@ package struct ControlClient: ControlAPI {
             return try await client.send(request)
         } catch {
             if error.code == .connectFailed { throw NotRunning() }
-            throw Failure(description: "the running agent did not answer at \(socket.display): \(error.reason)")
+            throw Failure(
+                "the running agent did not answer at \(socket.display): \(error.reason)", isSilence: true)
         }
     }
 
     private static func decode<Value: Decodable>(_ response: HTTPResponse) throws -> Value {
         guard (200..<300).contains(response.status) else {
-            throw Failure(description: "the running agent answered with \(response.status); are both of one version?")
+            throw Failure("the running agent answered with \(response.status); are both of one version?")
         }
         return try JSONDecoder().decode(Value.self, from: Data(response.body))
     }

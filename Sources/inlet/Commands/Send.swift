@@ -15,6 +15,7 @@ struct Send: AsyncParsableCommand {
         discussion: """
             Uses the running agent; without one, a journal of its own, so that repeating a 'send' that was killed goes on
             where it stopped, and repeating one that was done sends nothing.
+            What a running agent has taken is sent also when this command is stopped.
 
             Examples:
               inlet send movie.mov
@@ -22,33 +23,39 @@ struct Send: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The files.") var files: [String]
+    @Argument(help: "The files.") var files: [NamedFiles]
     @Option(help: ArgumentHelp("The destination; without it, the routes decide.", valueName: "DEST")) var to: String?
 
     func run() async throws {
+        ProcessMemory.boundHeap()
         let config = try options.load()
-        let paths = files.map { RouteCommand.absolute($0) }
+        let folder = FilePath(FileManager.default.currentDirectoryPath)
         let socket = StateDirectory.controlSocket(in: config.settings.stateDirectory)
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         let isRunning = (try? FileLook.look(at: socket)).map { $0 != .missing } ?? false
         if isRunning, (try? await client.status()) != nil {
-            return try Self.exit(await Sending(control: client, to: to).send(paths))
+            ProcessMemory.releaseColdCode()
+            return try Self.exit(await Sending(control: client, to: to).send(files, from: folder))
         }
-        try Self.exit(await sendAlone(config, paths))
+        try Self.exit(await sendAlone(config, folder))
     }
 
-    private static func exit(_ outcome: Sending.Outcome) throws {
+    /// - Parameter outcome: nil = it was stopped before there was one.
+    private static func exit(_ outcome: Sending.Outcome?) throws {
         switch outcome {
-        case .delivered: return
-        case .failed: throw ExitStatus.failed
-        case .unavailable: throw ExitStatus.unavailable
+        case .delivered?: return
+        case .failed?: throw ExitStatus.failed
+        case .unavailable?: throw ExitStatus.unavailable
+        case .agentGone?: throw ExitStatus.tryLater
+        case nil:
+            Console.printError("inlet: stopped before all was sent; repeating the command goes on")
+            throw ExitStatus.interrupted
         }
     }
 
     /// Runs an agent without watched folders until the files have ended.
-    private func sendAlone(_ config: LoadedConfig, _ paths: [FilePath]) async throws -> Sending.Outcome {
-        ProcessMemory.boundHeap()
+    private func sendAlone(_ config: LoadedConfig, _ folder: FilePath) async throws -> Sending.Outcome? {
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
@@ -63,8 +70,10 @@ struct Send: AsyncParsableCommand {
             settings, destinations: destinations, factory: factory, log: try EventLog(nil), state: state,
             label: config.file.display, sendRoots: roots)
         let result = SendResult()
+        let (files, sending) = (files, Sending(control: session.control, to: to, isAlone: true))
         try await session.run {
-            result.set(try await Sending(control: session.control, to: to, isAlone: true).send(paths))
+            ProcessMemory.releaseColdCode()
+            result.set(try await sending.send(files, from: folder))
         }
         _ = state.path
         return result.outcome

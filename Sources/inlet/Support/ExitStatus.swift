@@ -11,6 +11,8 @@ enum ExitStatus {
     static let tryLater = ExitCode(75)
     /// The configuration is wrong (EX_CONFIG).
     static let configuration = ExitCode(78)
+    /// A signal came before the end.
+    static let interrupted = ExitCode(130)
 
     /// What a command ends with that asked a server for one thing: whether the server could do it for nobody now, or not
     /// this.

@@ -1,7 +1,6 @@
+import InletAgent
 import InletCore
 import InletDashboard
-import InletLinux
-import Synchronization
 import SystemPackage
 
 /// Queues files and follows them to their ends, with a bar each on a terminal and plain lines elsewhere.
@@ -11,56 +10,110 @@ struct Sending: Sendable {
         case failed
         /// A destination is down or refuses our credentials; the files stay queued.
         case unavailable
+        /// The agent has stopped, and has not come back.
+        case agentGone
     }
 
     let control: any ControlAPI
     let to: String?
     /// No agent stays that sends what could not be sent.
     var isAlone = false
+    /// Of this command, where the agent is another process.
+    let warmUp = WarmUp()
 
     /// How soon is asked again: the first files end soon, and after that nobody reads faster.
     private static let pauses = (first: Duration.milliseconds(10), last: Duration.milliseconds(100))
+    /// Names that are handed in before it is asked what has ended: enough for the agent to look at some while others are
+    /// written.
+    private static let group = 512
+    /// How long an agent may take to be started again, and how often that is tried.
+    private static let absence = (longest: Duration.seconds(30), pause: Duration.milliseconds(200))
 
-    /// Queues `paths`, one that is named twice once, and tells of them in their order.
-    func send(_ paths: [FilePath]) async throws -> Outcome {
-        var seen: Set<FilePath> = []
-        var jobs: [Int64] = []
-        var isRefused = false
-        for answer in try await control.send(paths.filter { seen.insert($0).inserted }, to: to) {
-            if let job = answer.job {
-                jobs.append(job)
-            } else {
-                isRefused = true
-                Console.printError("inlet: \(answer.message)")
+    /// Queues `files`, one that is named twice once, and tells of them in their order. Those that have ended are told of
+    /// while others are handed in, so that telling keeps up with sending.
+    func send(_ files: [NamedFiles], from folder: FilePath) async throws -> Outcome {
+        var names = NameReader(files, from: folder)
+        var tale = SendTale()
+        let line = ProgressLine()
+        defer { line.erase() }
+        do {
+            while true {
+                let some = names.next(Self.group)
+                if some.isEmpty { break }
+                for refusal in tale.take(try await handIn(some)) { Console.printError("inlet: \(refusal)") }
+                try await tellEnded(&tale, line)
             }
+            try await follow(&tale, line)
+        } catch {
+            guard let failure = error as? ControlClient.Failure ?? Self.gone(error) else { throw error }
+            line.erase()
+            Console.printError("inlet: \(failure)")
+            if !tale.jobs.isEmpty { Console.printError("What the agent has taken goes on when it runs again.") }
+            return .agentGone
         }
-        let outcome = try await follow(jobs)
-        return isRefused && outcome == .delivered ? .failed : outcome
+        return tale.outcome
     }
 
-    /// Asks one question about all that is left, until nothing is.
-    private func follow(_ jobs: [Int64]) async throws -> Outcome {
-        let line = ProgressLine()
-        var worst = Outcome.delivered
-        var left = jobs[...]
+    /// All that has ended, without waiting for what has not.
+    private func tellEnded(_ tale: inout SendTale, _ line: ProgressLine) async throws {
+        while !tale.isOver, try await ask(&tale, line).next == nil {}
+    }
+
+    /// Asks one question about the first that are left, until none is.
+    private func follow(_ tale: inout SendTale, _ line: ProgressLine) async throws {
         var pause = Self.pauses.first
-        while !left.isEmpty {
-            let report = try await control.follow(Array(left.prefix(FollowReport.most)))
-            left = left.dropFirst(report.ends.count)
-            worst = report.ends.map(Self.outcome).last { $0 != .delivered } ?? worst
-            tell(report.ends, line)
-            guard let next = report.next else {
-                // All that was asked about has ended.
-                if report.ends.isEmpty { return .failed }
-                continue
-            }
+        while !tale.isOver {
+            let report = try await ask(&tale, line)
+            // All that was asked about has ended.
+            guard let next = report.next else { continue }
             if pause == Self.pauses.last {
-                line.show(next, report.moving, number: jobs.count - left.count + 1, of: jobs.count)
+                line.show(next, report.moving, number: tale.told + 1, of: tale.jobs.count)
             }
             try await Task.sleep(for: pause)
             pause = min(pause * 2, Self.pauses.last)
         }
-        return worst
+    }
+
+    private func ask(_ tale: inout SendTale, _ line: ProgressLine) async throws -> FollowReport {
+        let jobs = tale.next(FollowReport.most)
+        let control = control
+        let report = try await patiently { try await control.follow(jobs) }
+        tell(report.ends, line)
+        tale.tell(report.ends.map(Self.outcome))
+        if report.ends.isEmpty, report.next == nil { tale.giveUp() }
+        if !isAlone { for _ in report.ends { warmUp.step() } }
+        return report
+    }
+
+    private func handIn(_ paths: [FilePath]) async throws -> [CommandReport] {
+        let (control, to) = (control, to)
+        var seen: Set<FilePath> = []
+        let once = paths.filter { seen.insert($0).inserted }
+        return try await patiently { try await control.send(once, to: to) }
+    }
+
+    /// What the agent answers, also when it is started again meanwhile: it knows what it has taken, and takes nothing twice.
+    private func patiently<Answer: Sendable>(
+        _ question: @Sendable () async throws -> Answer
+    ) async throws -> Answer {
+        let end = ContinuousClock.now.advanced(by: Self.absence.longest)
+        while true {
+            do {
+                return try await question()
+            } catch {
+                guard Self.isSilent(error), ContinuousClock.now < end else { throw error }
+            }
+            try await Task.sleep(for: Self.absence.pause)
+        }
+    }
+
+    private static func isSilent(_ error: any Error) -> Bool {
+        (error as? ControlClient.Failure)?.isSilence ?? (error is ControlClient.NotRunning)
+    }
+
+    private static func gone(_ error: any Error) -> ControlClient.Failure? {
+        error is ControlClient.NotRunning
+            ? ControlClient.Failure("the agent has stopped, and was not started again") : nil
     }
 
     private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {
@@ -82,66 +135,17 @@ struct Sending: Sendable {
         return isThere(report) ? .delivered : .failed
     }
 
-    private static func isThere(_ job: JobReport) -> Bool {
+    private static func isThere(_ job: FollowReport.File) -> Bool {
         [FileState.delivered, .duplicate].map(\.rawValue).contains(job.state)
     }
 
-    private static func ending(_ job: JobReport) -> String {
-        let places = job.deliveries.map { delivery in
-            "\(delivery.destination): \(delivery.url ?? delivery.key ?? delivery.state)"
+    private static func ending(_ job: FollowReport.File) -> String {
+        let places = job.places.map { place in
+            "\(place.destination): \(place.url ?? place.key ?? place.state)"
         }.joined(separator: ", ")
         guard isThere(job) else {
             return "\(Console.tint("✗", .bad)) \(job.path): \(job.state): \(job.reason ?? "no reason given")"
         }
         return "\(Console.tint("✓", .good)) \(job.path) → \(places)"
     }
-}
-
-/// One line of a terminal that is drawn again; nothing until the end elsewhere.
-final class ProgressLine {
-    private var isDrawn = false
-
-    func show(_ path: String, sent: Int64, size: Int64) {
-        draw(path, Console.bar(sent, of: size), "\(ByteText.format(sent)) of \(ByteText.format(size))")
-    }
-
-    /// A job and where its slowest transfer is; its number where there are several.
-    func show(_ job: JobReport, _ moving: [StatusReport.Transfer], number: Int, of count: Int) {
-        let name = count > 1 ? "\(number) of \(count)  \(job.path)" : job.path
-        guard let slowest = moving.min(by: { $0.share < $1.share }) else { return show(name, sent: 0, size: job.size) }
-        draw(name, Console.bar(Int64(slowest.share * 1000), of: 1000), slowest.doing.shortened(24))
-    }
-
-    func draw(_ path: String, _ bar: String, _ text: String) {
-        guard Console.isTerminal else { return }
-        let width = max(20, (ProcessSetup.terminalWidth ?? 80) - 52)
-        Console.draw("\r\u{1B}[K  \(path.shortened(width)) \(bar) \(text)")
-        isDrawn = true
-    }
-
-    func end(_ text: String) {
-        erase()
-        Console.print(text)
-    }
-
-    func erase() {
-        if isDrawn { Console.draw("\r\u{1B}[K") }
-        isDrawn = false
-    }
-}
-
-/// Carries the outcome out of the session's body.
-final class SendResult: Sendable {
-    private let value = Mutex(Sending.Outcome.failed)
-
-    var outcome: Sending.Outcome { value.withLock { $0 } }
-    func set(_ outcome: Sending.Outcome) { value.withLock { $0 = outcome } }
-}
-
-extension StatusReport.Transfer {
-    /// How far it is, from 0 to 1.
-    var share: Double { percent.map { $0 / 100 } ?? (size > 0 ? Double(sent) / Double(size) : 1) }
-
-    /// What is being done, in words: its step, or how many bytes have left.
-    var doing: String { step ?? "\(ByteText.format(sent)) of \(ByteText.format(size))" }
 }
