@@ -41,6 +41,7 @@ DOORS = {
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
+    "CMD5": {"InletTransfer"},
     "CXXHash": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},
