@@ -42,6 +42,7 @@ DOORS = {
     "CCurl": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
     "CSQLite": {"InletJournal"},
+    "CMD5": {"InletTransfer"},
     "CXXHash": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},

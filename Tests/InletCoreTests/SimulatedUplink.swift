@@ -16,6 +16,8 @@ struct SimulatedUplink {
     var bodySize: Int64 = 8 << 20
     /// How much a body's share differs from the others', up and down.
     var unevenness = 0.1
+    /// How much the line's capacity differs from one moment to the next, up and down.
+    var noise = 0.0
 
     /// What came of a run.
     struct Course {
@@ -26,9 +28,14 @@ struct SimulatedUplink {
         var mostCrowd = 0
         /// Changes of the limit.
         var changes = 0
+        /// Seconds at each limit.
+        var limits: [Int: Double] = [:]
 
         var goodput: Double { bytes / seconds }
     }
+
+    /// Seconds that a capacity holds where there is noise.
+    private static let moment = 0.5
 
     private struct Flight {
         var body: UploadPace.Body?
@@ -49,6 +56,7 @@ struct SimulatedUplink {
     ) -> Course {
         var (random, course, flights, now, ended) = (SeededGenerator(seed: seed), Course(), [Flight](), start, 0)
         var limit = fixed ?? pace.limit
+        var (line, moment) = (self, start)
         while ended < bodies {
             while flights.count < min(limit, wanted) {
                 let weight = 1 + Double.random(in: -unevenness...unevenness, using: &random)
@@ -56,13 +64,18 @@ struct SimulatedUplink {
                 if flights.count >= refusesAbove { pace.refused(since: .seconds(now), at: .seconds(now)) }
                 flights.append(Flight(body: body, waits: overhead, left: Double(bodySize), weight: weight))
             }
-            let step = step(flights)
-            let moved = advance(&flights, by: step)
+            while now >= moment {
+                line.capacity = capacity * (1 + Double.random(in: -noise...noise, using: &random))
+                moment += Self.moment
+            }
+            let step = min(line.step(flights), max(moment - now, 1e-6))
+            let moved = line.advance(&flights, by: step)
             now += step
             if ended >= warmUp {
                 course.bytes += moved
                 course.seconds += step
                 course.crowd += Double(flights.count) * step
+                course.limits[limit, default: 0] += step
                 course.mostCrowd = max(course.mostCrowd, flights.count)
             }
             for index in flights.indices.reversed() where flights[index].waits <= 0 && flights[index].left <= 0.5 {

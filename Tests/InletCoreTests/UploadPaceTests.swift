@@ -38,11 +38,11 @@ struct UploadPaceTests {
     ]
 
     @Test(arguments: slow + fast + far, [1, 2, 3] as [UInt64])
-    func `what it settles at carries 95 % of the best fixed number`(_ line: SimulatedUplink, _ seed: UInt64) {
+    func `what it settles at carries 94 % of the best fixed number`(_ line: SimulatedUplink, _ seed: UInt64) {
         var pace = UploadPace()
-        let course = line.run(&pace, bodies: 1500, warmUp: 150, seed: seed)
+        let course = line.run(&pace, bodies: 1500, warmUp: 500, seed: seed)
         let best = line.best(bodies: 300, seed: seed)
-        #expect(course.goodput >= 0.95 * best, "\(line.name), seed \(seed): \(course.goodput / best)")
+        #expect(course.goodput >= 0.94 * best, "\(line.name), seed \(seed): \(course.goodput / best)")
     }
 
     /// Also while it finds out, a fast line loses next to nothing against the number that was fixed before.
@@ -52,7 +52,7 @@ struct UploadPaceTests {
         var unused = UploadPace()
         let course = line.run(&pace, bodies: 640, seed: seed)
         let fixed = line.run(&unused, fixed: 4, bodies: 640, seed: seed)
-        #expect(course.goodput >= 0.97 * fixed.goodput, "\(line.name), seed \(seed)")
+        #expect(course.goodput >= 0.96 * fixed.goodput, "\(line.name), seed \(seed)")
     }
 
     @Test(arguments: slow, [1, 2, 3] as [UInt64])
@@ -70,6 +70,20 @@ struct UploadPaceTests {
         line.unevenness = 0
         _ = line.run(&pace, bodies: 10 * line.wanted, seed: 1)
         #expect(pace.limit == 32)
+    }
+
+    /// Lines that carry the same, whatever the number, but now a third less and now a third more, as do the bodies: the best
+    /// is where it begins, or two on a slow line.
+    @Test(arguments: [2, 12, 117, 400, 1500], 1...20 as ClosedRange<UInt64>)
+    func `chance is not taken for gain`(_ rate: Double, _ seed: UInt64) {
+        var pace = UploadPace()
+        let line = SimulatedUplink(
+            name: "\(rate)", capacity: rate * Self.mebi, perConnection: 2 * rate * Self.mebi, overhead: 0.01,
+            wanted: 64, unevenness: 0.3, noise: 0.3)
+        let course = line.run(&pace, bodies: 4000, warmUp: 100, seed: seed)
+        let near = rate > 12 ? 3...6 : 2...4
+        let there = course.limits.filter { near.contains($0.key) }.values.reduce(0, +) / course.seconds
+        #expect(there >= 0.88, "\(rate) MiB/s, seed \(seed): \(there) of the time")
     }
 
     @Test(arguments: slow + fast + far)

@@ -136,6 +136,17 @@ struct InotifyTests {
         }
     }
 
+    /// No memory for each event: all names are in the one copy of what was read, as far apart as they were there.
+    @Test func `names of one reading share their storage`() {
+        let event =
+            little(1) + little(0x100) + little(0) + little(16) + Array("name".utf8) + Array(repeating: 0, count: 12)
+        let bytes = (0..<100).flatMap { _ in event }
+        let records = bytes.withUnsafeBytes { Inotify.parse($0) }
+        let places = records.map { $0.nameBytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
+        #expect(records.count == 100 && records.allSatisfy { $0.name == Array("name".utf8) })
+        #expect(zip(places, places.dropFirst()).allSatisfy { $1 == $0 + UInt(event.count) })
+    }
+
     private func little(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
 
     @Test func `a wait ends by deadline, by waker and by records, each told apart`() async throws {

@@ -139,7 +139,7 @@ struct IntakeLoop: ~Copyable {
             if directory.isEmpty { loseRoot() } else if record.mask.contains(.unmounted) { scan.add(directory) }
             return
         }
-        guard let name = FilePath(bytes: record.name).lastComponent else { return }
+        guard let name = FilePath(bytes: record.nameBytes).lastComponent else { return }
         let path = directory.appending(name)
         units.touch(path, at: .now)
         follow(record, path)

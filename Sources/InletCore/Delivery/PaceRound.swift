@@ -2,7 +2,7 @@
 /// when the last body that began in it has ended, and neither slow bodies nor fast ones count for more.
 struct PaceRound: Sendable {
     /// Seconds; shorter ones are noise.
-    private static let shortest = 0.2
+    private static let shortest = 1.0
 
     /// Bodies that have to end before it begins: those that are too many, or the first ones on new connections.
     private var warming: Int

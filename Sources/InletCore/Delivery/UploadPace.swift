@@ -1,7 +1,8 @@
 /// How many large bodies are on their way to one destination at once, judged by what the last ones came to.
 ///
-/// The number is one of a ladder's rungs, and climbs while each rung brings clearly more bytes a second: a line whose
-/// windows bound each connection wants many. Where a connection is slow it goes down as long as that costs next to nothing:
+/// The number is one of a ladder's rungs, and climbs while each rung brings clearly more bytes a second, twice in turns with
+/// the rung below: a line whose windows bound each connection wants many, and one that is merely uneven none. What it has
+/// climbed to is held against the rung below again and again, and left where it does not pay any more. Where a connection is slow it goes down as long as that costs next to nothing:
 /// on a full uplink more connections only make each body slower, and what a kill sends again larger. A server that asks
 /// for less (503 SlowDown, 429) gets half. Each of these is tried for a round of bodies and taken back where it did not
 /// pay; a line that has been judged is left in peace for longer and longer, unless its rate changes.
@@ -16,8 +17,11 @@ package struct UploadPace: Sendable {
     static let slow = Double(4 << 20)
 
     private static let ladder = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
-    /// What a higher rung has to bring, and what a lower one may lose.
-    private static let gain = 1.04
+    /// What a higher rung has to bring, so that chance is not taken for gain: this much, and this share of what so many more
+    /// connections could.
+    private static let gain = 0.1
+    private static let share = 0.25
+    /// What a lower rung may lose.
     private static let loss = 0.97
     /// A gain that is this much of the added connections' share calls for a longer step.
     private static let nearlyAll = 0.7
@@ -34,6 +38,11 @@ package struct UploadPace: Sendable {
         /// The first round, or the first after a change of the line.
         case measuring
         case climbing(from: Int, base: Double)
+        /// Once more at the rung below, and once more at the higher one: what a moment brought is no gain.
+        case doubting(from: Int, to: Int, base: Double, first: Double)
+        case confirming(from: Int, base: Double, first: Double)
+        /// At the rung below one that was climbed to earlier.
+        case looking(from: Int, base: Double)
         /// `isFirst`: nothing has been given up yet, so that the line may as well want more.
         case sinking(from: Int, base: Double, isFirst: Bool)
         case resting(since: Double, until: Double, goodput: Double?)
@@ -105,6 +114,9 @@ extension UploadPace {
         switch phase {
         case .measuring: search(ended)
         case .climbing(let from, let base): climbed(from, base, ended, now)
+        case .doubting(let from, let to, let base, let first): doubted(from, to, max(base, ended.goodput), first, now)
+        case .confirming(let from, let base, let first): confirmed(from, base, min(first, ended.goodput), ended, now)
+        case .looking(let from, let base): looked(from, base, ended, now)
         case .sinking(let from, let base, let isFirst): sank(from, base, isFirst, ended, now)
         case .resting(let since, let until, let goodput):
             let ratio = goodput.map { ended.goodput / $0 } ?? 1
@@ -117,14 +129,18 @@ extension UploadPace {
 
     /// A rung that is only tried may be what bodies fail of, and no round would ever end there.
     private mutating func failed(_ now: Double) {
-        guard case .climbing(let from, let base) = phase else { return next(to: rung) }
-        rest(at: from, since: now, goodput: base)
+        switch phase {
+        case .climbing(let from, let base), .confirming(let from, let base, _):
+            rest(at: from, since: now, goodput: base)
+        default: next(to: rung)
+        }
     }
 
     /// There were too few bodies to fill the rung: nothing is learnt of it.
     private mutating func notFilled(_ now: Double) {
         switch phase {
-        case .climbing(let from, let base): rest(at: from, since: now, goodput: base)
+        case .climbing(let from, let base), .confirming(let from, let base, _):
+            rest(at: from, since: now, goodput: base)
         default: next(to: rung)
         }
     }
@@ -135,9 +151,20 @@ extension UploadPace {
         if ended.rate < Self.slow, limit > Self.floor {
             phase = .sinking(from: rung, base: ended.goodput, isFirst: true)
             next(to: rung - 1)
+        } else if limit > Self.start {
+            phase = .looking(from: rung, base: ended.goodput)
+            next(to: rung - 1)
         } else {
             climb(from: rung, by: ended.rate < Self.slow ? 1 : 2, base: ended.goodput, wanted: ended.meanWanted)
         }
+    }
+
+    /// A rung above the one below it, which has just been measured.
+    private mutating func looked(_ from: Int, _ base: Double, _ ended: PaceRound, _ now: Double) {
+        guard base >= ended.goodput * Self.gain(from: rung, to: from) else {
+            return rest(at: rung, since: now, goodput: ended.goodput)
+        }
+        climb(from: from, by: 1, base: base, wanted: ended.meanWanted)
     }
 
     /// - Parameter wanted: bodies that there are; a rung that they cannot fill is not tried.
@@ -150,14 +177,34 @@ extension UploadPace {
     }
 
     private mutating func climbed(_ from: Int, _ base: Double, _ ended: PaceRound, _ now: Double) {
-        if ended.goodput >= base * Self.gain {
-            let share = (ended.goodput / base - 1) / (Double(limit) / Double(Self.ladder[from]) - 1)
-            climb(from: rung, by: share >= Self.nearlyAll ? 2 : 1, base: ended.goodput, wanted: ended.meanWanted)
+        if ended.goodput >= base * Self.gain(from: from, to: rung) {
+            phase = .doubting(from: from, to: rung, base: base, first: ended.goodput)
+            next(to: from)
         } else if rung - from > 1 {
             climb(from: from, by: 1, base: base, wanted: ended.meanWanted)
         } else {
             rest(at: from, since: now, goodput: base)
         }
+    }
+
+    private static func gain(from low: Int, to high: Int) -> Double {
+        1 + max(gain, share * (Double(ladder[high]) / Double(ladder[low]) - 1))
+    }
+
+    private mutating func doubted(_ from: Int, _ to: Int, _ base: Double, _ first: Double, _ now: Double) {
+        guard first >= base * Self.gain(from: from, to: to) else { return rest(at: from, since: now, goodput: base) }
+        phase = .confirming(from: from, base: base, first: first)
+        next(to: to)
+    }
+
+    /// - Parameter least: the lower of what the higher rung came to, the two times.
+    private mutating func confirmed(_ from: Int, _ base: Double, _ least: Double, _ ended: PaceRound, _ now: Double) {
+        guard least >= base * Self.gain(from: from, to: rung) else { return rest(at: from, since: now, goodput: base) }
+        let added = Double(limit) / Double(Self.ladder[from])
+        let share = (least / base - 1) / (added - 1)
+        // More than its share is chance, and would hide what the next rung brings.
+        climb(
+            from: rung, by: share >= Self.nearlyAll ? 2 : 1, base: min(least, base * added), wanted: ended.meanWanted)
     }
 
     private mutating func sank(_ from: Int, _ base: Double, _ isFirst: Bool, _ ended: PaceRound, _ now: Double) {
@@ -184,22 +231,5 @@ extension UploadPace {
         let other = Self.ladder[rung]
         round = PaceRound(warming: abs(other - limit), quota: max(other / 2, Self.start))
         self.rung = rung
-    }
-}
-
-extension UploadPace {
-    /// The size of the next file's parts: what one connection sends in two seconds, so that a kill costs no more than that
-    /// of each, and slow lines are not cut into crumbs of less than `smallest`. A file keeps four parts for each connection:
-    /// with fewer its end would leave most of them idle.
-    ///
-    /// - Parameters:
-    ///   - smallest: also what a destination gets of which nothing is known yet.
-    ///   - parallel: parts of one file at once.
-    package func partSize(fileSize: Int64, smallest: Int64, largest: Int64, parallel: Int) -> Int64 {
-        let wanted = Int64(min((rate ?? 0) * 2, Double(largest)))
-        let most = min(wanted, fileSize / Int64(4 * max(1, parallel)), largest)
-        var size = smallest
-        while size * 2 <= most { size *= 2 }
-        return size
     }
 }

@@ -41,21 +41,32 @@ package struct InotifyRecord: Sendable, Hashable {
     package var mask: Mask
     /// Equal in the two halves of a rename, else 0.
     package var cookie: UInt32
-    /// The name within the watched folder; empty for records about the folder itself.
-    package var name: [UInt8]
+    /// The name within the watched folder; empty for records about the folder itself. Shares its storage with the other
+    /// records of one reading: no memory is taken for each of thousands, most of which are looked at and dropped.
+    package var nameBytes: ArraySlice<UInt8>
 
     package init(watch: Int32, mask: Mask, cookie: UInt32 = 0, name: [UInt8] = []) {
+        self.init(watch: watch, mask: mask, cookie: cookie, nameBytes: name[...])
+    }
+
+    init(watch: Int32, mask: Mask, cookie: UInt32, nameBytes: ArraySlice<UInt8>) {
         self.watch = watch
         self.mask = mask
         self.cookie = cookie
-        self.name = name
+        self.nameBytes = nameBytes
     }
+
+    /// `nameBytes` with storage of its own.
+    package var name: [UInt8] { Array(nameBytes) }
 
     /// The record says that others were lost.
     package var isOverflow: Bool { mask.contains(.overflow) }
 }
 
 extension Inotify {
+    /// As many as one reading of short names has.
+    private static let usualRecords = 2048
+
     /// Reads `struct inotify_event` records: `wd`, `mask`, `cookie` and `len` of four bytes each, then `len` bytes of name
     /// padded with NUL. Total on any bytes: a record that is cut short ends the list, a foreign length reads nothing
     /// beyond `bytes`.
@@ -63,15 +74,18 @@ extension Inotify {
         let header = 16
         var records: [InotifyRecord] = []
         var offset = 0
+        // One copy of all names, so that records can outlive the buffer they were read into.
+        let copy = Array(bytes)
+        records.reserveCapacity(min(bytes.count / (2 * header), Self.usualRecords))
         while bytes.count - offset >= header {
             let length = Int(bytes.loadUnaligned(fromByteOffset: offset + 12, as: UInt32.self))
             guard length <= bytes.count - offset - header else { break }
-            let name = bytes[(offset + header)..<(offset + header + length)].prefix { $0 != 0 }
+            let name = copy[(offset + header)..<(offset + header + length)].prefix { $0 != 0 }
             records.append(
                 InotifyRecord(
                     watch: bytes.loadUnaligned(fromByteOffset: offset, as: Int32.self),
                     mask: .init(rawValue: bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)),
-                    cookie: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self), name: Array(name)))
+                    cookie: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self), nameBytes: name))
             offset += header + length
         }
         return records

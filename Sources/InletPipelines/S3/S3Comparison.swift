@@ -14,9 +14,26 @@ struct S3Comparison: Sendable {
     enum Clue: Sendable, Equatable {
         case same
         case different
-        /// The tag is the MD5 of the whole, or of the parts of `plan`: the file's own has to be computed.
-        case compare(partSize: Int64?)
+        /// The tag is the MD5 of the whole (nil), or of the MD5s of parts, of which these sizes give as many: the file's own
+        /// have to be computed, until one is the same.
+        case compare(partSizes: [Int64?])
     }
+
+    /// Sizes of parts that other tools begin with (aws-cli, rclone, mc, s5cmd, and their round ones).
+    private static let usualSizes: [Int64] = [5, 8, 10, 15, 16, 50, 64, 100, 128].map { $0 << 20 }
+    /// Each costs a reading of the file.
+    private static let mostSizes = 4
+
+    /// Sizes of parts that cut the file in `count`, ours first; of those that hold all of it, one.
+    private func sizes(_ count: Int) -> [Int64] {
+        let size = order.source.size
+        let all = ours(count) + Self.usualSizes.filter { Int((size + $0 - 1) / $0) == count }
+        var sizes: [Int64] = []
+        for one in all.map({ min($0, max(size, 1)) }) where !sizes.contains(one) { sizes.append(one) }
+        return Array(sizes.prefix(Self.mostSizes))
+    }
+
+    private func ours(_ count: Int) -> [Int64] { ([plan] + plans).filter { $0.count == count }.map(\.partSize) }
 
     /// - Parameter expectedETag: where it is known already.
     func clue(_ found: S3API.Found, expectedETag: String?) -> Clue {
@@ -26,10 +43,12 @@ struct S3Comparison: Sendable {
         guard let digest = pieces.first, Digest(.md5, hex: String(digest))?.bytes.count == 16 else {
             return byTime(found)
         }
-        if pieces.count == 1 { return .compare(partSize: nil) }
-        guard pieces.count == 2, let plan = ([plan] + plans).first(where: { $0.count == Int(pieces[1]) })
-        else { return byTime(found) }
-        return expectedETag == nil ? .compare(partSize: plan.partSize) : .different
+        if pieces.count == 1 { return .compare(partSizes: [nil]) }
+        guard pieces.count == 2, let count = Int(pieces[1]) else { return byTime(found) }
+        if expectedETag != nil { return ours(count).isEmpty ? byTime(found) : .different }
+        let sizes = sizes(count)
+        if sizes.isEmpty { return byTime(found) }
+        return .compare(partSizes: sizes)
     }
 
     /// Length and modification time, as rclone judges. Only our own files' times are there.
@@ -45,21 +64,26 @@ struct S3Comparison: Sendable {
         switch clue(found, expectedETag: expectedETag) {
         case .same: return Match(content: nil)
         case .different: return nil
-        case .compare(let partSize):
+        case .compare(let partSizes):
             // A file that is gone or was changed since cannot tell any more.
             guard let sender, (try? SourceGuard.check(sender.source, order)) != nil else {
                 return byTime(found) == .same ? Match() : nil
             }
-            let model = ContentHash(digest: Digest(.md5, []), partSize: partSize)
-            let content: ContentHash
-            do {
-                content = try await Checksum.content(like: model, of: sender.source, on: sender.hashing)
-            } catch {
-                throw DeliveryError(error)
+            for partSize in partSizes {
+                let content = try await content(partSize, sender)
+                if found.etag.hasPrefix(content.digest.hex) { return Match(content: content) }
             }
-            if found.etag.hasPrefix(content.digest.hex) { return Match(content: content) }
             // With keys of its own (SSE-KMS) a store's tags look like MD5 and are not.
             return verify != .md5 && byTime(found) == .same ? Match() : nil
+        }
+    }
+
+    private func content(_ partSize: Int64?, _ sender: PartSender) async throws(DeliveryError) -> ContentHash {
+        let model = ContentHash(digest: Digest(.md5, []), partSize: partSize)
+        do {
+            return try await Checksum.content(like: model, of: sender.source, on: sender.hashing)
+        } catch {
+            throw DeliveryError(error)
         }
     }
 

@@ -27,6 +27,21 @@ final class CurlEasy {
         message.deallocate()
     }
 
+    /// Forgets the request: every option, and the header's lines with what is secret in them. Not while it runs.
+    func reset() {
+        curl_easy_reset(handle)
+        curl_slist_free_all(fields)
+        fields = nil
+        message[0] = 0
+        setUp = CURLE_OK
+        note(inlet_curl_set_error_buffer(handle, message))
+        // libcurl keeps the buffer of the last body, however small, and believes it to be of the usual size: this frees it.
+        set(CURLOPT_UPLOAD_BUFFERSIZE, Self.usualBuffer)
+    }
+
+    /// libcurl's own choice.
+    private static let usualBuffer = 64 << 10
+
     func set(_ option: CURLoption, _ value: Int) { note(inlet_curl_set_long(handle, option, value)) }
     func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
     func set(_ option: CURLoption, _ value: String) { note(inlet_curl_set_string(handle, option, value)) }

@@ -1,7 +1,7 @@
 import CCurl
 
 /// Owner of a `CURLSH` that keeps TLS sessions (RFC 8446 2.2) for the handles of one thread. Without it libcurl keeps them
-/// with each handle, and every request has a handle of its own: each new connection would make a whole handshake.
+/// with each handle, and requests that run at once have handles of their own: each would make a whole handshake.
 ///
 /// libcurl looks sessions up by host, port and everything that decides about trust.
 final class CurlSessions {

@@ -8,6 +8,7 @@ final class TransferLoop {
     private let sessions = CurlSessions()
     private let options: ClientOptions
     private let connectionsPerHost: Int
+    private var handles: CurlHandles
     private var running: [UnsafeMutableRawPointer: Transfer] = [:]
     /// Requests whose host has all the connections it may have, or whose lane has no bytes yet, in their order.
     private var waiting: [Pending] = []
@@ -28,12 +29,14 @@ final class TransferLoop {
     private static let tick = Duration.seconds(1)
     /// Beyond this a body can take long enough that others must not wait for its end.
     static let large: Int64 = 1 << 20
+    private static let keptHandles = 32
 
     init(_ mailbox: TransferMailbox, options: ClientOptions, connectionsPerHost: Int) {
         self.mailbox = mailbox
         multi = mailbox.multi
         self.options = options
         self.connectionsPerHost = connectionsPerHost
+        handles = CurlHandles(most: min(connectionsPerHost, Self.keptHandles))
     }
 
     /// Returns when the mailbox is closed and every request is answered.
@@ -127,7 +130,7 @@ final class TransferLoop {
     private func start(_ pending: Pending) {
         let submission = pending.submission
         let label = submission.request.label
-        guard let easy = CurlEasy() else {
+        guard let easy = handles.take(for: submission) else {
             return answer(submission, TransferError(.internalFault, "\(label): memory is out", isOutage: false))
         }
         let transfer = Transfer(submission, place: pending.place, easy: easy, now: clock.now)
@@ -147,6 +150,8 @@ final class TransferLoop {
             guard let transfer = running[handle] else { continue }
             let outcome = transfer.outcome(code)
             remove(transfer)
+            handles.giveBack(
+                transfer.easy, of: transfer.submission, isWell: code == CURLE_OK && transfer.failure == nil)
             // Before the caller goes on: its next request shall find this loop, and its open connection, free.
             mailbox.settled()
             transfer.settle(outcome)
