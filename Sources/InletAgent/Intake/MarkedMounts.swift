@@ -159,7 +159,7 @@ struct MarkedMounts: ~Copyable {
                 let (directory, name) = MarkedNews.subject(folder, place.name)
             else { continue }
             var part = part
-            part.name = name
+            part.nameBytes = name[...]
             let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
             part.mask = MarkedNews.meaning(part.mask) {
                 let path = root.pushing(directory).pushing(FilePath(bytes: name))
