@@ -42,7 +42,6 @@ DOORS = {
     "CCurl": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
     "CSQLite": {"InletJournal"},
-    "CMD5": {"InletTransfer"},
     "CXXHash": {"InletTransfer"},
     "CYAML": {"InletConfig"},
     "CExif": {"InletMedia"},

@@ -28,10 +28,9 @@ package enum Checksum {
         of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
-        guard
-            let md5 = try await sums(.md5, of: source, offset: offset, length: length, on: pool, progress: progress).md5
-        else { throw error(.internalFault, source, "no checksum was computed") }
-        return md5
+        try await pool.run { () throws(TransferError) in
+            try read(.md5, Insecure.MD5.self, source, offset, length, progress)
+        }
     }
 
     /// The SHA-256 of all that the file held when it was opened; throws as `md5(of:)` does.
@@ -79,7 +78,7 @@ package enum Checksum {
         }
     }
 
-    static func fill(
+    private static func fill(
         _ room: UnsafeMutableRawBufferPointer, from source: SourceFile, at offset: Int64
     ) throws(TransferError) -> Int {
         let count: Int
@@ -92,7 +91,7 @@ package enum Checksum {
         return count
     }
 
-    static func error(_ code: ErrorCode, _ source: SourceFile, _ why: String) -> TransferError {
+    private static func error(_ code: ErrorCode, _ source: SourceFile, _ why: String) -> TransferError {
         TransferError(code, "\(source.path.display): \(why)", isOutage: false)
     }
 }

@@ -118,19 +118,12 @@ extension SliceSums {
 
 extension Checksum {
     /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file; throws as `md5(of:)` does.
-    ///
-    /// MD5 alone is computed for several slices side by side (`HashGroup`), which costs a fraction.
     package static func sums(
         _ kinds: SumKinds, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> SliceSums {
         // Two changes of thread take longer than such a read. The agent's deliveries run on threads that may block.
         if length <= shortest { return try sums(kinds, source, offset, length, progress) }
-        guard kinds != .md5 else {
-            let md5 = try await HashGroups.shared.md5(
-                of: source, offset: offset, length: length, on: pool, progress: progress)
-            return SliceSums(md5: md5)
-        }
         return try await pool.run { () throws(TransferError) in try sums(kinds, source, offset, length, progress) }
     }
 
