@@ -40,13 +40,22 @@ package struct AgentCommands: Sendable {
         destination = { live.board[$0] }
     }
 
-    /// Cancels everything that waits or runs. - Returns: how many files that were.
-    package func clear() async throws(JournalError) -> Int {
-        Failpoint.acting.reached()
-        let (files, running) = try await journal.clear(at: .now)
-        Failpoint.acted.reached()
-        ended(running)
-        return files
+    /// Cancels everything that waits or runs now, a group of files at a time.
+    /// - Returns: how many files that were, and how many others nothing was done to, by the reason.
+    package func clear() async throws(JournalError) -> (files: Int, skipped: [String: Int]) {
+        var (files, skipped) = (0, [String: Int]())
+        var place: ClearingPlace? = ClearingPlace()
+        while let from = place {
+            Failpoint.acting.reached()
+            let step = try await journal.clear(from: from, at: .now)
+            Failpoint.acted.reached()
+            // At once: the next step may fail.
+            ended(step.running)
+            files += step.files
+            skipped.merge(step.skipped, uniquingKeysWith: +)
+            place = step.next
+        }
+        return (files, skipped)
     }
 
     func ended(_ running: [Int64]) {

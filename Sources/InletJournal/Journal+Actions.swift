@@ -9,6 +9,15 @@ package enum FileAction: Sendable {
     case retry(uptimes: [String: Int64])
     case cancel
     case forget
+
+    /// Those of `files`, or beside them, that it brings back from the history.
+    fileprivate func wanted(of files: [Int64], _ database: Database) throws -> [Int64] {
+        switch self {
+        case .retry: try files.flatMap { try Journal.undelivered($0, database) }
+        case .cancel: []
+        case .forget: files
+        }
+    }
 }
 
 /// What came of an action on a file.
@@ -21,6 +30,9 @@ package enum ActionOutcome: Sendable, Equatable {
 }
 
 extension Journal {
+    /// Why nothing is cancelled of a file.
+    static let hasEnded = "has ended already"
+
     /// Does `action` to each file, whole or not at all.
     ///
     /// - Returns: what came of each, in their order, and the deliveries that were running and have been cancelled.
@@ -50,7 +62,8 @@ extension Journal {
     private func actAtOnce(
         _ action: FileAction, _ files: [Int64], _ now: WallTime
     ) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
-        try await commit { database in
+        try await reviveAhead { try action.wanted(of: files, $0) }
+        return try await commit { database in
             var running: [Int64] = []
             let outcomes = try files.map { file -> ActionOutcome in
                 switch action {
@@ -59,7 +72,7 @@ extension Journal {
                     return try Self.hurry(file, now, database)
                 case .cancel:
                     guard let cancelled = try Self.cancel(file, now, database) else {
-                        return .skipped("has ended already")
+                        return .skipped(Self.hasEnded)
                     }
                     running += cancelled
                     return .done

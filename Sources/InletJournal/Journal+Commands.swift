@@ -26,7 +26,8 @@ extension Journal {
     /// under its own. False when it is not ended, or something of it is still to be let go: a running transfer, an upload
     /// to abort.
     package func forget(_ file: Int64) async throws(JournalError) -> Bool {
-        try await commit { try Self.forget(file, $0) }
+        try await reviveAhead { _ in [file] }
+        return try await commit { try Self.forget(file, $0) }
     }
 
     static func forget(_ file: Int64, _ database: Database) throws -> Bool {
@@ -70,6 +71,7 @@ extension Journal {
     /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays. The content of
     /// one that was deleted is new again.
     package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
+        try await reviveAhead { try [Self.fileInHistory(of: delivery, $0)].compactMap(\.self) }
         try await commit { database in
             try Self.revive(fileOf: delivery, database)
             try database.run(
@@ -86,23 +88,6 @@ extension Journal {
             SELECT 1 FROM checkpoint
             WHERE checkpoint.delivery_id = delivery.id AND checkpoint.name = '\(CheckpointNote.mayBeVisible)'))
         """
-
-    /// Bounds how long others wait for one transaction of `clear`.
-    private static let clearedAtOnce = 256
-
-    /// Cancels everything that waits. - Returns: how many files, and the deliveries that were running.
-    package func clear(at now: WallTime) async throws(JournalError) -> (files: Int, running: [Int64]) {
-        let pending = try await read { try Int64.fetchAll($0, sql: "SELECT id FROM file WHERE state = 'pending'") }
-        var files = 0
-        var running: [Int64] = []
-        for start in stride(from: 0, to: pending.count, by: Self.clearedAtOnce) {
-            let group = pending[start..<min(start + Self.clearedAtOnce, pending.count)]
-            let cancelled = try await commit { database in try group.compactMap { try Self.cancel($0, now, database) } }
-            files += cancelled.count
-            running += cancelled.flatMap(\.self)
-        }
-        return (files, running)
-    }
 
     /// Pauses a destination until it is resumed, across restarts.
     package func setPaused(_ destination: String, _ paused: Bool) async throws(JournalError) {

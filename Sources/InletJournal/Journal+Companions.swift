@@ -34,7 +34,8 @@ extension Journal {
     package func admitLate(
         _ companion: CompanionAdmission, main: Int64, uptimes: [String: Int64], at now: WallTime
     ) async throws(JournalError) -> AdmissionOutcome {
-        try await commit { database in
+        try await reviveAhead { _ in [main] }
+        return try await commit { database in
             try Self.revive(main, database)
             guard try Int64.fetchOne(database, sql: "SELECT id FROM file WHERE id = ?", arguments: [main]) != nil else {
                 return .busy(id: main)
@@ -48,8 +49,11 @@ extension Journal {
     ///
     /// - Returns: false while any of them is not disposed of yet, and for every other file.
     package func retake(_ main: Int64) async throws(JournalError) -> Bool {
-        try await commit { database in
+        try await reviveAhead { try [main, Self.restOfBatch(of: main, $0)].compactMap(\.self) }
+        return try await commit { database in
             try Self.revive(main, database)
+            // It may have come back without them, as what is newer under the path of another.
+            if let companion = try Self.restOfBatch(of: main, database) { try Self.revive(companion, database) }
             let rejected = "state = 'rejected' AND code = ?"
             let code = ErrorCode.badSidecar.rawValue
             guard

@@ -81,7 +81,7 @@ extension Journal {
     }
 
     /// What a claim may do about a content that its route wants only once.
-    enum Turn {
+    enum Deduplication {
         /// It is sent. Twins wait for it from now on.
         case own
         case brought(Original)
@@ -93,7 +93,9 @@ extension Journal {
     ///
     /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when
     /// it is due.
-    static func turn(of claim: Claim, _ now: WallTime, _ database: Database) throws -> Turn {
+    static func deduplicate(
+        _ claim: Claim, _ now: WallTime, _ database: Database
+    ) throws -> Deduplication {
         let (file, row) = (claim.file, claim.delivery)
         guard file.policy.dedupe.covers(isRegistration: row.afterID != nil), claim.checkpoint.isEmpty, row.waits == 0,
             let wanted = Wanted(file, row)

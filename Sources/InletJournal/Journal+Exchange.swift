@@ -109,7 +109,7 @@ extension Journal {
         _ claim: Claim, _ wish: ClaimWish, _ now: WallTime, _ database: Database
     ) throws -> Claim? {
         var original: Original?
-        switch try turn(of: claim, now, database) {
+        switch try deduplicate(claim, now, database) {
         case .own: break
         case .brought(let found): original = found
         case .waits: return nil

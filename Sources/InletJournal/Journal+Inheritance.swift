@@ -64,6 +64,8 @@ extension Journal {
 
     /// Has these files known by `volume`, which was first seen no later than what they were known by.
     package func inherit(_ files: [FileRow], by volume: String) async throws(JournalError) {
+        let ids = files.map(\.id)
+        try await reviveAhead { _ in ids }
         try await commit { database in
             for file in files {
                 try Self.revive(file.id, database)

@@ -22,22 +22,33 @@ extension Journal {
         }
     }
 
-    /// Files that a filter lets through, newest first: for people, as far as they can be read.
+    /// Bounds how long others wait for files that are read whole.
+    static let readAtOnce = 256
+
+    /// Files that a filter lets through, newest first: for people, as far as they can be read. Each stretch of numbers is looked
+    /// through by itself, and of those that are let through only so many are read at once: a long list, or a long history in
+    /// which hardly anything is let through, keeps nobody from the journal.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         var jobs: [Job] = []
         var cursor: Int64?
         while jobs.count < filter.limit {
             let part = try await matches(filter, from: cursor, newestFirst: true)
             let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
-            jobs += try await read { database in
-                try wanted.compactMap { id in
-                    try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
-                }
+            for start in stride(from: 0, to: wanted.count, by: Self.readAtOnce) {
+                jobs += try await whole(wanted[start..<min(start + Self.readAtOnce, wanted.count)])
             }
             guard let next = part.next else { break }
             cursor = next
         }
         return jobs
+    }
+
+    private func whole(_ ids: ArraySlice<Int64>) async throws(JournalError) -> [Job] {
+        try await read { database in
+            try ids.compactMap { id in
+                try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
+            }
+        }
     }
 
     /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.

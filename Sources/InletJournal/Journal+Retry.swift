@@ -11,7 +11,8 @@ extension Journal {
     package func retry(
         _ file: Int64, uptimes: [String: Int64], at now: WallTime
     ) async throws(JournalError) -> Bool {
-        try await commit { try Self.retry(file, uptimes, now, $0) }
+        try await reviveAhead { try Self.undelivered(file, $0) }
+        return try await commit { try Self.retry(file, uptimes, now, $0) }
     }
 
     private static let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")

@@ -59,6 +59,12 @@ import Testing
             try await agent.line("job.admitted")
             let held = try await place.status()
             #expect(held.files == ["pending": 1] && held.queue == ["total": 1, "waiting": 1])
+            let tried = try await place.inlet("queue", "retry", "1")
+            let later = "job 1 is tried later: the limit is 0 (store: 0 (nothing is sent) by 'inlet limit'"
+            #expect(tried.ending == .code(0) && tried.output.hasPrefix(later), "\(tried)")
+            let some = try await place.inlet("queue", "retry", "--destination", "store")
+            let when = "1 file tried as soon as they may: the limit is 0 (store: 0 (nothing is sent)"
+            #expect(some.ending == .code(0) && some.output.hasPrefix(when), "\(some)")
             let named = try place.folder.write(bytes(3000), to: "named.bin")
             let sent = try await place.inlet("send", named.string, "--to", "store")
             #expect(sent.ending == .code(69), "\(sent)")
@@ -100,6 +106,9 @@ import Testing
             return shown.contains("waits for its window (")
         }
         #expect(shown.contains("attempts 0"), "\(shown)")
+        let tried = try await place.inlet("queue", "retry", "1")
+        let later = /^job 1 is tried later: its window \(\d\d:\d\d to \d\d:\d\d.*\) opens at 2\d{3}-\d\d-\d\dT/
+        #expect(tried.ending == .code(0) && tried.output.contains(later), "\(tried)")
         #expect(try await place.status().files == ["delivered": 1, "pending": 1])
         let text = try await place.inlet("status").output
         #expect(text.contains(/route all: \d\d:\d\d to \d\d:\d\d, for files from 1 KiB; closed until 2/), "\(text)")

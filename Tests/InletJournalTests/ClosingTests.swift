@@ -139,7 +139,7 @@ import Testing
         let bench = try Bench()
         for name in ["a", "b", "c"] { try await admit(bench, name) }
         try await close(bench)
-        _ = try await bench.journal.clear(at: Bench.start)
+        _ = try await bench.journal.clearAll(at: Bench.start)
         #expect(try await bench.journal.totals().mapValues(\.files) == [.cancelled: 3])
         #expect(try await sendClosing(bench) == nil)
     }

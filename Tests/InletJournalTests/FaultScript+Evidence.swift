@@ -130,6 +130,6 @@ extension FaultScript {
         },
         Step(name: "hurry") { state in _ = try await state.opened().hurry(to: "r2", at: at(28)) },
         Step(name: "bound the outbox") { state in _ = try await state.opened().boundOutbox(to: 1) },
-        Step(name: "clear the queue") { state in _ = try await state.opened().clear(at: at(30)) },
+        Step(name: "clear the queue") { state in _ = try await state.opened().clearAll(at: at(30)) },
     ]
 }

@@ -97,7 +97,7 @@ private struct QueuePlayer {
         case .restart(let destinations): try await restart(destinations)
         case .clear:
             let pending = model.files.filter { $0.state == .pending }.map(\.id)
-            try require(await journal.clear(at: now).files, pending.count, "clear")
+            try require(await journal.clearAll(at: now).files, pending.count, "clear")
             for id in pending { _ = model.cancel(id) }
         case .pause(let destination, let isPaused):
             try await journal.setPaused(destination, isPaused)

@@ -104,13 +104,13 @@ import Testing
             try await group.waitForAll()
         }
         try await bench.hold { claim in
-            let (files, running) = try await bench.journal.clear(at: Bench.start)
+            let (files, running) = try await bench.journal.clearAll(at: Bench.start)
             #expect(files == 600)
             #expect(running == [claim.delivery.id])
             return .again()
         }
         #expect(try await bench.journal.totals().mapValues(\.files) == [.cancelled: 600])
-        #expect(try await bench.journal.clear(at: Bench.start).files == 0)
+        #expect(try await bench.journal.clearAll(at: Bench.start).files == 0)
     }
 
     @Test func `deliveries of a destination that left are parked until it is back`() async throws {

@@ -33,7 +33,7 @@ import Testing
         #expect(try await journal.queueCounts()["disk"]?.parked == 4)
         _ = try await journal.recover(destinations: ["r2", "disk"], at: Bench.start)
         try await expect("configured again")
-        _ = try await journal.clear(at: Bench.start)
+        _ = try await journal.clearAll(at: Bench.start)
         try await bench.finishAll()
         for file in 1...5 { _ = try await journal.forget(Int64(file)) }
         #expect(try await journal.queueCounts().isEmpty)
@@ -62,7 +62,7 @@ import Testing
         let counts = try await journal.queueCounts()
         #expect(counts["r2"]?.waiting == 2 && counts["r2"]?.working == 1 && counts["disk"]?.parked == 3)
         #expect(try await counts == journal.countedQueue())
-        _ = try await journal.clear(at: Bench.start)
+        _ = try await journal.clearAll(at: Bench.start)
         #expect(try await journal.queueCounts().isEmpty)
         #expect(try await journal.job(1)?.deliveries.map(\.priority) == [.normal, .normal])
     }

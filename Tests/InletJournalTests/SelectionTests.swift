@@ -75,7 +75,7 @@ import Testing
                 cursor = part.next
                 rounds += 1
             } while cursor != nil
-            #expect(rounds == 3)
+            #expect(rounds == 9)
             #expect(found.count == 3000)
             #expect(found == (newestFirst ? found.sorted(by: >) : found.sorted()))
         }

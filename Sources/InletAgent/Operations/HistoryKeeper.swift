@@ -10,6 +10,9 @@ struct HistoryKeeper: Service {
     /// How long after its end a file goes.
     let age: Duration
     let log: EventLog
+    var clock = AgentClock()
+    /// How it leaves the journal to others for so long; ends early with an error when it is to stop.
+    var rest: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     /// After a pass that failed.
     private static let soon = Duration.seconds(3600)
@@ -19,7 +22,7 @@ struct HistoryKeeper: Service {
             // A start has enough to do.
             var wait = min(age, .seconds(60))
             while true {
-                try await Task.sleep(for: wait)
+                try await rest(wait)
                 wait = await pass()
             }
         }
@@ -27,25 +30,24 @@ struct HistoryKeeper: Service {
 
     /// Moves all that is old enough, with breaks for everybody else. - Returns: how long nothing is to be done.
     func pass() async -> Duration {
-        let clock = ContinuousClock()
-        let start = clock.now
+        let start = clock.instant()
         var (files, youngest, place) = (0, nil as WallTime?, HistoryPlace() as HistoryPlace?)
         do {
-            let time = WallTime.now + (.zero - age)
+            let time = clock.now() + (.zero - age)
             while let from = place, !Task.isCancelled {
-                let begin = clock.now
+                let begin = clock.instant()
                 let step = try await journal.moveToHistory(finishedBy: time, from: from)
                 (files, place) = (files + step.files, step.next)
                 youngest = [youngest, step.youngest].compactMap(\.self).min()
                 // Also after a step that found only what has to stay: it held the journal all the same.
-                try await Task.sleep(for: clock.now - begin)
+                try await rest(begin.duration(to: clock.instant()))
             }
         } catch {
-            tell(files, clock.now - start)
+            tell(files, start.duration(to: clock.instant()))
             return Self.soon
         }
-        tell(files, clock.now - start)
-        return untilNext(youngest, now: .now)
+        tell(files, start.duration(to: clock.instant()))
+        return untilNext(youngest, now: clock.now())
     }
 
     /// What finishes from now on is old enough in `age` at the soonest; what has finished is so earlier. Those of a day go

@@ -149,9 +149,12 @@ package struct LocalControl: ControlAPI {
     }
 
     package func clear() async throws -> CommandReport {
-        let files = try await commands.clear()
-        return CommandReport(done: true, message: files == 1 ? "1 file cancelled" : "\(files) files cancelled")
+        let (files, skipped) = try await commands.clear()
+        let left = skipped.sorted { $0.key < $1.key }.map { "; \(Self.files($0.value)) skipped: \($0.key)" }
+        return CommandReport(done: true, message: "\(Self.files(files)) cancelled" + left.joined())
     }
+
+    private static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
 
     package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
         let known = configured.map(\.name)
