@@ -1,4 +1,4 @@
-import InletAgent
+@testable import InletAgent
 import InletCore
 import InletJournal
 import InletLinux
@@ -13,8 +13,8 @@ import Testing
 /// Claims that no connection has begun: to people they wait, as what is in the journal does.
 @Suite struct AtHandTests {
     private static let connections = 8
-    private static let files = 40
-    private static let atHand = 24
+    private static let files = SmallLane.most(connections) + 8
+    private static let atHand = SmallLane.most(connections) - connections
 
     /// An agent with eight deliveries that run until the gate opens; others wait at hand, and the rest in the journal.
     private func run(_ scene: Scene, _ gate: Gate, _ body: (Stage) async throws -> Void) async throws {

@@ -42,13 +42,14 @@ struct BandwidthBookTests {
         let first = book.changes(at: Self.at(7))
         #expect(
             first == [
-                .init(destination: nil, rate: 20 * Self.mib, cause: .configuration, until: Self.at(8)),
+                .init(destination: nil, rate: 20 * Self.mib, cause: .configuration, until: Self.at(8), zone: "UTC"),
                 .init(destination: "a", rate: Self.mib, cause: .configuration),
             ])
         let none = book.changes(at: Self.at(7))
         #expect(none.isEmpty && book.nextChange(after: Self.at(7)) == Self.at(8))
         let edge = book.changes(at: Self.at(8))
-        #expect(edge == [.init(destination: nil, rate: 5 * Self.mib, cause: .schedule, until: Self.at(18))])
+        #expect(
+            edge == [.init(destination: nil, rate: 5 * Self.mib, cause: .schedule, until: Self.at(18), zone: "UTC")])
         // The machine slept over the edge, and the clock was set back.
         let slept = book.changes(at: Self.at(20))
         let setBack = book.changes(at: Self.at(9))

@@ -9,7 +9,7 @@ import Testing
             .joined(separator: "\n") + "\n"
     }
 
-    @Test func `only code that is as its file is given back`() {
+    @Test func `only what is as its program or library has it is given back`() {
         let smaps = [
             Self.mapping("1000-2000 r-xp 00001000 08:01 42    /usr/bin/inlet", "Anonymous:   0 kB", "Swap:   0 kB"),
             // A breakpoint, or relocated code.
@@ -17,6 +17,9 @@ import Testing
             // The same, swapped out.
             Self.mapping("9000-a000 r-xp 00001000 08:01 43    /usr/lib/old.so", "Anonymous:    0 kB", "Swap:    4 kB"),
             Self.mapping("a000-b000 r--p 00001000 08:01 42    /usr/bin/inlet", "Anonymous:             0 kB"),
+            // Relocated constants, and a file that may be unmapped at any moment.
+            Self.mapping("b000-c000 r--p 00001000 08:01 42    /usr/bin/inlet", "Anonymous:            12 kB"),
+            Self.mapping("40000-41000 r--p 00000000 08:01 45  /usr/share/magic.mgc", "Anonymous:             0 kB"),
             Self.mapping("c000-d000 r-xp 00000000 00:00 0     [vdso]", "Anonymous:             0 kB"),
             Self.mapping("e000-f000 r-xp 00000000 00:00 0 ", "Anonymous:             0 kB"),
             Self.mapping("f000-10000 rwxp 00000000 00:01 7    /memfd:jit (deleted)", "Anonymous:             0 kB"),
@@ -25,15 +28,17 @@ import Testing
             // Replaced by an upgrade: its pages come from the deleted file.
             Self.mapping("30000-32000 r-xp 00000000 08:01 42  /usr/bin/in let (deleted)", "Anonymous:   0 kB"),
         ].joined()
-        #expect(ProcessMemory.unwrittenCode(Array(smaps.utf8)) == [0x1000..<0x2000, 0x30000..<0x32000])
-        #expect(ProcessMemory.unwrittenCode(Array("Anonymous: 0 kB\nnonsense\n-".utf8)).isEmpty)
+        #expect(
+            ProcessMemory.unwrittenPages(Array(smaps.utf8))
+                == [0x1000..<0x2000, 0xa000..<0xb000, 0x30000..<0x32000])
+        #expect(ProcessMemory.unwrittenPages(Array("Anonymous: 0 kB\nnonsense\n-".utf8)).isEmpty)
     }
 
-    @Test func `code that was given back runs on`() throws {
+    @Test func `code that was given back runs on, and constants are what they were`() throws {
         let smaps = try DurableFile.read("/proc/self/smaps", limit: 8 << 20)
-        #expect(!ProcessMemory.unwrittenCode(smaps).isEmpty)
-        ProcessMemory.releaseColdCode()
+        #expect(!ProcessMemory.unwrittenPages(smaps).isEmpty)
+        ProcessMemory.releaseColdPages()
         let after = try DurableFile.read("/proc/self/smaps", limit: 8 << 20)
-        #expect(!ProcessMemory.unwrittenCode(after).isEmpty)
+        #expect(!ProcessMemory.unwrittenPages(after).isEmpty)
     }
 }

@@ -23,7 +23,7 @@ final class SmallLane: Sendable {
     /// How many claims a destination may have: where many run, each has successors at hand, enough for the time that an
     /// exchange takes; where few run, the next ones wait in the journal.
     static func most(_ connections: Int) -> Int {
-        connections < SmallWork.crowd ? connections : 12 * connections
+        connections < SmallWork.crowd ? connections : 8 * connections
     }
     static let journalPause = Duration.seconds(2)
 

@@ -37,7 +37,7 @@ final class SmallWork: Sendable {
     /// With as many ended, the next exchange comes at once.
     static let batch = 128
     /// With fewer claims at hand it comes soon: the loops would run dry while it is written.
-    static let reserve = 160
+    static let reserve = 64
 
     struct State {
         var stock = ClaimStock()

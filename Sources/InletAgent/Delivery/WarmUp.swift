@@ -11,7 +11,7 @@ package final class WarmUp: Sendable {
     /// A file or a part of one has been sent.
     package func step() {
         let now = count.add(1, ordering: .relaxed).newValue
-        if Self.isDue(now) { ProcessMemory.releaseColdCode() }
+        if Self.isDue(now) { ProcessMemory.releaseColdPages() }
     }
 
     /// Whether `count` is a power of 8, and not the first.

@@ -17,12 +17,14 @@ struct Watchdog: Service {
     func run() async throws {
         log.emit(ready)
         _ = notify?.send("READY=1")
-        ProcessMemory.releaseColdCode()
+        ProcessMemory.releaseColdPages()
         if let notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)
         } else {
             try? await gracefulShutdown()
         }
+        // Stopping runs what has not been run before.
+        ProcessMemory.releaseColdPages()
         log.emit(.agentStopping)
         _ = notify?.send("STOPPING=1")
     }

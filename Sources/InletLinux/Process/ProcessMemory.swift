@@ -12,50 +12,64 @@ package enum ProcessMemory {
         mallopt(M_TRIM_THRESHOLD, 256 << 10)
     }
 
-    /// Unmaps all code; what is used comes back from the page cache at once. Relocation and the runtime's look-ups touch
-    /// most of a static program once, as do the first deliveries, and the kernel maps 64 KiB around each touch: of 18 MiB
-    /// that are mapped then, not 3 are run again. Takes some milliseconds.
-    package static func releaseColdCode() {
+    /// Unmaps all code and constants, whose used pages come back from the page cache at once, and gives back what the heap has
+    /// free between what is used. Relocation and the runtime's look-ups touch most of a static program once, as do the first
+    /// deliveries, and the kernel maps 64 KiB around each touch: of 18 MiB that are mapped then, not 3 are run again. Takes
+    /// some milliseconds.
+    package static func releaseColdPages() {
         guard let bytes = try? DurableFile.read("/proc/self/smaps", limit: 8 << 20) else { return }
-        for range in unwrittenCode(bytes) {
+        for range in unwrittenPages(bytes) {
             guard let address = UnsafeMutableRawPointer(bitPattern: range.lowerBound) else { continue }
             madvise(address, range.count, MADV_DONTNEED)
         }
+        malloc_trim(0)
     }
 
-    /// The executable mappings of files of which no page differs from its file: only these can be read again (madvise(2),
-    /// MADV_DONTNEED). Where the loader relocated code, or a debugger or a probe has put a breakpoint, there is a page of the
-    /// process's own, which `Anonymous` counts, or `Swap` (proc_pid_smaps(5)); where a kernel counts none, nothing is given
-    /// back.
-    static func unwrittenCode(_ smaps: [UInt8]) -> [Range<UInt>] {
-        var found: [Range<UInt>] = []
-        var code: Range<UInt>?
-        var (isCounted, isWritten) = (false, false)
-        func end() { if let code, isCounted, !isWritten { found.append(code) } }
+    private struct Mapping {
+        var addresses: Range<UInt>
+        var file: ArraySlice<UInt8>
+        var isCode: Bool
+        var isCounted = false
+        var isWritten = false
+    }
+
+    /// The mappings of programs and libraries, code and constants, of which no page differs from its file: only these can be
+    /// read again (madvise(2), MADV_DONTNEED). Where the loader relocated something, or a debugger or a probe has put a
+    /// breakpoint, there is a page of the process's own, which `Anonymous` counts, or `Swap` (proc_pid_smaps(5)); where a
+    /// kernel counts none, nothing is given back. Other files are left alone: they may be unmapped at this moment, and
+    /// something else be in their place.
+    static func unwrittenPages(_ smaps: [UInt8]) -> [Range<UInt>] {
+        var mappings: [Mapping] = []
+        var isOfFile = false
         for line in smaps.split(separator: UInt8(ascii: "\n")) {
             if line.first.map({ (0x41...0x5A).contains($0) }) ?? true {
+                guard isOfFile, let last = mappings.indices.last else { continue }
                 let counts = line.starts(with: "Anonymous:".utf8)
-                isCounted = isCounted || counts
+                mappings[last].isCounted = mappings[last].isCounted || counts
                 guard counts || line.starts(with: "Swap:".utf8) else { continue }
-                isWritten = isWritten || line.contains { (0x31...0x39).contains($0) }
+                mappings[last].isWritten = mappings[last].isWritten || line.contains { (0x31...0x39).contains($0) }
             } else {
-                end()
-                (code, isCounted, isWritten) = (codeOfFile(line), false, false)
+                let mapping = mapping(line)
+                isOfFile = mapping != nil
+                if let mapping { mappings.append(mapping) }
             }
         }
-        end()
-        return found
+        let programs = Set(mappings.filter(\.isCode).map(\.file))
+        return mappings.filter { $0.isCounted && !$0.isWritten && programs.contains($0.file) }.map(\.addresses)
     }
 
-    /// The addresses in the first line of a mapping, `5600-5700 r-xp 00001000 08:01 42   /usr/bin/inlet`; nil for others.
-    private static func codeOfFile(_ line: ArraySlice<UInt8>) -> Range<UInt>? {
-        let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: true)
-        guard fields.count >= 6, fields[1].elementsEqual("r-xp".utf8), fields[5].first == UInt8(ascii: "/")
+    /// What the first line of a mapping says, `5600-5700 r-xp 00001000 08:01 42   /usr/bin/inlet`; nil for what is no file, or
+    /// can be written to.
+    private static func mapping(_ line: ArraySlice<UInt8>) -> Mapping? {
+        let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
+        guard fields.count == 6, let file = fields[5].firstIndex(of: UInt8(ascii: "/")).map({ fields[5][$0...] })
         else { return nil }
+        let isCode = fields[1].elementsEqual("r-xp".utf8)
+        guard isCode || fields[1].elementsEqual("r--p".utf8) else { return nil }
         let bounds = String(decoding: fields[0], as: UTF8.self).split(separator: "-")
         guard bounds.count == 2, let start = UInt(bounds[0], radix: 16), let end = UInt(bounds[1], radix: 16),
             start < end
         else { return nil }
-        return start..<end
+        return Mapping(addresses: start..<end, file: file, isCode: isCode)
     }
 }

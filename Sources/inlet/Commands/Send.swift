@@ -35,7 +35,7 @@ struct Send: AsyncParsableCommand {
         defer { client.shutdown() }
         let isRunning = (try? FileLook.look(at: socket)).map { $0 != .missing } ?? false
         if isRunning, (try? await client.status()) != nil {
-            ProcessMemory.releaseColdCode()
+            ProcessMemory.releaseColdPages()
             return try Self.exit(await Sending(control: client, to: to).send(files, from: folder))
         }
         try Self.exit(await sendAlone(config, folder))
@@ -72,7 +72,7 @@ struct Send: AsyncParsableCommand {
         let result = SendResult()
         let (files, sending) = (files, Sending(control: session.control, to: to, isAlone: true))
         try await session.run {
-            ProcessMemory.releaseColdCode()
+            ProcessMemory.releaseColdPages()
             result.set(try await sending.send(files, from: folder))
         }
         _ = state.path

@@ -30,7 +30,7 @@ struct AgentSession: Sendable {
         outlets: Outlets = Outlets(), renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
-        ProcessMemory.releaseColdCode()
+        ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         journal = try Journal(path: state.journal, now: .now)
         Failpoint.opened.reached()
@@ -38,7 +38,7 @@ struct AgentSession: Sendable {
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
             outlets: outlets, valve: factory.valve, renew: renew)
-        ProcessMemory.releaseColdCode()
+        ProcessMemory.releaseColdPages()
         control = LocalControl(
             view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) })
         self.factory = factory
