@@ -121,7 +121,7 @@ package struct HTTPRequest: Sendable {
             guard Self.isToken(name) else {
                 throw refusal("the header name \(DisplayText.escape(name)) is no HTTP token")
             }
-            guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            guard Self.isText(value) else {
                 throw refusal("the value of header \(name) holds a control character")
             }
             if Self.isOurs(name) { throw refusal("the header \(name) is set by the client itself") }
@@ -133,27 +133,23 @@ package struct HTTPRequest: Sendable {
 
     private static func isOurs(_ name: String) -> Bool {
         switch name.utf8.count {
-        case 6, 10, 14, 17: ours.contains(name.lowercased())
+        case 6: FieldName.isSame(name, "expect")
+        case 10: FieldName.isSame(name, "connection")
+        case 14: FieldName.isSame(name, "content-length")
+        case 17: FieldName.isSame(name, "transfer-encoding")
         default: false
         }
     }
-
-    private static let ours: Set<String> = ["content-length", "transfer-encoding", "expect", "connection"]
 
     private func refusal(_ why: String) -> TransferError {
         TransferError(.badRequest, "\(label) was not sent: \(why)", isOutage: false)
     }
 
+    private static func isText(_ value: String) -> Bool {
+        FieldName.bytes(of: value) { $0.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 } }
+    }
+
     private static func isToken(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "a")...UInt8(ascii: "z"):
-                    true
-                case UInt8(ascii: "-"): true
-                default: "!#$%&'*+.^_`|~".utf8.contains(byte)
-                }
-            }
+        !text.isEmpty && FieldName.bytes(of: text) { $0.allSatisfy(FieldName.isTokenByte) }
     }
 }

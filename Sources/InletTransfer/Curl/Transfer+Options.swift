@@ -121,13 +121,23 @@ extension Transfer {
         // early. An empty value leaves the field out.
         easy.add(field: "Expect:")
         // curl would call such a body a form.
-        if inlineBody != nil, !request.headers.contains(where: { $0.name.lowercased() == "content-type" }) {
+        if inlineBody != nil, !request.headers.contains(where: { FieldName.isSame($0.name, "content-type") }) {
             easy.add(field: "Content-Type:")
         }
+        var line: [UInt8] = []
+        line.reserveCapacity(Self.usualLine)
         for (name, value) in request.headers {
+            line.removeAll(keepingCapacity: true)
+            line += name.utf8
             // "Name:" would remove a field of curl's own; "Name;" sends it empty.
-            easy.add(field: value.isEmpty ? "\(name);" : "\(name): \(value)")
+            line += (value.isEmpty ? ";" : ": ").utf8
+            line += value.utf8
+            line.append(0)
+            easy.add(line: line)
         }
         easy.setFields()
     }
+
+    /// Of a signature; a longer line makes its buffer larger.
+    private static let usualLine = 384
 }

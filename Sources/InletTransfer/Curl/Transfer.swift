@@ -29,9 +29,7 @@ struct Submission: Sendable {
         self.sink = sink
         self.ticket = ticket
         self.continuation = continuation
-        destination =
-            request.unixSocket.map { "unix:\($0.display)" }
-            ?? "\(request.url.scheme)://\(request.url.host):\(request.url.port)"
+        destination = request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin
     }
 
     func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
