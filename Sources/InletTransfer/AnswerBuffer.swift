@@ -2,6 +2,7 @@
 struct AnswerBuffer {
     static let fieldLimit = 200
     static let headerLimit = 64 * 1024
+    private static let usualFields = 12
 
     private let limit: Int
     private var fields: HTTPFields = []
@@ -19,31 +20,33 @@ struct AnswerBuffer {
     var hasBegun: Bool { lines > 0 }
 
     /// Takes one line of the header, with its line end; false when a bound is passed.
-    mutating func take(line: some Collection<UInt8>) -> Bool {
+    mutating func take(line: UnsafeRawBufferPointer) -> Bool {
         headerSize += line.count
         lines += 1
         guard headerSize <= Self.headerLimit, lines <= Self.fieldLimit + 2 else { return false }
-        let text = Self.trimmed(Array(line)[...])
+        let text = Self.trimmed(line[...])
         if !hasFields, text.starts(with: "HTTP/".utf8) {
             // A header after an interim one: only the last counts.
             fields = []
+            fields.reserveCapacity(Self.usualFields)
             let words = text.split(separator: UInt8(ascii: " "))
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
             hasFields = hasFields || status >= 200
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
             let value = Self.trimmed(text[(colon + 1)...])
-            fields.append((String(decoding: text[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self)))
+            let name = UnsafeRawBufferPointer(rebasing: text[..<colon])
+            fields.append((String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
         }
         return true
     }
 
     /// Without the spaces, tabs and line ends around it (RFC 9110, 5.5).
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> UnsafeRawBufferPointer {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         var rest = bytes.drop(while: isSpace)
         while let last = rest.last, isSpace(last) { rest.removeLast() }
-        return rest
+        return UnsafeRawBufferPointer(rebasing: rest)
     }
 
     /// Takes a piece of the body; false when the limit is passed.

@@ -39,7 +39,7 @@ package enum HTTPBody: Sendable {
     }
 }
 
-/// One request. HTTP/1.1, no redirects, no `Expect: 100-continue`.
+/// One request. HTTP/1.1, no redirects; `Expect: 100-continue` only as `asksFirst` says.
 package struct HTTPRequest: Sendable {
     package var method: String
     package var url: HTTPURL
@@ -61,6 +61,10 @@ package struct HTTPRequest: Sendable {
     /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing it and
     /// our knowing. The other limits hold.
     package var outlivesCancellation = false
+    /// Whether the server is asked before a body of more than 64 MiB goes out (RFC 9110, 10.1.1): for whole files that it may
+    /// refuse for who we are, for their size or for their name. Asking costs a round trip, and a second where the server
+    /// knows nothing of it; that is remembered. Parts and small bodies are not worth it.
+    package var asksFirst = false
     /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
     var readsCertificate = false
 
@@ -88,6 +92,12 @@ package struct HTTPRequest: Sendable {
         request.silenceTimeout = silenceTimeout.map { min($0, limit) }
         return request
     }
+
+    /// Whether to ask, if the server knows how to answer.
+    var wantsConsent: Bool { asksFirst && body.length > Self.largestUnasked }
+
+    /// A second of a fast line.
+    private static let largestUnasked: Int64 = 64 << 20
 
     /// `PUT https://host/path`, for error texts.
     var label: String { "\(DisplayText.escape(method)) \(url.redacted)" }
@@ -121,7 +131,7 @@ package struct HTTPRequest: Sendable {
             guard Self.isToken(name) else {
                 throw refusal("the header name \(DisplayText.escape(name)) is no HTTP token")
             }
-            guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            guard Self.isText(value) else {
                 throw refusal("the value of header \(name) holds a control character")
             }
             if Self.isOurs(name) { throw refusal("the header \(name) is set by the client itself") }
@@ -133,27 +143,23 @@ package struct HTTPRequest: Sendable {
 
     private static func isOurs(_ name: String) -> Bool {
         switch name.utf8.count {
-        case 6, 10, 14, 17: ours.contains(name.lowercased())
+        case 6: FieldName.isSame(name, "expect")
+        case 10: FieldName.isSame(name, "connection")
+        case 14: FieldName.isSame(name, "content-length")
+        case 17: FieldName.isSame(name, "transfer-encoding")
         default: false
         }
     }
-
-    private static let ours: Set<String> = ["content-length", "transfer-encoding", "expect", "connection"]
 
     private func refusal(_ why: String) -> TransferError {
         TransferError(.badRequest, "\(label) was not sent: \(why)", isOutage: false)
     }
 
+    private static func isText(_ value: String) -> Bool {
+        FieldName.bytes(of: value) { $0.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 } }
+    }
+
     private static func isToken(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "a")...UInt8(ascii: "z"):
-                    true
-                case UInt8(ascii: "-"): true
-                default: "!#$%&'*+.^_`|~".utf8.contains(byte)
-                }
-            }
+        !text.isEmpty && FieldName.bytes(of: text) { $0.allSatisfy(FieldName.isTokenByte) }
     }
 }

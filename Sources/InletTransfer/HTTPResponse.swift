@@ -18,7 +18,7 @@ package struct HTTPResponse: Sendable {
     /// The value of the first field called `name`, in any case.
     package func header(_ name: String) -> String? {
         let wanted = name.lowercased()
-        return headers.first { $0.name.lowercased() == wanted }?.value
+        return headers.first { FieldName.isSame($0.name, wanted) }?.value
     }
 
     /// The server's clock when it answered (RFC 9110, section 6.6.1); nil when it does not say.

@@ -14,7 +14,8 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     /// As it goes on the wire, percent-encoded.
     package private(set) var path: String
     private var query: String?
-    private let origin: String
+    /// Scheme, host and port; the same for requests that can share connections.
+    let origin: String
 
     /// Parses `text` and holds it to `rules`.
     ///
@@ -63,9 +64,15 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     /// `/` is percent-encoded; the query stays.
     package func appending(path suffix: String) -> HTTPURL {
         var url = self
-        let base = path.hasSuffix("/") ? String(path.dropLast()) : path
-        url.path = base + "/" + Percent.encode(suffix.hasPrefix("/") ? suffix.dropFirst() : suffix[...], keeping: "/")
-        url.text = url.origin + url.path + (query.map { "?" + $0 } ?? "")
+        let slash = UInt8(ascii: "/")
+        let tail = Percent.encode(Substring(suffix.utf8.dropFirst(suffix.utf8.first == slash ? 1 : 0)), keeping: "/")
+        var longer = ""
+        longer.reserveCapacity(path.utf8.count + 1 + tail.utf8.count)
+        longer += path
+        if path.utf8.last != slash { longer += "/" }
+        longer += tail
+        url.path = longer
+        url.setText()
         return url
     }
 
@@ -73,10 +80,20 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     package func appending(queryItem name: String, _ value: String) -> HTTPURL {
         var url = self
         let item = Percent.encode(name[...]) + "=" + Percent.encode(value[...])
-        let items = query.map { $0 + "&" + item } ?? item
-        url.query = items
-        url.text = url.origin + url.path + "?" + items
+        url.query = query.map { $0 + "&" + item } ?? item
+        url.setText()
         return url
+    }
+
+    /// Of its parts. Each small file has a URL: one allocation.
+    private mutating func setText() {
+        text = ""
+        text.reserveCapacity(origin.utf8.count + path.utf8.count + (query.map { $0.utf8.count + 1 } ?? 0))
+        text += origin
+        text += path
+        guard let query else { return }
+        text += "?"
+        text += query
     }
 
     /// The start of an unusable URL, up to where a secret could begin.

@@ -2,10 +2,13 @@
 package enum Percent {
     /// `text` with every UTF-8 byte but the unreserved ones and those of `kept` as `%HH`.
     package static func encode(_ text: Substring, keeping kept: String = "") -> String {
+        func isPlain(_ byte: UInt8) -> Bool { unreserved[Int(byte)] || kept.utf8.contains(byte) }
+        // Most texts stay as they are, and a whole one then costs nothing.
+        if text.utf8.allSatisfy(isPlain) { return String(text) }
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.utf8.count)
+        bytes.reserveCapacity(text.utf8.count + 32)
         for byte in text.utf8 {
-            if unreserved[Int(byte)] || kept.utf8.contains(byte) {
+            if isPlain(byte) {
                 bytes.append(byte)
             } else {
                 let digits = String(byte, radix: 16, uppercase: true)

@@ -22,23 +22,36 @@ final class TransferThreads: Sendable {
 
     deinit { shutdown() }
 
-    /// Many small requests are cheapest on one thread, which then wakes up for several at a time; a few large ones want all
-    /// threads. So the first has most of the connections, where there are enough.
+    /// How many connections each thread has: 28 and 4 of the usual 32.
+    ///
+    /// A small request's cost is mostly that of waking the thread, on both sides of the socket, which requests share that are
+    /// on one thread: it wakes up for several answers at a time, and hands over several new requests meanwhile. Two threads
+    /// would each wake up for half as many. A few large bodies want all threads instead, because copying and TLS fill one. So
+    /// the first has most of the connections, where there are enough, and the others an eighth each, which is where large
+    /// bodies go while the first is busy with small ones.
     static func shares(of connections: Int, among threads: Int) -> [Int] {
         let few = max(1, connections / (connections < 8 ? threads : 8))
         return [max(1, connections - few * (threads - 1))] + Array(repeating: few, count: threads - 1)
     }
 
-    /// The thread for a request: for a small one the first that has a connection free, for a large one the least busy; nil
-    /// when none could be started.
+    /// The thread for a request; nil when none could be started.
     func mailbox(for request: HTTPRequest) -> TransferMailbox? {
-        let loads = mailboxes.map { ($0, load: $0.load) }
-        let isLarge = request.body.length > TransferLoop.large
-        let free = loads.filter { $0.load < TransferLoop.room($0.0.share, isLarge: isLarge) }
-        if request.body.length <= Self.small, let first = free.first { return first.0 }
-        // Where all are busy, the request waits where the queue is shortest for its connections.
+        Self.choice(among: mailboxes.map { ($0.load, $0.share) }, length: request.body.length).map { mailboxes[$0] }
+    }
+
+    /// Which of the threads takes a body of `length` bytes: a small one the first that has a connection free, so that the
+    /// second has none before all of the first's are busy; a larger one the least busy. Where all are busy, the request waits
+    /// where the queue is shortest for its connections.
+    ///
+    /// - Parameter threads: what each has to answer, and its connections.
+    static func choice(among threads: [(load: Int, share: Int)], length: Int64) -> Int? {
+        func load(_ index: Int) -> Int { threads[index].load }
+        let isLarge = length > TransferLoop.large
+        let free = threads.indices.filter { load($0) < TransferLoop.room(threads[$0].share, isLarge: isLarge) }
+        if length <= small, let first = free.first { return first }
         return free.isEmpty
-            ? loads.min { $0.load * $1.0.share < $1.load * $0.0.share }?.0 : free.min { $0.load < $1.load }?.0
+            ? threads.indices.min { load($0) * threads[$1].share < load($1) * threads[$0].share }
+            : free.min { load($0) < load($1) }
     }
 
     private static let small: Int64 = 64 << 10

@@ -160,6 +160,46 @@ import Testing
         #expect(Self.header("x-amz-security-token", request) == "token")
     }
 
+    @Test func `a small file that is in memory is signed as any other`() throws {
+        let (api, client) = try Self.api()
+        defer { client.shutdown() }
+        var call = S3API.Call(method: "PUT", key: "k", body: .bytes([1, 2, 3]))
+        #expect(Self.header("x-amz-content-sha256", try api.signed(call)) == Checksum.sha256([1, 2, 3]).hex)
+        call.isFile = true
+        #expect(Self.header("x-amz-content-sha256", try api.signed(call)) == "UNSIGNED-PAYLOAD")
+        call.sha256 = Checksum.sha256([1, 2, 3])
+        #expect(Self.header("x-amz-content-sha256", try api.signed(call)) == call.sha256?.hex)
+        // curl writes the host itself.
+        #expect(Self.header("host", try api.signed(call)) == nil)
+    }
+
+    @Test func `only a whole object's request asks before its body goes out`() throws {
+        let (api, client) = try Self.api()
+        defer { client.shutdown() }
+        var call = S3API.Call(method: "PUT", key: "k", body: .bytes([1]), isFile: true)
+        #expect(try api.signed(call).asksFirst)
+        call.query = [("partNumber", "1")]
+        #expect(try !api.signed(call).asksFirst)
+        let complete = S3API.Call(method: "POST", key: "k", body: .bytes([1]))
+        #expect(try !api.signed(complete).asksFirst)
+    }
+
+    @Test func `the requests of one second share what they are signed with`() throws {
+        let keyring = Keyring(
+            .fixed(S3Credentials(accessKey: Secret("a"), secretKey: Secret("s"), sessionToken: nil)))
+        let time = WallTime(milliseconds: 1_795_240_800_000)
+        let first = try keyring.signer(at: time, region: "auto")
+        #expect(first.scope.time == "20261121T060000Z" && first.scope.text == "20261121/auto/s3/aws4_request")
+        #expect(try keyring.signer(at: time + .milliseconds(999), region: "auto") === first)
+        let next = try keyring.signer(at: time + .seconds(1), region: "auto")
+        #expect(next.scope.time == "20261121T060001Z")
+        #expect(try keyring.signer(at: time, region: "auto").scope == first.scope)
+        let there = try keyring.signer(at: time, region: "eu-west-1")
+        #expect(there.scope.text == "20261121/eu-west-1/s3/aws4_request")
+        keyring.forget()
+        #expect(try keyring.signer(at: time, region: "eu-west-1") !== there)
+    }
+
     @Test func `a store may be silent for as long as its answer may take`() throws {
         let (api, client) = try Self.api()
         defer { client.shutdown() }

@@ -117,6 +117,8 @@ struct HTTPURLTests {
         ("https://h", "a/b", "https://h/a/b"),
         ("https://h/v1/", "/a b?#%ü+~.txt", "https://h/v1/a%20b%3F%23%25%C3%BC%2B~.txt"),
         ("https://h:444/v1", "x", "https://h:444/v1/x"),
+        ("https://h/v1", "//a//b/", "https://h/v1//a//b/"),
+        ("https://h/v1/", "/\u{338}a", "https://h/v1/%CC%B8a"),
         ("https://[2001:db8::1]:444/v1?q=1", "x", "https://[2001:db8::1]:444/v1/x?q=1"),
     ]) func `paths are appended with what needs it encoded`(base: String, suffix: String, expected: String) throws {
         let url = try HTTPURL(base, rules: .configured(allowHTTP: false)).appending(path: suffix)

@@ -33,10 +33,17 @@ struct ETagJudge: Sendable {
         return foreign == bare ? .notMD5 : .corrupted
     }
 
-    /// The tag without quotes and weakness mark, in lower case (RFC 9110 8.8.3).
+    /// The tag without quotes and weakness mark, its letters in lower case (RFC 9110 8.8.3).
     static func bare(_ etag: String) -> String {
         let strong = etag.utf8.dropFirst(etag.hasPrefix("W/") ? 2 : 0)
-        let bare = strong.filter { $0 != UInt8(ascii: "\"") }
-        return String(decoding: bare, as: UTF8.self).lowercased()
+        // Asked several times of every small file: one allocation.
+        return String(unsafeUninitializedCapacity: strong.count) { room in
+            var count = 0
+            for byte in strong where byte != UInt8(ascii: "\"") {
+                room[count] = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
+                count += 1
+            }
+            return count
+        }
     }
 }

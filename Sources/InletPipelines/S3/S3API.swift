@@ -8,6 +8,8 @@ struct S3API: Sendable {
     let settings: S3Settings
     let client: HTTPClient
     let keyring: Keyring
+    /// The Host field.
+    private let authority: String
 
     typealias Query = [(name: String, value: String)]
 
@@ -19,7 +21,9 @@ struct S3API: Sendable {
         var query: Query = []
         var headers: HTTPFields = []
         var body: HTTPBody = .none
-        /// Of a body that is a slice of a file; needed over plain HTTP.
+        /// Whether the body is of a file, also of one that is in memory.
+        var isFile = false
+        /// Of such a body; needed over plain HTTP.
         var sha256: Digest?
         var answerLimit = 1 << 20
         var answerDeadline = Duration.seconds(60)
@@ -29,6 +33,7 @@ struct S3API: Sendable {
         self.settings = settings
         self.client = client
         keyring = Keyring(settings.credentials)
+        authority = settings.base.authority
     }
 
     /// The address of an object or of the bucket, without query.
@@ -37,23 +42,28 @@ struct S3API: Sendable {
     /// The request, signed for this moment.
     func signed(_ call: Call, at time: WallTime = .now) throws(DeliveryError) -> HTTPRequest {
         var url = url(call.key)
-        let scope = SigV4.Scope(time: time.signingTime, region: settings.region)
-        let (credentials, key) = try keyring.keys(for: scope)
+        let signer = try keyring.signer(at: time, region: settings.region)
         let payload = payload(call)
-        var headers = call.headers
-        headers.append(("x-amz-date", scope.time))
+        var headers: HTTPFields = []
+        headers.reserveCapacity(call.headers.count + 4)
+        headers += call.headers
+        headers.append(("x-amz-date", signer.scope.time))
         headers.append(("x-amz-content-sha256", payload))
-        if let token = credentials.sessionToken { headers.append(("x-amz-security-token", token.reveal())) }
-        let request = SigV4.Request(
-            method: call.method, path: url.path, query: call.query, headers: headers + [("host", url.authority)],
-            payload: payload)
-        let signature = SigV4(request: request, scope: scope)
-        let access = credentials.accessKey.reveal()
-        headers.append(("Authorization", signature.authorization(accessKey: access, key)))
+        if let token = signer.credentials.sessionToken { headers.append(("x-amz-security-token", token.reveal())) }
+        // curl writes the host itself: its place is the signature's afterwards.
+        headers.append(("host", authority))
+        let authorization = SigV4(
+            request: SigV4.Request(
+                method: call.method, path: url.path, query: call.query, headers: headers, payload: payload),
+            scope: signer.scope
+        ).authorization(accessKey: signer.credentials.accessKey.reveal(), signer.key)
+        headers[headers.count - 1] = ("Authorization", authorization)
         for item in call.query { url = url.appending(queryItem: item.name, item.value) }
         var signed = HTTPRequest(
             call.method, url, headers: headers, body: call.body, answerLimit: call.answerLimit,
             answerDeadline: call.answerDeadline)
+        // A whole object may be refused for the key that another has.
+        signed.asksFirst = call.isFile && call.query.isEmpty
         // Stores compose large objects without a word.
         signed.silenceTimeout = call.answerDeadline
         return signed
@@ -63,8 +73,8 @@ struct S3API: Sendable {
     private func payload(_ call: Call) -> String {
         switch call.body {
         case .none: Self.emptyPayload
-        case .bytes(let bytes): (call.sha256 ?? Checksum.sha256(bytes)).hex
-        case .slice, .form: call.sha256?.hex ?? SigV4.unsignedPayload
+        case .bytes(let bytes) where !call.isFile: (call.sha256 ?? Checksum.sha256(bytes)).hex
+        case .bytes, .slice, .form: call.sha256?.hex ?? SigV4.unsignedPayload
         }
     }
 
@@ -72,7 +82,7 @@ struct S3API: Sendable {
 
     /// Sends a call and returns its success.
     /// - Parameter what: the step, e.g. `creating the upload at https://s3.example/media/key`.
-    func send(_ call: Call, _ what: String) async throws(DeliveryError) -> HTTPResponse {
+    func send(_ call: Call, _ what: @autoclosure () -> String) async throws(DeliveryError) -> HTTPResponse {
         // A limit of 0 may hold for hours, and signatures for a quarter of one.
         if call.body.length > 0 { await client.untilOpen() }
         let request = try signed(call)
@@ -82,7 +92,7 @@ struct S3API: Sendable {
         } catch {
             throw DeliveryError(error)
         }
-        guard (200..<300).contains(response.status) else { throw refusal(response, what) }
+        guard (200..<300).contains(response.status) else { throw refusal(response, what()) }
         return response
     }
 

@@ -127,11 +127,11 @@ extension S3API {
 
     /// HeadObject; nil when no object has the key.
     func head(_ key: String) async throws(DeliveryError) -> Found? {
-        let what = "looking up \(url(key).redacted)"
+        func what() -> String { "looking up \(url(key).redacted)" }
         do throws(DeliveryError) {
-            let response = try await send(Call(method: "HEAD", key: key), what)
+            let response = try await send(Call(method: "HEAD", key: key), what())
             guard let size = response.header("Content-Length").flatMap({ Int64($0) }) else {
-                throw Self.badAnswer(response, what)
+                throw Self.badAnswer(response, what())
             }
             return Found(
                 size: size, etag: ETagJudge.bare(response.header("ETag") ?? ""),

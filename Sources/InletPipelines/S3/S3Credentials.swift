@@ -87,12 +87,26 @@ enum CredentialsSource: Sendable, Hashable {
     }
 }
 
+/// What the requests of one second are signed with.
+final class Signer: Sendable {
+    let credentials: S3Credentials
+    let scope: SigV4.Scope
+    let key: SigningKey
+
+    init(_ credentials: S3Credentials, _ scope: SigV4.Scope, _ key: SigningKey) {
+        self.credentials = credentials
+        self.scope = scope
+        self.key = key
+    }
+}
+
 /// The keys in use, and what is made of them for a day. Safe from any thread.
 final class Keyring: Sendable {
     private struct State {
         var credentials: S3Credentials?
         var scope: String?
         var key: SigningKey?
+        var signer: (second: Int64, Signer)?
     }
 
     private let source: CredentialsSource
@@ -108,6 +122,20 @@ final class Keyring: Sendable {
         let key = SigningKey(secret: credentials.secretKey, scope)
         state.withLock { $0 = State(credentials: credentials, scope: scope.text, key: key) }
         return (credentials, key)
+    }
+
+    /// The same for a request of this moment. Thousands of small files a second share the texts of theirs.
+    func signer(at time: WallTime, region: String) throws(DeliveryError) -> Signer {
+        let second = time.milliseconds / 1000
+        if let (known, signer) = state.withLock({ $0.signer }), known == second, signer.scope.region == region {
+            return signer
+        }
+        let scope = SigV4.Scope(time: time.signingTime, region: region)
+        let (credentials, key) = try keys(for: scope)
+        let signer = Signer(credentials, scope, key)
+        // Unless the keys were forgotten meanwhile.
+        state.withLock { if $0.scope == scope.text { $0.signer = (second, signer) } }
+        return signer
     }
 
     /// Has the file read again at the next request: its keys were refused, and may have been renewed.

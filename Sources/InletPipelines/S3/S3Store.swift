@@ -19,8 +19,13 @@ struct S3Store: PartStore {
 
     /// What a new object is given besides its bytes.
     var objectHeaders: HTTPFields {
-        [("Content-Type", order.mediaType)] + settings.objectHeaders
-            + [("x-amz-meta-mtime", ModifiedTime.text(order.source.modified))]
+        var headers: HTTPFields = []
+        // Each file has such a list: room for what is still to come.
+        headers.reserveCapacity(settings.objectHeaders.count + 3)
+        headers.append(("Content-Type", order.mediaType))
+        headers += settings.objectHeaders
+        headers.append(("x-amz-meta-mtime", ModifiedTime.text(order.source.modified)))
+        return headers
     }
 
     /// Only a new key is taken, where the settings want it so; the store decides, at the moment it makes the object.
@@ -126,7 +131,7 @@ struct S3Target: SliceTarget {
         }
         return try api.signed(
             S3API.Call(
-                method: "PUT", key: key, query: query, headers: headers, body: body, sha256: sums.sha256,
+                method: "PUT", key: key, query: query, headers: headers, body: body, isFile: true, sha256: sums.sha256,
                 answerDeadline: .seconds(120)))
     }
 
@@ -154,7 +159,15 @@ enum ChecksumField {
         }
     }
 
-    static func header(_ algorithm: Digest.Algorithm) -> String { "x-amz-checksum-\(name(algorithm).lowercased())" }
+    static func header(_ algorithm: Digest.Algorithm) -> String {
+        switch algorithm {
+        case .crc32c: "x-amz-checksum-crc32c"
+        case .sha256: "x-amz-checksum-sha256"
+        case .md5: "x-amz-checksum-md5"
+        case .sha1: "x-amz-checksum-sha1"
+        case .xxh64: "x-amz-checksum-xxhash64"
+        }
+    }
 }
 
 extension S3Settings.Verify {

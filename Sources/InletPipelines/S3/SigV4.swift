@@ -25,59 +25,129 @@ struct SigV4: Sendable {
     /// When and where a signature is valid.
     struct Scope: Sendable, Hashable {
         /// `20130524T000000Z`
-        var time: String
-        var region: String
-        var service = "s3"
+        let time: String
+        let region: String
+        let service: String
+        let day: String
+        /// As it is signed and named: `20130524/us-east-1/s3/aws4_request`.
+        let text: String
 
-        var day: String { String(time.prefix(8)) }
-        var text: String { "\(day)/\(region)/\(service)/aws4_request" }
+        init(time: String, region: String, service: String = "s3") {
+            self.time = time
+            self.region = region
+            self.service = service
+            day = String(time.prefix(8))
+            text = "\(day)/\(region)/\(service)/aws4_request"
+        }
     }
+
+    private typealias Field = (key: String, value: String)
 
     private let request: Request
     private let scope: Scope
     /// Names and values of the signed fields, in the order of their names; those of one name are one field.
-    private let fields: [(key: String, value: String)]
-    let signedHeaders: String
+    private let fields: [Field]
 
     init(request: Request, scope: Scope) {
         self.request = request
         self.scope = scope
-        // Sorting is stable: values of one name stay in their order.
-        let sorted = request.headers.map { (key: Self.lowercased($0.name), value: Self.collapsed($0.value)) }
-            .sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-        var fields: [(key: String, value: String)] = []
-        for field in sorted {
-            if fields.last?.key == field.key {
-                fields[fields.count - 1].value += "," + field.value
-            } else {
-                fields.append(field)
-            }
-        }
-        self.fields = fields
-        signedHeaders = fields.map(\.key).joined(separator: ";")
-    }
-
-    var canonicalRequest: String {
-        var text = "\(request.method)\n\(request.path)\n\(Self.canonicalQuery(request.query))\n"
-        for (name, value) in fields { text += "\(name):\(value)\n" }
-        return text + "\n\(signedHeaders)\n\(request.payload)"
-    }
-
-    var stringToSign: String {
-        "\(Self.algorithm)\n\(scope.time)\n\(scope.text)\n\(Checksum.sha256(canonicalRequest.utf8).hex)"
+        fields = Self.canonicalFields(request.headers)
     }
 
     /// The signature, in hexadecimal.
-    func signature(_ key: SigningKey) -> String { Self.hmac(key.key, stringToSign).hex }
+    func signature(_ key: SigningKey) -> String {
+        var text: [UInt8] = []
+        return sign(key, using: &text).withUnsafeBytes { $0.hex }
+    }
 
-    /// The value of the Authorization field.
+    /// The value of the Authorization field. Every small file needs one: its steps are written into one buffer.
     func authorization(accessKey: String, _ key: SigningKey) -> String {
-        "\(Self.algorithm) Credential=\(accessKey)/\(scope.text), SignedHeaders=\(signedHeaders), "
-            + "Signature=\(signature(key))"
+        var text: [UInt8] = []
+        text.reserveCapacity(Self.usualLength)
+        let signature = sign(key, using: &text)
+        text += Self.algorithm.utf8
+        text += " Credential=".utf8
+        text += accessKey.utf8
+        text.append(UInt8(ascii: "/"))
+        text += scope.text.utf8
+        text += ", SignedHeaders=".utf8
+        writeNames(to: &text)
+        text += ", Signature=".utf8
+        signature.withUnsafeBytes { Self.writeHex($0, to: &text) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Of the canonical request, the longest of the three texts.
+    private static let usualLength = 1024
+
+    /// - Parameter text: an empty buffer, which is empty again afterwards.
+    private func sign(_ key: SigningKey, using text: inout [UInt8]) -> HMAC<SHA256>.MAC {
+        writeCanonicalRequest(to: &text)
+        var hash = SHA256()
+        text.withUnsafeBytes { hash.update(bufferPointer: $0) }
+        text.removeAll(keepingCapacity: true)
+        Self.write(Self.algorithm, endingWith: "\n", to: &text)
+        Self.write(scope.time, endingWith: "\n", to: &text)
+        Self.write(scope.text, endingWith: "\n", to: &text)
+        hash.finalize().withUnsafeBytes { Self.writeHex($0, to: &text) }
+        let code = key.code(of: text)
+        text.removeAll(keepingCapacity: true)
+        return code
+    }
+
+    private func writeCanonicalRequest(to text: inout [UInt8]) {
+        Self.write(request.method, endingWith: "\n", to: &text)
+        Self.write(request.path, endingWith: "\n", to: &text)
+        Self.write(Self.canonicalQuery(request.query), endingWith: "\n", to: &text)
+        for (name, value) in fields {
+            Self.write(name, endingWith: ":", to: &text)
+            Self.write(value, endingWith: "\n", to: &text)
+        }
+        text.append(UInt8(ascii: "\n"))
+        writeNames(to: &text)
+        text.append(UInt8(ascii: "\n"))
+        text += request.payload.utf8
+    }
+
+    /// The names of the signed fields, as the Authorization field lists them.
+    private func writeNames(to text: inout [UInt8]) {
+        for field in fields { Self.write(field.key, endingWith: ";", to: &text) }
+        if !fields.isEmpty { text.removeLast() }
+    }
+
+    private static func write(_ part: String, endingWith end: Unicode.Scalar, to text: inout [UInt8]) {
+        text += part.utf8
+        text.append(UInt8(ascii: end))
+    }
+
+    /// As `Sequence.hex`, without a text of its own.
+    private static func writeHex(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
+        func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
+        for byte in bytes {
+            text.append(digit(byte >> 4))
+            text.append(digit(byte & 15))
+        }
+    }
+
+    private static func canonicalFields(_ headers: HTTPFields) -> [Field] {
+        var fields: [Field] = headers.map { (lowercased($0.name), collapsed($0.value)) }
+        // Names are ASCII, whose order is that of their bytes. Sorting is stable: values of one name stay in their order.
+        fields.sort { $0.key < $1.key }
+        guard zip(fields, fields.dropFirst()).contains(where: { $0.key == $1.key }) else { return fields }
+        var joined: [Field] = []
+        for field in fields {
+            if joined.last?.key == field.key {
+                joined[joined.count - 1].value += "," + field.value
+            } else {
+                joined.append(field)
+            }
+        }
+        return joined
     }
 
     /// Sorted by encoded name, then value; also the form in which the query goes on the wire.
     static func canonicalQuery(_ query: [(name: String, value: String)]) -> String {
+        if query.isEmpty { return "" }
         let encoded = query.map { (Percent.encode($0.name[...]), Percent.encode($0.value[...])) }
         let sorted = encoded.sorted { left, right in
             left.0 == right.0
@@ -103,25 +173,27 @@ struct SigV4: Sendable {
         if isCollapsed, last != space { return value }
         return value.split(separator: " ").joined(separator: " ")
     }
-
-    fileprivate static func hmac(_ key: SymmetricKey, _ text: String) -> HMAC<SHA256>.MAC {
-        var code = HMAC<SHA256>(key: key)
-        var text = text
-        text.withUTF8 { code.update(data: UnsafeRawBufferPointer($0)) }
-        return code.finalize()
-    }
 }
 
 /// What a secret key becomes for one day, region and service; worth keeping, because it costs four hashes.
 struct SigningKey: Sendable {
-    fileprivate let key: SymmetricKey
+    /// Has taken the key in, which is the half of a short text's code.
+    private let ready: HMAC<SHA256>
 
     init(secret: Secret, _ scope: SigV4.Scope) {
-        var key = SymmetricKey(data: Array(("AWS4" + secret.reveal()).utf8))
+        var ready = HMAC<SHA256>(key: SymmetricKey(data: Array(("AWS4" + secret.reveal()).utf8)))
         for step in [scope.day, scope.region, scope.service, "aws4_request"] {
-            key = SymmetricKey(data: SigV4.hmac(key, step))
+            ready = HMAC(key: SymmetricKey(data: Self.code(of: Array(step.utf8), ready)))
         }
-        self.key = key
+        self.ready = ready
+    }
+
+    fileprivate func code(of text: [UInt8]) -> HMAC<SHA256>.MAC { Self.code(of: text, ready) }
+
+    private static func code(of text: [UInt8], _ ready: HMAC<SHA256>) -> HMAC<SHA256>.MAC {
+        var code = ready
+        text.withUnsafeBytes { code.update(data: $0) }
+        return code.finalize()
     }
 }
 

@@ -27,7 +27,9 @@ struct VOPIUpload: Sendable {
         var failed = 0
         while true {
             do throws(DeliveryError) {
-                let sent = try await put(url, upload.contentType)
+                let sent = try await source.clearingBehind(readings: 2) { () async throws(DeliveryError) in
+                    try await put(url, upload.contentType)
+                }
                 // What was sent may be a mixture of two contents.
                 try SourceGuard.check(source, order)
                 return sent
@@ -40,9 +42,11 @@ struct VOPIUpload: Sendable {
 
     private func put(_ url: HTTPURL, _ contentType: String) async throws(DeliveryError) -> VOPIRecord.Sent {
         let size = order.source.size
-        let request = HTTPRequest(
+        var request = HTTPRequest(
             "PUT", url, headers: [("Content-Type", contentType)], body: .slice(source, offset: 0, length: size),
             answerDeadline: .seconds(120), stallTimeout: api.settings.noProgress)
+        // The URL may have expired.
+        request.asksFirst = true
         // A send that fails ends the scope, and with it the hashing.
         async let hashed = md5()
         let answer: HTTPResponse

@@ -61,6 +61,15 @@ final class CurlEasy {
         fields = longer
     }
 
+    /// The same of a line that ends with a zero; curl copies it.
+    func add(line: [UInt8]) {
+        let longer = line.withUnsafeBytes { bytes in
+            bytes.baseAddress.flatMap { curl_slist_append(fields, $0.assumingMemoryBound(to: CChar.self)) }
+        }
+        guard let longer else { return note(CURLE_OUT_OF_MEMORY) }
+        fields = longer
+    }
+
     /// Lets a body go on that its callback has paused; before the end of the request only.
     func goOn() { curl_easy_pause(handle, CInt(CURLPAUSE_CONT)) }
 

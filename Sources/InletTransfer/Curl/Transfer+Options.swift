@@ -24,6 +24,7 @@ package struct Trust: Sendable, Hashable {
 struct ClientOptions: Sendable {
     var trust: Trust
     var userAgent: String
+    let asked = ServersAsked()
 }
 
 extension Transfer {
@@ -38,6 +39,10 @@ extension Transfer {
         setMethodAndBody()
         // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for certain.
         easy.set(CURLOPT_FRESH_CONNECT, !request.isRepeatable && request.body.length == 0)
+        if request.wantsConsent, options.asked.mayAsk(submission.destination) {
+            asking = options.asked
+            easy.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000)
+        }
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
         easy.set(CURLOPT_NOSIGNAL, true)
@@ -116,18 +121,28 @@ extension Transfer {
     }
 
     private func setFields() {
-        // curl would wait for "100 Continue" before a body: a round trip for each, and a second where the server knows
-        // nothing of it. It helps where bodies are often refused; ours hardly ever are, and curl stops one that is answered
-        // early. An empty value leaves the field out.
-        easy.add(field: "Expect:")
+        // curl would wait for "100 Continue" before each body: a round trip, and a second where the server knows nothing of
+        // it. Few of ours are refused, and curl stops one that is answered early. An empty value leaves the field out; one of
+        // our own would be sent again after a 417.
+        if asking == nil { easy.add(field: "Expect:") }
         // curl would call such a body a form.
-        if inlineBody != nil, !request.headers.contains(where: { $0.name.lowercased() == "content-type" }) {
+        if inlineBody != nil, !request.headers.contains(where: { FieldName.isSame($0.name, "content-type") }) {
             easy.add(field: "Content-Type:")
         }
+        var line: [UInt8] = []
+        line.reserveCapacity(Self.usualLine)
         for (name, value) in request.headers {
+            line.removeAll(keepingCapacity: true)
+            line += name.utf8
             // "Name:" would remove a field of curl's own; "Name;" sends it empty.
-            easy.add(field: value.isEmpty ? "\(name);" : "\(name): \(value)")
+            line += (value.isEmpty ? ";" : ": ").utf8
+            line += value.utf8
+            line.append(0)
+            easy.add(line: line)
         }
         easy.setFields()
     }
+
+    /// Of a signature; a longer line makes its buffer larger.
+    private static let usualLine = 384
 }

@@ -29,9 +29,7 @@ struct Submission: Sendable {
         self.sink = sink
         self.ticket = ticket
         self.continuation = continuation
-        destination =
-            request.unixSocket.map { "unix:\($0.display)" }
-            ?? "\(request.url.scheme)://\(request.url.host):\(request.url.port)"
+        destination = request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin
     }
 
     func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
@@ -77,6 +75,8 @@ final class Transfer {
     private var isRefused = false
     /// Whether the sink has taken the answer on.
     private(set) var isSunk = false
+    /// Told when the server does not say whether it wants the body; nil where it is not asked, or has been heard.
+    var asking: ServersAsked?
     private var unacknowledged = 0
     /// Bytes of libcurl's buffer for the body.
     var buffer = 0

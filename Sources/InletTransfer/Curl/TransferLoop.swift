@@ -129,15 +129,16 @@ final class TransferLoop {
 
     private func start(_ pending: Pending) {
         let submission = pending.submission
-        let label = submission.request.label
         guard let easy = handles.take(for: submission) else {
-            return answer(submission, TransferError(.internalFault, "\(label): memory is out", isOutage: false))
+            let why = "\(submission.request.label): memory is out"
+            return answer(submission, TransferError(.internalFault, why, isOutage: false))
         }
         let transfer = Transfer(submission, place: pending.place, easy: easy, now: clock.now)
         transfer.configure(options)
         if let sessions { transfer.resume(sessions) }
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
             let code = easy.setUp == CURLE_OK ? CURLE_FAILED_INIT : easy.setUp
+            let label = submission.request.label
             return answer(submission, CurlError.error(code, label, detail: easy.detail(code), answered: false))
         }
         running[easy.handle] = transfer
