@@ -1,5 +1,6 @@
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import Synchronization
 import SystemPackage
