@@ -39,7 +39,7 @@ package enum HTTPBody: Sendable {
     }
 }
 
-/// One request. HTTP/1.1, no redirects; `Expect: 100-continue` only as `asksFirst` says.
+/// One request. HTTP/1.1, no redirects, no `Expect: 100-continue`.
 package struct HTTPRequest: Sendable {
     package var method: String
     package var url: HTTPURL
@@ -61,10 +61,6 @@ package struct HTTPRequest: Sendable {
     /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing it and
     /// our knowing. The other limits hold.
     package var outlivesCancellation = false
-    /// Whether the server is asked before a body of more than 64 MiB goes out (RFC 9110, 10.1.1): for whole files that it may
-    /// refuse for who we are, for their size or for their name. Asking costs a round trip, and a second where the server
-    /// knows nothing of it; that is remembered. Parts and small bodies are not worth it.
-    package var asksFirst = false
     /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
     var readsCertificate = false
 
@@ -92,12 +88,6 @@ package struct HTTPRequest: Sendable {
         request.silenceTimeout = silenceTimeout.map { min($0, limit) }
         return request
     }
-
-    /// Whether to ask, if the server knows how to answer.
-    var wantsConsent: Bool { asksFirst && body.length > Self.largestUnasked }
-
-    /// A second of a fast line.
-    private static let largestUnasked: Int64 = 64 << 20
 
     /// `PUT https://host/path`, for error texts.
     var label: String { "\(DisplayText.escape(method)) \(url.redacted)" }

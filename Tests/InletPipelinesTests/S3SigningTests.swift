@@ -173,17 +173,6 @@ import Testing
         #expect(Self.header("host", try api.signed(call)) == nil)
     }
 
-    @Test func `only a whole object's request asks before its body goes out`() throws {
-        let (api, client) = try Self.api()
-        defer { client.shutdown() }
-        var call = S3API.Call(method: "PUT", key: "k", body: .bytes([1]), isFile: true)
-        #expect(try api.signed(call).asksFirst)
-        call.query = [("partNumber", "1")]
-        #expect(try !api.signed(call).asksFirst)
-        let complete = S3API.Call(method: "POST", key: "k", body: .bytes([1]))
-        #expect(try !api.signed(complete).asksFirst)
-    }
-
     @Test func `the requests of one second share what they are signed with`() throws {
         let keyring = Keyring(
             .fixed(S3Credentials(accessKey: Secret("a"), secretKey: Secret("s"), sessionToken: nil)))

@@ -42,8 +42,6 @@ struct GigHiveAPI: Sendable {
             body: .form(header: form.header, source, offset: 0, length: size, footer: form.footer),
             answerDeadline: Self.patience)
         request.silenceTimeout = Self.patience
-        // A login that is wrong, or a form that is too large for something on the way.
-        request.asksFirst = true
         return request
     }
 

@@ -62,8 +62,6 @@ struct S3API: Sendable {
         var signed = HTTPRequest(
             call.method, url, headers: headers, body: call.body, answerLimit: call.answerLimit,
             answerDeadline: call.answerDeadline)
-        // A whole object may be refused for the key that another has.
-        signed.asksFirst = call.isFile && call.query.isEmpty
         // Stores compose large objects without a word.
         signed.silenceTimeout = call.answerDeadline
         return signed

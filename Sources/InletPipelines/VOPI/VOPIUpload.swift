@@ -42,11 +42,9 @@ struct VOPIUpload: Sendable {
 
     private func put(_ url: HTTPURL, _ contentType: String) async throws(DeliveryError) -> VOPIRecord.Sent {
         let size = order.source.size
-        var request = HTTPRequest(
+        let request = HTTPRequest(
             "PUT", url, headers: [("Content-Type", contentType)], body: .slice(source, offset: 0, length: size),
             answerDeadline: .seconds(120), stallTimeout: api.settings.noProgress)
-        // The URL may have expired.
-        request.asksFirst = true
         // A send that fails ends the scope, and with it the hashing.
         async let hashed = md5()
         let answer: HTTPResponse

@@ -15,7 +15,6 @@ extension Transfer {
 
     /// Puts the next bytes into `room`, as far as the lane has any for this request.
     func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Piece {
-        endAsking()
         let left = request.body.length - position
         guard let place, left > 0 else { return giveBody(room).map { .bytes($0) } ?? .failed }
         let allowance = place.allowance(of: left, at: now)
@@ -31,20 +30,6 @@ extension Transfer {
         place.use(Int64(count ?? 0))
         return count.map { .bytes($0) } ?? .failed
     }
-
-    /// curl asks for the first bytes when the server has agreed, has said nothing for a second, or does not know the question.
-    private func endAsking() {
-        guard let asking else { return }
-        self.asking = nil
-        guard answer.status == 0 || answer.status == Self.expectationFailed else { return }
-        asking.saidNothing(submission.destination)
-        guard answer.hasBegun else { return }
-        // curl has begun anew by itself, without asking.
-        answer = AnswerBuffer(limit: request.answerLimit)
-        deadlines.bodyRestarted(at: .now)
-    }
-
-    private static let expectationFailed = 417
 
     /// The whole body of a small request, where the lane has bytes for all of it.
     static func inlineBody(_ request: HTTPRequest, _ place: LanePlace?, _ now: Instant) -> [UInt8]? {

@@ -24,7 +24,6 @@ package struct Trust: Sendable, Hashable {
 struct ClientOptions: Sendable {
     var trust: Trust
     var userAgent: String
-    let asked = ServersAsked()
 }
 
 extension Transfer {
@@ -39,10 +38,6 @@ extension Transfer {
         setMethodAndBody()
         // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for certain.
         easy.set(CURLOPT_FRESH_CONNECT, !request.isRepeatable && request.body.length == 0)
-        if request.wantsConsent, options.asked.mayAsk(submission.destination) {
-            asking = options.asked
-            easy.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000)
-        }
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
         easy.set(CURLOPT_NOSIGNAL, true)
@@ -121,10 +116,10 @@ extension Transfer {
     }
 
     private func setFields() {
-        // curl would wait for "100 Continue" before each body: a round trip, and a second where the server knows nothing of
-        // it. Few of ours are refused, and curl stops one that is answered early. An empty value leaves the field out; one of
-        // our own would be sent again after a 417.
-        if asking == nil { easy.add(field: "Expect:") }
+        // curl would wait for "100 Continue" before a body: a round trip for each, and a second where the server knows
+        // nothing of it. It helps where bodies are often refused; ours hardly ever are, and curl stops one that is answered
+        // early. An empty value leaves the field out.
+        easy.add(field: "Expect:")
         // curl would call such a body a form.
         if inlineBody != nil, !request.headers.contains(where: { FieldName.isSame($0.name, "content-type") }) {
             easy.add(field: "Content-Type:")

@@ -75,8 +75,6 @@ final class Transfer {
     private var isRefused = false
     /// Whether the sink has taken the answer on.
     private(set) var isSunk = false
-    /// Told when the server does not say whether it wants the body; nil where it is not asked, or has been heard.
-    var asking: ServersAsked?
     private var unacknowledged = 0
     /// Bytes of libcurl's buffer for the body.
     var buffer = 0
