@@ -48,7 +48,6 @@ package enum FileCopy {
             if isCancelled() { throw .cancelled }
             let count = copyInKernel(source, to: target.number, at: copied)
             if count <= 0 { break }
-            source.hasRead(at: copied, count: Int(count))
             copied += count
             try onTarget { () throws(SystemError) in try target.advance(to: copied) }
             progress(copied)

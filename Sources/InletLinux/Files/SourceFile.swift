@@ -1,6 +1,5 @@
 import Glibc
 package import InletCore
-import Synchronization
 package import SystemPackage
 
 /// The one opening of a source file per delivery. Everything that is read, probed or compared goes through it, so a file
@@ -12,8 +11,6 @@ package final class SourceFile: Sendable {
     /// Permission bits (`st_mode & 07777`).
     package let mode: UInt32
     let descriptor: Descriptor
-    /// What clears the page cache behind those who read a large file, while somebody wants that.
-    private let trail = Mutex<CacheTrail?>(nil)
 
     /// Opens a regular file for reading, without following a symlink, without waiting for a FIFO's writer and, where
     /// allowed, without changing the access time. Blocks.
@@ -38,20 +35,10 @@ package final class SourceFile: Sendable {
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(SystemError) -> Int {
-        let count = try SystemCall.result("read", path) {
+        try SystemCall.result("read", path) {
             pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset))
         }
-        hasRead(at: offset, count: count)
-        return count
     }
-
-    /// Said of every reading, also of the kernel's own. Small files have no trail, and are not asked for one.
-    func hasRead(at offset: Int64, count: Int) {
-        guard opened.size > CacheTrail.smallest, let trail = trail.withLock({ $0 }) else { return }
-        trail.read(self, at: offset, count: count)
-    }
-
-    func follow(_ trail: CacheTrail?) { self.trail.withLock { $0 = trail } }
 
     /// The whole content of a small file. Throws `EFBIG` with `.tooLarge` above `limit` bytes. Blocks.
     package func content(limit: Int) throws(SystemError) -> [UInt8] {

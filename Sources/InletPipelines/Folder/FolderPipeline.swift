@@ -70,13 +70,10 @@ package struct FolderPipeline: Pipeline {
         }
         if let proof = try await existing(target, source, order, key) { return proof }
         try prepare(directory, size: order.source.size)
-        let (temporary, wanted) = try await source.clearingBehind(readings: settings.verify == .readBack ? 2 : 1) {
-            () async throws(DeliveryError) in
-            let wanted = settings.verify == .readBack ? try await hash(source) : nil
-            if attempt.isStopping() { throw .stopping }
-            try await attempt.checkpoint.put([Self.copyingNote: []])
-            return (try await copy(source, directory, name, attempt.meter), wanted)
-        }
+        let wanted = settings.verify == .readBack ? try await hash(source) : nil
+        if attempt.isStopping() { throw .stopping }
+        try await attempt.checkpoint.put([Self.copyingNote: []])
+        let temporary = try await copy(source, directory, name, attempt.meter)
         do {
             try await compare(temporary, source, order, wanted)
             try SourceGuard.check(source, order)

@@ -31,21 +31,14 @@ package struct GigHivePipeline: Pipeline {
         }
         try job.checkSource()
         try checkFile(job)
-        // Sent and hashed, side by side.
-        let readings = 2
         if !usesTus(job.size, notes) {
-            let proof = try await source.clearingBehind(readings: readings) { () async throws(DeliveryError) in
-                try await FormUpload(job: job).deliver()
-            }
-            if let proof { return .delivered(proof) }
+            if let proof = try await FormUpload(job: job).deliver() { return .delivered(proof) }
             notes.needsTus = true
             notes.mayBeVisible = notes.mayBeVisible || attempt.meter.hasStarted
             try await attempt.checkpoint.put(notes.lasting)
             try job.checkSource()
         }
-        return try await source.clearingBehind(readings: readings) { () async throws(DeliveryError) in
-            try await TusUpload(job: job).deliver(notes)
-        }
+        return try await TusUpload(job: job).deliver(notes)
     }
 
     package func conclude(

@@ -14,27 +14,13 @@ extension PartSender {
     func sendWhole(
         at location: String?, to target: () async throws(DeliveryError) -> any SliceTarget
     ) async throws(DeliveryError) -> Proof {
-        let kinds = proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead
-        let part = try await source.clearingBehind(readings: kinds.isEmpty ? 1 : 2) {
-            () async throws(DeliveryError) in try await wholePart(kinds, to: target)
-        }
-        let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
-        // A CRC is too short to tell a touched file's content by.
-        let hash = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
-        let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
-        return Proof(
-            key: order.key, size: order.source.size, method: method, content: hash, etag: ETagJudge.bare(part.etag),
-            url: location)
-    }
-
-    private func wholePart(
-        _ kinds: SumKinds, to target: () async throws(DeliveryError) -> any SliceTarget
-    ) async throws(DeliveryError) -> UploadRecord.ProvedPart {
         let whole = 0..<order.source.size
+        let kinds = proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead
         let content = try smallContent()
         let known = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
+        let part: UploadRecord.ProvedPart
         do throws(DeliveryError) {
-            return try await lane.carry(order.source.size, of: order.id, isStopping: attempt.isStopping) {
+            part = try await lane.carry(order.source.size, of: order.id, isStopping: attempt.isStopping) {
                 () async throws(DeliveryError) in
                 let target = try await target()
                 return try await send(
@@ -48,6 +34,13 @@ extension PartSender {
             }
             throw error
         }
+        let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
+        // A CRC is too short to tell a touched file's content by.
+        let hash = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
+        let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
+        return Proof(
+            key: order.key, size: order.source.size, method: method, content: hash, etag: ETagJudge.bare(part.etag),
+            url: location)
     }
 
     /// Files up to this size are read once, hashed and sent from memory: a few system calls instead of many.

@@ -27,9 +27,7 @@ struct VOPIUpload: Sendable {
         var failed = 0
         while true {
             do throws(DeliveryError) {
-                let sent = try await source.clearingBehind(readings: 2) { () async throws(DeliveryError) in
-                    try await put(url, upload.contentType)
-                }
+                let sent = try await put(url, upload.contentType)
                 // What was sent may be a mixture of two contents.
                 try SourceGuard.check(source, order)
                 return sent
