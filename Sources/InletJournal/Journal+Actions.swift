@@ -42,7 +42,7 @@ extension Journal {
         do {
             return try await actAtOnce(action, files, now)
         } catch {
-            guard files.count > 1, !error.isFull else { throw error }
+            guard files.count > 1, !error.isOfDisk else { throw error }
             // One that cannot be read must not keep the others.
             var (outcomes, running): ([ActionOutcome], [Int64]) = ([], [])
             for file in files {
@@ -51,7 +51,7 @@ extension Journal {
                     outcomes += one.outcomes
                     running += one.running
                 } catch {
-                    if error.isFull { throw error }
+                    if error.isOfDisk { throw error }
                     outcomes.append(.skipped("cannot be read: \(error)"))
                 }
             }

@@ -3,6 +3,9 @@ internal import InletCore
 
 /// The time to live of what may begin at some hours only counts while its window is open. While it stands, `expires_at` is
 /// the time that is left, negative; else, as for all others, when it ends on the destination's expiry clock.
+///
+/// That is noticed when the delivery is looked at while its window is closed: one that waits behind full workers all those
+/// hours has them counted.
 extension Journal {
     /// How many one transaction puts back before others have their turn.
     static let postponedAtOnce = 256

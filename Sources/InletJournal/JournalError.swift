@@ -21,6 +21,14 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
 
     package var isFull: Bool { if case .full = self { true } else { false } }
 
+    /// The disk, or the process's want of descriptors, and not one row: the next question gets the same answer.
+    package var isOfDisk: Bool {
+        switch self {
+        case .full, .ioError, .noDescriptors: true
+        case .damaged, .unreadable, .newerSchema, .failed: false
+        }
+    }
+
     package var description: String {
         switch self {
         case .full(let path):

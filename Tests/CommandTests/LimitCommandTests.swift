@@ -63,7 +63,7 @@ import Testing
             let later = "job 1 is tried later: the limit is 0 (store: 0 (nothing is sent) by 'inlet limit'"
             #expect(tried.ending == .code(0) && tried.output.hasPrefix(later), "\(tried)")
             let some = try await place.inlet("queue", "retry", "--destination", "store")
-            let when = "1 file tried as soon as they may: the limit is 0 (store: 0 (nothing is sent)"
+            let when = "1 file tried now, but for what waits: the limit is 0 (store: 0 (nothing is sent)"
             #expect(some.ending == .code(0) && some.output.hasPrefix(when), "\(some)")
             let named = try place.folder.write(bytes(3000), to: "named.bin")
             let sent = try await place.inlet("send", named.string, "--to", "store")

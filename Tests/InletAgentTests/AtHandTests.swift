@@ -1,4 +1,3 @@
-@testable import InletAgent
 import InletCore
 import InletJournal
 import InletLinux

@@ -35,7 +35,7 @@ import Testing
             #expect(stage.agent.commands.limit(.rate(0), for: "here") != nil)
             let waiting = try await stage.job("big", "elsewhere") { $0.deliveries[1].state == .delivered }.deliveries[0]
             #expect(waiting.state == .ready && waiting.attempts == 0 && waiting.code == nil)
-            #expect(waiting.reason == "waits: the limit of 'here' is 0")
+            #expect(waiting.reason == "was sent back while a limit of bandwidth was 0")
             #expect(scene.here.record.orders.count == 1)
             #expect(stage.agent.commands.limit(.auto, for: "here") != nil)
             let job = try await stage.finished("big")

@@ -1,11 +1,12 @@
 import Foundation
-@testable import InletAgent
 import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletAgent
 
 /// Claims that wait for a connection: with eight connections, eight run and others wait at hand.
 @Suite struct SmallLaneTests {

@@ -21,7 +21,7 @@ extension DeliverOne {
     /// A limit of 0 has ended the attempt, which does not count: another has its worker, and it goes on where it was once the
     /// limit allows it.
     func sentBack(_ ref: AgentEvent.JobRef, _ delivery: DeliveryRow) -> (Settlement, Report) {
-        let reason = "waits: the limit of '\(ref.destination)' is 0"
+        let reason = "was sent back while a limit of bandwidth was 0"
         let error = DeliveryError(.cancelled, .cancelled, reason)
         return (
             .again(at: .now, countsAttempt: false, code: nil, reason: reason),

@@ -87,7 +87,7 @@ final class SmallLane: Sendable {
     private func next() async -> Claim? {
         while true {
             let (claim, isClosed, isLow) = shared.state.withLock { state in
-                (state.stock.take(), state.isClosed, state.stock.waitingCount == SmallWork.reserve - 1)
+                (state.stock.take(), state.isClosed, state.stock.waitingCount == state.reserve - 1)
             }
             if let claim {
                 if isLow { bells.ring(.small) }

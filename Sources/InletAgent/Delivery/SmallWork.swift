@@ -53,9 +53,11 @@ final class SmallWork: Sendable {
         /// nil while little is under way, and when enough has ended; longer while the loops have claims at hand.
         var pause: Duration? {
             guard open > SmallWork.crowd, ended.count < SmallWork.batch else { return nil }
-            if stock.waitingCount >= SmallWork.reserve { return .milliseconds(10) }
+            if stock.waitingCount >= reserve { return .milliseconds(10) }
             return ended.count < SmallWork.batch / 4 ? .milliseconds(2) : nil
         }
+        /// How many claims at hand are enough: for as many loops as run now.
+        var reserve: Int { min(SmallWork.reserve, 2 * (stock.count - stock.waitingCount)) }
         /// When the feeder must look again for the sake of what was refused.
         var nextTry: ContinuousClock.Instant? { refused.isEmpty ? nil : refusedUntil }
     }

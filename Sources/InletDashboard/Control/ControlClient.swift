@@ -81,7 +81,9 @@ package struct ControlClient: ControlAPI {
             try await send("POST", "tokens/\(destination)", body: body ?? .none, deadline: .seconds(150)))
     }
 
-    package func clear() async throws -> CommandReport { try await call("POST", "queue/clear") }
+    package func clear() async throws -> CommandReport {
+        try await Self.decode(send("POST", "queue/clear", deadline: .seconds(3600)))
+    }
 
     package func setPaused(_ paused: Bool, destination: String?) async throws -> CommandReport {
         try await call("POST", paused ? "pause" : "resume", query: [("destination", destination)])

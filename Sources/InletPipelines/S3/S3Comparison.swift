@@ -70,6 +70,7 @@ struct S3Comparison: Sendable {
                 return byTime(found) == .same ? Match() : nil
             }
             for partSize in partSizes {
+                if sender.attempt.isStopping() { throw .stopping }
                 let content = try await content(partSize, sender)
                 if found.etag.hasPrefix(content.digest.hex) { return Match(content: content) }
             }

@@ -134,7 +134,9 @@ final class Keyring: Sendable {
         let (credentials, key) = try keys(for: scope)
         let signer = Signer(credentials, scope, key)
         // Unless the keys were forgotten meanwhile.
-        state.withLock { if $0.scope == scope.text { $0.signer = (second, signer) } }
+        state.withLock {
+            if $0.scope == scope.text, $0.credentials == credentials { $0.signer = (second, signer) }
+        }
         return signer
     }
 

@@ -68,7 +68,7 @@ struct SelectionCommand {
         if fresh > 0 || report.hurried == 0 { Console.print("\(Self.files(fresh)) \(done)") }
         if report.hurried > 0 {
             let obstacles = report.waits_for ?? []
-            let time = obstacles.isEmpty ? "now" : "as soon as they may: \(obstacles.joined(separator: "; "))"
+            let time = obstacles.isEmpty ? "now" : "now, but for what waits: \(obstacles.joined(separator: "; "))"
             Console.print("\(Self.files(report.hurried)) tried \(time)")
         }
         for (reason, count) in report.skipped.sorted(by: { $0.key < $1.key }) {

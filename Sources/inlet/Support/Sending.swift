@@ -38,6 +38,7 @@ struct Sending: Sendable {
         defer { line.erase() }
         do {
             while true {
+                try Task.checkCancellation()
                 let some = names.next(Self.group)
                 if some.isEmpty { break }
                 for refusal in tale.take(try await handIn(some)) { Console.printError("inlet: \(refusal)") }
@@ -45,7 +46,9 @@ struct Sending: Sendable {
             }
             try await follow(&tale, line)
         } catch {
-            guard let failure = error as? ControlClient.Failure ?? Self.gone(error) else { throw error }
+            guard Self.isSilent(error), let failure = error as? ControlClient.Failure ?? Self.gone(error) else {
+                throw error
+            }
             line.erase()
             Console.printError("inlet: \(failure)")
             if !tale.jobs.isEmpty { Console.printError("What the agent has taken goes on when it runs again.") }
@@ -96,12 +99,15 @@ struct Sending: Sendable {
     private func patiently<Answer: Sendable>(
         _ question: @Sendable () async throws -> Answer
     ) async throws -> Answer {
-        let end = ContinuousClock.now.advanced(by: Self.absence.longest)
+        var end: ContinuousClock.Instant?
         while true {
             do {
                 return try await question()
             } catch {
-                guard Self.isSilent(error), ContinuousClock.now < end else { throw error }
+                // From the first silence on: the answer to a long question may have been on its way for minutes.
+                let limit = end ?? .now.advanced(by: Self.absence.longest)
+                guard Self.isSilent(error), .now < limit else { throw error }
+                end = limit
             }
             try await Task.sleep(for: Self.absence.pause)
         }
