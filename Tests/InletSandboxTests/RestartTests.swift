@@ -6,7 +6,19 @@ import SystemPackage
 import Testing
 
 @Suite struct RestartTests {
+    /// The port of the first sandbox may be another program's by the time of the second.
     @Test func `an open upload and its URLs outlive the sandbox`() async throws {
+        for _ in 0..<4 {
+            do {
+                return try await restart()
+            } catch {
+                guard error is SandboxStopped else { throw error }
+            }
+        }
+        try await restart()
+    }
+
+    private func restart() async throws {
         let folder = try TemporaryDirectory()
         let (first, second) = (noise(5 << 20, seed: 1), noise(77, seed: 2))
         let kept = Mutex<(upload: SandboxClient.Upload, port: Int)?>(nil)
@@ -17,12 +29,9 @@ import Testing
             kept.withLock { $0 = (upload, client.port) }
         }
         let (upload, port) = try #require(kept.withLock { $0 })
-        // Not at the same port: another program may have it by now.
-        try await withSandbox(directory: folder.path) { sandbox, client async throws in
+        try await withSandbox(directory: folder.path, port: port) { sandbox, client async throws in
             #expect(sandbox.openUploads() == [upload.id])
-            let url = upload.urls[1].replacing(":\(port)/", with: ":\(client.port)/")
-            #expect(url.contains(":\(client.port)/"))
-            #expect(try await client.send("PUT", url, second).status == 200)
+            #expect(try await client.send("PUT", upload.urls[1], second).status == 200)
             let answer = try await client.complete(.v1, upload, etags: [(1, md5(first)), (2, md5(second))])
             #expect(answer.status == 200)
         }

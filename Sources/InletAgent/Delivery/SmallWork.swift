@@ -57,7 +57,10 @@ final class SmallWork: Sendable {
             return ended.count < SmallWork.batch / 4 ? .milliseconds(2) : nil
         }
         /// How many claims at hand are enough: for as many loops as run now.
-        var reserve: Int { min(SmallWork.reserve, 2 * (stock.count - stock.waitingCount)) }
+        var reserve: Int {
+            let running = stock.count - stock.waitingCount
+            return running == 0 ? SmallWork.reserve : min(SmallWork.reserve, 2 * running)
+        }
         /// When the feeder must look again for the sake of what was refused.
         var nextTry: ContinuousClock.Instant? { refused.isEmpty ? nil : refusedUntil }
     }
