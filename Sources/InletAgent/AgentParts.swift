@@ -46,17 +46,13 @@ struct AgentParts: Sendable {
 
     init(
         settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings],
-        version: String, begun: [Int64], resume: ResumeWatch, valve: BandwidthValve,
-        holdPatience: Duration
+        version: String, begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration
     ) throws {
         self.version = version
         earlier = EarlierNotes(begun)
         self.settings = settings
         self.sendRoots = sendRoots
-        self.board = board
-        self.journal = journal
-        self.log = log
-        self.resume = resume
+        (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
         self.holdPatience = holdPatience
         let connections = board.connections
         let bells = WorkBells(

@@ -32,6 +32,14 @@ struct SimulatedUplink {
         var limits: [Int: Double] = [:]
 
         var goodput: Double { bytes / seconds }
+
+        mutating func note(_ moved: Double, in step: Double, by flights: Int, at limit: Int) {
+            bytes += moved
+            seconds += step
+            crowd += Double(flights) * step
+            limits[limit, default: 0] += step
+            mostCrowd = max(mostCrowd, flights)
+        }
     }
 
     /// Seconds that a capacity holds where there is noise.
@@ -71,13 +79,7 @@ struct SimulatedUplink {
             let step = min(line.step(flights), max(moment - now, 1e-6))
             let moved = line.advance(&flights, by: step)
             now += step
-            if ended >= warmUp {
-                course.bytes += moved
-                course.seconds += step
-                course.crowd += Double(flights.count) * step
-                course.limits[limit, default: 0] += step
-                course.mostCrowd = max(course.mostCrowd, flights.count)
-            }
+            if ended >= warmUp { course.note(moved, in: step, by: flights.count, at: limit) }
             for index in flights.indices.reversed() where flights[index].waits <= 0 && flights[index].left <= 0.5 {
                 let flight = flights.remove(at: index)
                 ended += 1
