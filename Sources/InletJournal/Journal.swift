@@ -61,7 +61,6 @@ package final class Journal: Sendable {
                 sql: """
                     PRAGMA foreign_keys = ON; PRAGMA cache_size = -2048;
                     PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864;
-                    PRAGMA wal_autocheckpoint = 4000;
                     """)
         }
         return configuration

@@ -40,6 +40,13 @@ import Testing
         return destination
     }
 
+    @Test func `an answer that an agent of another version gives is told as that`() throws {
+        let failure = try #require(
+            throws: ControlClient.Failure.self
+        ) { let _: CommandReport = try ControlClient.value(of: Array("{}".utf8)) }
+        #expect(failure.description.contains("are both of one version?") && !failure.isSilence)
+    }
+
     @Test func `a token comes through the socket, and only as the answer's own text`() async throws {
         let giving = destination { refused async throws(DeliveryError) in
             Secret(refused == nil ? "token-1" : refused?.reveal() == "token-1" ? "token-2" : "none")

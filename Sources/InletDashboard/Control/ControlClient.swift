@@ -166,6 +166,15 @@ package struct ControlClient: ControlAPI {
         guard (200..<300).contains(response.status) else {
             throw Failure("the running agent answered with \(response.status); are both of one version?")
         }
-        return try JSONDecoder().decode(Value.self, from: Data(response.body))
+        return try value(of: response.body)
+    }
+
+    /// - Throws: `Failure` for an answer that an agent of another version gives.
+    static func value<Value: Decodable>(of body: [UInt8]) throws -> Value {
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(body))
+        } catch {
+            throw Failure("the running agent's answer cannot be read; are both of one version? (\(error))")
+        }
     }
 }
