@@ -86,6 +86,12 @@ import Testing
         let large = try await place.inlet("route", place.drop.appending("notes").appending("large.txt").string)
         #expect(large.ending == .code(1))
         #expect(large.output.contains("rejected: 101 bytes is over the limit"), "\(large.output)")
+        // Names before and after an option, one of them from where the command is called.
+        let many = try await place.inlet(
+            "route", place.drop.appending("notes/fits.txt").string, place.drop.appending("b.txt").string, "--config",
+            place.configuration.description, "c.txt")
+        let told = many.output.split(separator: "\n").filter { $0.hasPrefix("/") }
+        #expect(told.count == 3 && told[1].hasSuffix("/b.txt") && told[2].hasSuffix("/c.txt"), "\(many.output)")
         let image = try await place.inlet("route", place.drop.appending("x.png").string)
         #expect(image.ending == .code(1))
         #expect(image.output.contains("no route takes it") && image.output.contains("taken as an empty file"))

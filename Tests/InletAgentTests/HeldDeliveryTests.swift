@@ -58,6 +58,10 @@ import Testing
             try scene.drop("a")
             try await eventually("it is back") { stage.events.count("job.retry") == 1 }
             #expect(scene.here.record.orders.isEmpty)
+            let codes = stage.events.all.compactMap {
+                if case .jobRetry(_, let error, _, _) = $0 { error.code } else { nil }
+            }
+            #expect(codes == [.heldByLimit])
             told.commands.withLock { $0 = nil }
             #expect(stage.agent.commands.limit(.auto, for: "here") != nil)
             #expect(try await stage.finished("a").deliveries[0].attempts == 1)

@@ -22,7 +22,7 @@ extension DeliverOne {
     /// limit allows it.
     func sentBack(_ ref: AgentEvent.JobRef, _ delivery: DeliveryRow) -> (Settlement, Report) {
         let reason = "was sent back while a limit of bandwidth was 0"
-        let error = DeliveryError(.cancelled, .cancelled, reason)
+        let error = DeliveryError(.cancelled, .heldByLimit, reason)
         return (
             .again(at: .now, countsAttempt: false, code: nil, reason: reason),
             Report(event: .jobRetry(ref, error, attempt: delivery.attempts, wait: .zero))

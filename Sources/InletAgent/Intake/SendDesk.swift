@@ -46,7 +46,8 @@ struct SendDesk: Sendable {
     private func take(_ paths: ArraySlice<FilePath>, _ destination: String?) async -> [SendAnswer] {
         var looks: [Look] = []
         var volumes: [UInt64: Volume] = [:]
-        for path in paths { looks.append(await look(at: path, destination, &volumes)) }
+        let kept = RouteTable(admitter.routes.routes.map { Self.keeping($0) })
+        for path in paths { looks.append(await look(at: path, destination, kept, &volumes)) }
         let wanted = looks.compactMap { look in if case .wanted(let file) = look { file } else { nil } }
         var queued = await queue(wanted)[...]
         return looks.compactMap { look in
@@ -55,8 +56,9 @@ struct SendDesk: Sendable {
         }
     }
 
+    /// - Parameter kept: the configured routes, by which the sources stay where they are.
     private func look(
-        at path: FilePath, _ destination: String?, _ volumes: inout [UInt64: Volume]
+        at path: FilePath, _ destination: String?, _ kept: RouteTable, _ volumes: inout [UInt64: Volume]
     ) async -> Look {
         do {
             guard let identity = try FileLook.look(at: path).identity else {
@@ -71,7 +73,8 @@ struct SendDesk: Sendable {
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
             let tools = Hashing(pool: hashing)
             var facts = try await admitter.firstFacts(of: arrival, at: path, tools)
-            let routes = routes(for: place.path, identity.size, facts.mediaType, destination)
+            let routes =
+                destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? kept
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
             facts.add(
                 try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing))
@@ -141,11 +144,10 @@ struct SendDesk: Sendable {
         }
     }
 
-    /// The configured routes, or the one that takes the file with another destination. Sources stay where they are.
-    private func routes(
-        for path: FilePath, _ size: Int64, _ mediaType: String?, _ destination: String?
+    /// The route that takes the file, with another destination. Its source stays where it is.
+    private func route(
+        for path: FilePath, _ size: Int64, _ mediaType: String?, to destination: String
     ) -> RouteTable {
-        guard let destination else { return RouteTable(admitter.routes.routes.map { Self.keeping($0) }) }
         let known = admitter.routes.route(for: path, size: size, mediaType: mediaType)
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]

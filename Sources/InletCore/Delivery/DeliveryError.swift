@@ -99,6 +99,7 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case rejected = "rejected"
     case expired = "expired"
     case cancelled = "cancelled"
+    case heldByLimit = "held_by_limit"
     case notConfigured = "not_configured"
     case outOfResources = "out_of_resources"
     case agentCrashed = "agent_crashed"

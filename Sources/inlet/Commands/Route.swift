@@ -21,7 +21,7 @@ struct RouteCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The files.") var files: [String]
+    @Argument(help: "The files.") var files: [NamedFiles]
 
     func run() async throws {
         let config = try options.load()
@@ -32,8 +32,9 @@ struct RouteCommand: AsyncParsableCommand {
             made[destination.name] = try? factory.make(destination)
         }
         var isTaken = true
-        for file in files {
-            let explanation = try await RouteExplanation(Self.absolute(file), config.settings, destinations)
+        var names = NameReader(files, from: FilePath(FileManager.default.currentDirectoryPath))
+        while let file = names.next(1).first {
+            let explanation = try await RouteExplanation(file, config.settings, destinations)
             Console.print(explanation.text)
             if let plan = explanation.plan, plan.plan.dedupe != .off {
                 Console.print(try await DuplicateSearch(config).lines(plan.plan, plan.size).joined(separator: "\n"))

@@ -32,11 +32,14 @@ struct NamedFiles: ExpressibleByArgument {
 
     // MARK: - The command line
 
+    /// Those whose arguments are files.
+    private static let commands: Set = ["send", "route"]
+
     /// The arguments of this process as the parser is to see them; nil = as they are.
     static func commandLine() -> [String]? {
         let count = Int(CommandLine.argc)
-        guard count > 2, argument(1) == "send" else { return nil }
-        return ["send"] + folded(2..<count) { CommandLine.unsafeArgv[$0].map { String(cString: $0) } ?? "" }
+        guard count > 2, let command = argument(1)?.string, commands.contains(command) else { return nil }
+        return [command] + folded(2..<count) { CommandLine.unsafeArgv[$0].map { String(cString: $0) } ?? "" }
     }
 
     /// The words at `places`, with one for each row of names. A name is what does not begin with `-`, nor follows a word
