@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Format, layering, house rules, the benches' own tests, and a build that checks declared dependencies. --quick leaves the
-# last two out.
+# Format, layering, house rules, the benches' own tests, and a build that checks declared dependencies. --quick leaves
+# the last three out.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -83,6 +83,7 @@ $quick || for bench in crash soak throughput bandwidth memory scale; do
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
 done
 $quick || check "builds, and every import is a declared dependency" build_debug
+$quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))
