@@ -39,6 +39,9 @@ package struct MetricsFigures: Sendable {
         package var retries = 0
         /// Attempts that went on from where an earlier process was.
         package var resumed = 0
+
+        /// Whether nothing has happened there.
+        package var isEmpty: Bool { self == Destination() }
     }
 
     package var destinations: [String: Destination] = [:]

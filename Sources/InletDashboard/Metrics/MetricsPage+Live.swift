@@ -14,7 +14,7 @@ extension MetricsPage {
                 page.add(.filesEnded, ends[state] ?? 0, [("route", route), ("state", state.rawValue)])
             }
         }
-        for (name, destination) in figures.destinations where name != MetricsTally.other || destination != .init() {
+        for (name, destination) in figures.destinations where name != MetricsTally.other || !destination.isEmpty {
             let label = [(name: "destination", value: name)]
             for outcome in Self.usualOutcomes.union(destination.ends.keys) {
                 page.add(
@@ -62,14 +62,12 @@ extension MetricsPage {
 
     /// - Parameter summary: nil when nothing waited at the start.
     func addRecovery(_ summary: ResumeSummary?, to page: inout PrometheusText) {
-        let summary = summary ?? ResumeSummary(of: 0)
-        let untried = summary.of - summary.resumed - summary.failed - summary.waiting
-        page.add(.resuming, untried)
-        for (result, count) in [
-            ("delivered", summary.resumed), ("failed", summary.failed), ("waiting", summary.waiting),
-        ] {
-            page.add(.resumed, count, [("result", result)])
-        }
+        let ends = [
+            ("delivered", summary?.resumed ?? 0), ("failed", summary?.failed ?? 0),
+            ("waiting", summary?.waiting ?? 0),
+        ]
+        page.add(.resuming, ends.reduce(summary?.of ?? 0) { $0 - $1.1 })
+        for (result, count) in ends { page.add(.resumed, count, [("result", result)]) }
     }
 }
 
