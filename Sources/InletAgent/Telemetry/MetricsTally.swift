@@ -1,4 +1,4 @@
-package import InletCore
+internal import InletCore
 internal import InletJournal
 internal import Synchronization
 

@@ -1,5 +1,6 @@
 import Glibc
 import InletCore
+import SystemPackage
 
 /// What this process uses of the machine; nil where the kernel does not say.
 package struct ProcessFigures: Sendable, Equatable {
