@@ -96,7 +96,8 @@ import Testing
         #expect(try await Self.series(agent.view)["inlet_watch_overflows_total"] == 1)
     }
 
-    @Test func `what an earlier process left is in the metrics from the start, and what has become of it`() async throws {
+    @Test func `what an earlier process left is in the metrics from the start, and what has become of it`() async throws
+    {
         let place = try MetricsPlace()
         defer { place.journal.close() }
         let jobs = try await [place.admit("a"), place.admit("b"), place.admit("c")]

@@ -7,7 +7,8 @@ import Testing
 @Suite struct PrometheusTextTests {
     @Test(arguments: [
         ("plain", "plain", "plain"), ("a\\b", "a\\\\b", "a\\\\b"), ("a\nb", "a\\nb", "a\\nb"),
-        ("say \"no\"", "say \\\"no\\\"", "say \"no\""), ("\r\n", "\r\\n", "\r\\n"), ("caf\u{E9} 日本", "caf\u{E9} 日本", "caf\u{E9} 日本"),
+        ("say \"no\"", "say \\\"no\\\"", "say \"no\""), ("\r\n", "\r\\n", "\r\\n"),
+        ("caf\u{E9} 日本", "caf\u{E9} 日本", "caf\u{E9} 日本"),
         ("\\n", "\\\\n", "\\\\n"), ("", "", ""),
     ])
     func `texts cannot end their line or their quotes`(text: String, label: String, help: String) {
@@ -53,7 +54,9 @@ import Testing
             pages.insert(page.text)
         }
         #expect(pages.count == 1)
-        let lines = pages.first?.split(separator: "\n").suffix(4).compactMap { $0.firstMatch(of: /"(.)",state="(\w+)"/) }
+        let lines = pages.first?.split(separator: "\n").suffix(4).compactMap {
+            $0.firstMatch(of: /"(.)",state="(\w+)"/)
+        }
         #expect(lines?.map { "\($0.1) \($0.2)" } == ["a down", "a up", "b down", "b up"])
     }
 

@@ -5,8 +5,8 @@ internal import InletLinux
 /// What only a running agent has to say.
 extension MetricsPage {
     /// What is always there, be it 0: a series that begins with its first event shows no increase by it.
-    private static let usualEnds: Set<FileState> = [.delivered, .failed]
-    private static let usualOutcomes: Set<MetricsFigures.Outcome> = [.delivered, .failed]
+    private static let usualEnds: Set<FileState> = [.delivered, .failed, .expired, .rejected]
+    private static let usualOutcomes: Set<MetricsFigures.Outcome> = [.delivered, .failed, .expired]
 
     func addCounters(_ figures: MetricsFigures, to page: inout PrometheusText) {
         for (route, ends) in figures.files where route != MetricsTally.other || !ends.isEmpty {
