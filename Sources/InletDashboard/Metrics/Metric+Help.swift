@@ -7,7 +7,7 @@ extension Metric {
         case .files: "Files that the journal knows, by state."
         case .fileBytes: "Bytes of the files that the journal knows, by state."
         case .filesEnded: "Files that are done with since the start, by the route that took them and how they ended."
-        case .filesIgnored: "Files in the watched folders that no rule takes, as the last listing found them."
+        case .filesIgnored: "Files of watched folders that no route takes, since each folder began to be watched."
         case .queueWaiting: "Deliveries that wait for a worker or for their time."
         case .oldestWaiting: "How long the file has waited that has waited longest, since it was admitted."
         case .deliveriesOpen: "Deliveries that have not ended, by destination and where they are."
