@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// A journal in a folder of its own, one destination `here`, and agents on it that are made and not run.
-struct MetricsPlace {
+struct MetricsPlace: Sendable {
     private let directory: TemporaryDirectory
     let root: FilePath
     let journal: Journal
