@@ -81,15 +81,15 @@ enum Promtool {
     static func check(_ page: String) throws -> (code: Int32, said: String) {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Array(page.utf8), to: "page")
-        return try run(["check", "metrics"], input: FileHandle(forReadingAtPath: file.string))
+        return try run(["check", "metrics"], input: Foundation.FileHandle(forReadingAtPath: file.string))
     }
 
-    static func run(_ arguments: [String], input: FileHandle?) throws -> (code: Int32, said: String) {
+    static func run(_ arguments: [String], input: Foundation.FileHandle?) throws -> (code: Int32, said: String) {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = arguments
         let output = Pipe()
-        process.standardInput = input ?? FileHandle.nullDevice
+        process.standardInput = input ?? Foundation.FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = output
         try process.run()
