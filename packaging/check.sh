@@ -64,9 +64,18 @@ bench_imports() {
     return "$ended"
 }
 
+# What is shipped for Prometheus and Grafana. The tests hold its names against the program, and a page through promtool.
+metrics_files() {
+    python3 -m json.tool packaging/grafana/inlet.json /dev/null || return 1
+    if command -v promtool >/dev/null; then
+        promtool check rules packaging/prometheus/alerts.yml && promtool test rules packaging/prometheus/alerts_test.yml
+    fi
+}
+
 check "swift format lint --strict" formatted
 check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
 check "Python scripts compile" python_scripts
+check "dashboard and alerts ($(command -v promtool >/dev/null && echo promtool || echo 'JSON only; promtool is not installed'))" metrics_files
 
 # check_sources.py prints lines of the same form, one for each of its checks.
 if rules="$(python3 -B packaging/check_sources.py 2>&1)"; then sources_ended=0; else sources_ended=$?; fi

@@ -208,13 +208,13 @@ struct AgentParts: Sendable {
             })
     }
 
-    func liveView(_ version: String) -> AgentView.LiveView {
+    func liveView(_ version: String, _ tally: MetricsTally) -> AgentView.LiveView {
         AgentView.LiveView(
             version: version, startedAt: .now, destinations: board.statuses,
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
             limits: limits.standings,
-            windows: settings.routes.compactMap { route in route.window.map { (route.name, $0) } })
+            windows: settings.routes.compactMap { route in route.window.map { (route.name, $0) } }, tally: tally)
     }
 }

@@ -32,6 +32,8 @@ package struct AgentView: Sendable {
         package var limits: @Sendable () -> [BandwidthBook.Standing]
         /// The windows of the routes that have one.
         package var windows: [(route: String, window: DeliveryWindow)]
+        /// What has happened since the start, counted.
+        package var tally: MetricsTally
     }
 
     /// The balance: every file seen is in exactly one state.
@@ -58,6 +60,8 @@ package struct AgentView: Sendable {
         package var oldest: WallTime?
         /// `waiting` by destination; those without any are left out.
         package var byDestination: [String: Int] = [:]
+        /// All by destination, as the journal counts them, with what waits at hand as what waits.
+        package var counts: [String: QueueCounts] = [:]
     }
 
     /// Where the open deliveries are. What a process that is gone was sending waits.
@@ -74,6 +78,9 @@ package struct AgentView: Sendable {
             queue.parked += counts.parked
             if counts.waiting > 0, let oldest = counts.oldest { queue.oldest = min(queue.oldest ?? oldest, oldest) }
             if waiting > 0 { queue.byDestination[name] = waiting }
+            queue.counts[name] = counts
+            queue.counts[name]?.waiting = waiting
+            queue.counts[name]?.claimed = counts.claimed - waitingClaims
         }
         if queue.waiting > 0, queue.oldest == nil { queue.oldest = try await journal.oldestPending() }
         return queue

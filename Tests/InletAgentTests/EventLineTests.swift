@@ -62,7 +62,7 @@ import Testing
         (.jobWaiting(ref, until: WallTime(milliseconds: 0)), "job.waiting"),
         (.jobDelivered(ref, proof, duration: .milliseconds(1500)), "job.delivered"),
         (.jobFailed(ref, state: .failed, error), "job.failed"),
-        (.jobFinished(job: 1, path: path, state: .delivered, disposition: hostile), "job.finished"),
+        (.jobFinished(job: 1, path: path, state: .delivered, disposition: hostile, route: "r"), "job.finished"),
         (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered"),
         (.batchClosed(batch: 1, path: path, route: "r", files: 3), "batch.closed"),
         (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),

@@ -69,7 +69,8 @@ package enum AgentEvent: Sendable {
     case jobFailed(JobRef, state: DeliveryState, DeliveryError)
     /// A file was not delivered in its time; nothing of it is deleted.
     case jobExpired(job: Int64, path: FilePath, route: String, destinations: [String])
-    case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String)
+    /// `route` is empty for a file that none has taken.
+    case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String, route: String = "")
     case jobRecovered(claims: Int, parked: Int, unparked: Int)
     /// A unit is complete: all its files are sent now.
     case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
