@@ -9,12 +9,12 @@ extension WebFiles {
 
         /** `connection`: starting, live, polling, lost or out (logged out). Times are of this machine's clock. */
         export const live = {
-            connection: "starting", since: Date.now(), heardAt: 0, epoch: 0, restartedAt: null,
+            connection: "starting", since: Date.now(), heardAt: 0, statusAt: 0, restartedAt: null,
             session: null, status: null, rates: null, events: [], level: null,
         };
 
         const listeners = new Set();
-        let [lastSeq, run, wait] = [null, null, 0];
+        let [lastSeq, run, wait, fresh] = [null, null, 0, null];
         const samples = new Map();
 
         /** Calls `heard(what, data)`: status, rates, log, connection, again (everything was read anew). */
@@ -50,7 +50,9 @@ extension WebFiles {
             while (!signal.aborted) {
                 const ended = new AbortController();
                 const both = AbortSignal.any([ended.signal, signal]);
-                const reading = stream(lastSeq, (name, data, id) => !both.aborted && hear(name, data, id), both);
+                const reading = stream(lastSeq, (name, data, id) => {
+                    if (!both.aborted) hear(name, data, id, () => ended.abort());
+                }, both);
                 let status = 0;
                 try { await reading; } catch (error) { status = error.status ?? 0; }
                 ended.abort();
@@ -78,16 +80,19 @@ extension WebFiles {
             } while (Date.now() < until && !signal.aborted);
         }
 
-        function hear(name, data, id) {
+        function hear(name, data, id, giveUp) {
             live.heardAt = Date.now();
             if (name === "hello") {
-                wait = 0;
                 // Numbers begin anew with the agent: what came before is not of this one.
-                if (lastSeq !== null && data.seq < lastSeq) [lastSeq, live.events] = [null, []];
-                live.hello = data;
-                readAll(run.signal).then(() => connect("live"), () => {});
+                if (data.seq < lastSeq) lastSeq = null;
+                fresh = [];
+                readAll(run.signal).then(() => {
+                    wait = 0;
+                    connect("live");
+                }, giveUp);
             } else if (name === "log") {
                 lastSeq = Number(id ?? data.seq);
+                fresh?.push(data);
                 takeEvents([data]);
                 tell("log", data);
             } else if (name === "status") takeStatus(data);
@@ -103,15 +108,16 @@ extension WebFiles {
             if (signal.aborted) return;
             live.session = session;
             live.rates = rates;
-            if (live.status && live.status.started_at !== status.started_at) live.events = [];
-            takeEvents(log);
+            const isAnother = live.status && live.status.started_at !== status.started_at;
+            if (isAnother) live.events = [];
+            takeEvents([...log, ...(isAnother && fresh || [])]);
+            fresh = null;
             takeStatus(status);
-            live.epoch += 1;
             tell("again");
         }
 
         function takeStatus(status) {
-            live.heardAt = Date.now();
+            live.heardAt = live.statusAt = Date.now();
             if (live.status && live.status.started_at !== status.started_at) {
                 live.restartedAt = status.started_at;
                 samples.clear();

@@ -20,7 +20,7 @@ extension WebFiles {
                 event.level === "info" || event.level === "debug" ? null : [badge(event.level, TONES[event.level]), " "],
                 h("strong", {}, event.event), " ",
                 event.job !== undefined && !left.includes("job") ? [jobLink(event.job, path ?? undefined), " "] : path ? [h("bdi", { class: "name" }, path), " "] : null,
-                fields.map(([key, value]) => h("span", { class: "field" }, h("span", { class: "key" }, key + "="), h("bdi", {}, shown(key, value)), " ")));
+                fields.map(([key, value]) => h("span", { class: "field" }, h("span", { class: "key" }, key.replace(/_ms$/, "") + "="), h("bdi", {}, shown(key, value)), " ")));
         }
 
         function shown(key, value) {

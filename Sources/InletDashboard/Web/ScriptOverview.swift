@@ -46,7 +46,7 @@ extension WebFiles {
         function oldest(queue) {
             if (!queue.oldest_waiting) return "–";
             // By the agent's clock at its last word, and by ours since then.
-            return span((queue.oldest_waiting_ms ?? 0) + Math.max(0, Date.now() - live.heardAt));
+            return span((queue.oldest_waiting_ms ?? 0) + Math.max(0, Date.now() - live.statusAt));
         }
 
         function moving(status) {
@@ -56,7 +56,7 @@ extension WebFiles {
                 return section("In flight", h("p", { class: "muted" }, "Nothing is being sent."));
             }
             return section("In flight",
-                table("Deliveries that run now", [["File"], ["To"], ["Progress", "wide"]], shown.map((transfer) => ({
+                table("Deliveries that run now", [["File"], ["To"], ["Progress", "bars"]], shown.map((transfer) => ({
                     key: `${transfer.job} ${transfer.destination}`,
                     cells: [
                         jobLink(transfer.job, transfer.path),

@@ -63,7 +63,7 @@ extension WebFiles {
                 `${Math.floor(share)} %`,
                 transfer.percent == null ? `${bytes(transfer.sent)} of ${bytes(transfer.size)}` : null,
                 transfer.step, pace === null ? null : rate(pace), left,
-                transfer.next_look ? `asked again ${relative(transfer.next_look, Date.now())}` : null,
+                transfer.next_look ? asked(transfer.next_look) : null,
             ];
             return h("div", { class: "progress" },
                 h("progress", {
@@ -71,6 +71,8 @@ extension WebFiles {
                 }),
                 h("span", { class: "small" }, parts.filter(Boolean).join(" · ")));
         }
+
+        const asked = (time) => (new Date(time) > Date.now() ? `asked again ${relative(time, Date.now())}` : "being asked");
 
         /** Draws into `place` what `draw` returns. */
         export const paint = (place, ...kids) => morph(place, fragment(...kids));

@@ -21,8 +21,8 @@ extension WebFiles {
                     placeholder: "gigs/2026/a.mp4 or /srv/drop/a.mp4",
                 })),
                 h("div", {}, h("label", { for: "root" }, "Below"), h("select", { id: "root", name: "root" },
-                    h("option", { value: "" }, "any (the path is whole)"),
-                    live.status.roots.map((root) => h("option", { value: root.path }, root.path)))),
+                    live.status.roots.map((root) => h("option", { value: root.path }, root.path)),
+                    h("option", { value: "" }, "none: the path is whole"))),
                 h("div", {}, h("label", { for: "size" }, "Size in bytes"),
                     h("input", { id: "size", name: "size", type: "number", min: 0, step: 1, placeholder: "as it is" })),
                 h("button", { type: "submit", class: "primary" }, "Test"));

@@ -7,7 +7,7 @@ extension WebFiles {
         /**
          * Reads `/api/v1/events` until it ends.
          * @param last the id to go on after, or null
-         * @param heard called with (event, data, id)
+         * @param heard called with (event, data, id), and with "beat" for whatever arrives
          * @returns a promise that always rejects: `status` says how it ended
          */
         export async function stream(last, heard, signal) {
@@ -41,6 +41,7 @@ extension WebFiles {
                 const { value, done } = await reader.read();
                 if (done) return;
                 alive();
+                heard("beat");
                 const lines = (rest + value).split("\n");
                 rest = lines.pop();
                 for (const raw of lines) {

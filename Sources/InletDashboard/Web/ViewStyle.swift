@@ -5,7 +5,7 @@ extension WebFiles {
           background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .8rem .95rem; margin: 0 0 .9rem;
           min-width: 0;
         }
-        section > :last-child, .card > :last-child { margin-bottom: 0; }
+        section > :last-child, .card > :last-child, .head > :last-child { margin-bottom: 0; }
         .badge {
           display: inline-block; border-radius: 9px; padding: 0 .5rem; font-size: .84rem; font-weight: 550;
           background: var(--neutral-back); color: var(--text); white-space: nowrap;
@@ -59,7 +59,7 @@ extension WebFiles {
         tbody tr:last-child > * { border-bottom: 0; }
         tbody tr:focus-within, tr.chosen { background: var(--tint); }
         .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; padding-right: 1rem; }
-        .wide { width: 45%; }
+        .bars { width: 45%; }
         .list tbody th { width: 38%; }
         .pick { display: flex; gap: .6rem; align-items: flex-start; }
         .pick input { margin-top: .2rem; }
@@ -109,14 +109,16 @@ extension WebFiles {
         .login input { width: 100%; margin: .2rem 0 .4rem; }
 
         @media (max-width: 46rem) {
-          table, tbody, tr, tbody th, td { display: block; width: auto !important; }
+          table, caption, tbody, tr, tbody th, td { display: block; width: auto !important; }
           thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
           tbody tr { padding: .45rem 0; border-bottom: 1px solid var(--line); }
           tbody th, td { border: 0; padding: .1rem 0; text-align: left; }
           td[data-label]::before { content: attr(data-label) ": " / ""; color: var(--muted); font-size: .86rem; }
           td > .progress, td > .plain { display: block; }
           .inline { display: inline; }
-          .number { white-space: normal; }
+          .number { text-align: left; white-space: normal; }
+          .facts > div { grid-template-columns: 6rem minmax(0, 1fr); }
+          .keys dt { flex-basis: 8rem; }
           .filters > div { flex: 1 1 8rem; min-width: 0; }
           .filters input, .filters select { width: 100%; }
           .plot { height: 6.5rem; }
