@@ -17,7 +17,7 @@ from page import Page
 from station import HOSTILE, READER, TOKEN, Sandbox, Station, until
 
 LOGGED_OUT = r"status of 401"
-AWAY = r"ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|status of 401"
+AWAY = r"net::ERR_|status of 401"
 
 
 def prepare(station):

@@ -14,7 +14,7 @@ def overview(page, station):
     """The overview says what needs somebody, what moves and how fast, and its sum holds."""
     page.go("")
     page.shows("away is down")
-    page.shows("need you")
+    page.shows("needs you", ".health")
     page.shows("slow/interview.mov")
     bar = page.one("progress")
     first = float(bar.get_attribute("value"))

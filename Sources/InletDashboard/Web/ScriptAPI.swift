@@ -12,9 +12,9 @@ extension WebFiles {
             }
         }
 
-        const heard = { login: () => {}, answer: () => {} };
+        const heard = { login: () => {} };
 
-        /** Calls `login` when an answer says that one is needed, `answer` with each answer. */
+        /** Calls `login` when an answer says that one is needed. */
         export function listen(handlers) { Object.assign(heard, handlers); }
 
         async function ask(path, options) {
@@ -34,7 +34,6 @@ extension WebFiles {
             } catch {
                 throw new Refusal(0, "away", "the answer broke off");
             }
-            heard.answer();
             if (response.ok) return body;
             if (response.status === 401 && body?.error === "login_needed") heard.login();
             throw new Refusal(

@@ -4,7 +4,7 @@ extension WebFiles {
         import { get, listen } from "./api.js";
         import { announce, byId, h } from "./dom.js";
         import { listenToKeys } from "./keys.js";
-        import { live, start, stop, subscribe } from "./live.js";
+        import { live, rest, start, stop, subscribe, wake } from "./live.js";
         import { paint } from "./parts.js";
         import { drawShell } from "./shell.js";
         import { findings, sentence } from "./health.js";
@@ -127,7 +127,6 @@ extension WebFiles {
                 stop("out");
                 get("session").then((session) => { live.session = session; }, () => {}).then(redraw);
             },
-            answer: () => {},
         });
         subscribe((what, data) => {
             if (what === "again") shown?.load();
@@ -139,6 +138,12 @@ extension WebFiles {
         addEventListener("hashchange", go);
         // Relative times grow old by themselves.
         setInterval(() => document.hidden || redraw(), 1000);
+        let tired = 0;
+        document.addEventListener("visibilitychange", () => {
+            clearTimeout(tired);
+            if (document.hidden) tired = setTimeout(rest, 30000);
+            else wake();
+        });
         document.querySelector(".skip").addEventListener("click", (event) => {
             event.preventDefault();
             byId("main").focus();

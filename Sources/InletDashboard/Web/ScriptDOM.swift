@@ -12,10 +12,11 @@ extension WebFiles {
                 ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
             node.handlers = {};
             for (const [name, value] of Object.entries(props || {})) {
-                if (value === null || value === undefined || value === false) continue;
+                if (value === null || value === undefined) continue;
                 if (name === "key") node.key = String(value);
                 else if (name === "own") node.own = value;
                 else if (name === "value" || name === "checked") (node.set ||= {})[name] = value;
+                else if (value === false) continue;
                 else if (name.startsWith("on")) {
                     node.handlers[name] = value;
                     node[name] = value;

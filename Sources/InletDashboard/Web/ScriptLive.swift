@@ -7,9 +7,9 @@ extension WebFiles {
         const MOST_EVENTS = 1000;
         const POINTS = 360;
 
-        /** `connection`: starting, live, polling, lost or out (logged out). Times are of this machine's clock. */
+        /** `connection`: starting, live, polling, lost, resting (hidden) or out (logged out). Times are of this machine's clock. */
         export const live = {
-            connection: "starting", since: Date.now(), heardAt: 0, statusAt: 0, restartedAt: null,
+            connection: "starting", since: Date.now(), heardAt: 0, statusAt: 0, restartedAt: null, why: null,
             session: null, status: null, rates: null, events: [], level: null,
         };
 
@@ -46,6 +46,21 @@ extension WebFiles {
             connect(state);
         }
 
+        /** A page that nobody sees needs no stream: a browser opens only a few connections to one place. */
+        export function rest() {
+            if (!run || live.connection === "out") return;
+            run.abort();
+            run = null;
+            connect("resting");
+        }
+
+        export function wake() {
+            if (live.connection !== "resting") return;
+            run = new AbortController();
+            connect("starting");
+            follow(run.signal);
+        }
+
         async function follow(signal) {
             while (!signal.aborted) {
                 const ended = new AbortController();
@@ -74,6 +89,8 @@ extension WebFiles {
                     takeStatus(status);
                 } catch (error) {
                     if (signal.aborted) return;
+                    // It may answer and still not tell: its words say what to do.
+                    live.why = error.status ? error.message : null;
                     connect("lost");
                 }
                 await new Promise((done) => setTimeout(done, Math.min(2000, Math.max(200, until - Date.now()))));

@@ -52,7 +52,7 @@ extension WebFiles {
             if (live.connection === "lost") {
                 const old = live.status ? ` What is shown is from ${clock(live.since)} and old.` : "";
                 shown.push(banner("lost", "bad",
-                    `No connection to Inlet since ${clock(live.since)} (${span(Date.now() - live.since)}).${old} Trying again.`));
+                    `No connection to Inlet since ${clock(live.since)} (${span(Date.now() - live.since)}).${old} ${live.why ? ` It says: ${live.why}.` : ""} Trying again.`));
             }
             version ??= live.session?.version ?? null;
             if (live.session && version !== live.session.version) {

@@ -11,7 +11,15 @@ extension WebFiles {
 
         export const story = {
             title: (page) => `Job ${page.id}`,
-            load: async (page) => { page.data.story = await get(`jobs/${page.id}/story`); },
+            load: async (page) => {
+                try {
+                    page.data.story = await get(`jobs/${page.id}/story`);
+                } catch (error) {
+                    // Forgotten meanwhile: what was known of it is no longer so.
+                    if (error.status === 404) page.data.story = null;
+                    throw error;
+                }
+            },
             log: (page, event) => { if (String(event.job) === page.id && event.event !== "transfer.progress") again(page); },
             status: (page) => { if (live.connection === "polling") again(page); },
             render: (page) => {

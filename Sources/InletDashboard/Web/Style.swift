@@ -76,7 +76,7 @@ extension WebFiles {
         #nav .count { background: var(--bad-back); color: var(--bad); border-radius: 9px; padding: 0 .45rem; font-size: .8rem; }
         #banners { grid-area: banners; padding: 0 1rem; }
         main { grid-area: main; padding: 1rem; max-width: 78rem; width: 100%; min-width: 0; }
-        .stale main { opacity: .75; }
+        .stale main { filter: grayscale(1); }
 
         button, select, input {
           font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line); border-radius: 6px;
