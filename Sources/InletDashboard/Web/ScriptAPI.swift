@@ -47,15 +47,13 @@ extension WebFiles {
             return ask(BASE + path + (text ? "?" + text : ""), {});
         }
 
-        export const post = (path, body) => send(BASE + path, body);
+        export const login = (secret) => post("login", { secret });
+        export const logout = () => post("logout");
 
-        export const login = (secret) => send("/login", { secret });
-        export const logout = () => send("/logout", {});
-
-        function send(path, body) {
+        export function post(path, body) {
             // X-Inlet cannot be sent from another site without being asked for first.
             const headers = { "Content-Type": "application/json", "X-Inlet": "1" };
-            return ask(path, { method: "POST", headers, body: JSON.stringify(body ?? {}) });
+            return ask(BASE + path, { method: "POST", headers, body: JSON.stringify(body ?? {}) });
         }
 
         """#

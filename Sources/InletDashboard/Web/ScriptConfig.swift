@@ -15,7 +15,7 @@ extension WebFiles {
                 const [shown, level] = await Promise.all([get("config"), get("log/level").catch(() => null)]);
                 Object.assign(page.data, { shown, level: level?.level });
             },
-            render: (page) => fragment(file(page), result(page.data.reload), logging(page), about()),
+            render: (page) => fragment(result(page.data.reload), file(page), logging(page), about()),
         };
 
         function file(page) {
@@ -49,12 +49,19 @@ extension WebFiles {
             const errors = report.errors || [];
             return section("What came of it",
                 h("p", {}, badge(report.done ? "done" : "not done", report.done ? "good" : "bad"), " ", h("bdi", {}, report.message)),
-                errors.length ? h("ul", {}, errors.map((error) => h("li", {},
-                    error.line ? `line ${error.line}${error.column ? `, column ${error.column}` : ""}: ` : "", h("bdi", {}, error.message)))) : null,
+                errors.length ? h("ul", {}, errors.map((error) => h("li", {}, place(error), h("bdi", {}, error.message)))) : null,
                 changes.length ? table("Changes", [["Key"], ["From"], ["To"], ["Takes effect"]], changes) : null);
         }
 
-        const text = (value) => (value === null || value === undefined ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
+        function place({ line, column }) {
+            if (!line) return "";
+            return `line ${line}${column ? `, column ${column}` : ""}: `;
+        }
+
+        function text(value) {
+            if (value === null || value === undefined) return "–";
+            return typeof value === "object" ? JSON.stringify(value) : String(value);
+        }
 
         function logging(page) {
             const { level } = page.data;
@@ -77,7 +84,9 @@ extension WebFiles {
             return section("About", facts([
                 ["Inlet", status.version ?? session?.version], ["Started", when(status.started_at)],
                 ["You may", session?.access === "read" ? "look" : "look and act"],
-                ["For programs", [link("/api/v1/openapi.json", "OpenAPI"), ", ", link("/metrics", "metrics"), ", ", link("/readyz", "readyz")]],
+                ["For programs", [
+                    link("/api/v1/openapi.json", "OpenAPI"), ", ", link("/metrics", "metrics"), ", ", link("/readyz", "readyz"),
+                ]],
             ]));
         }
 

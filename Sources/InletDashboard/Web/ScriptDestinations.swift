@@ -21,13 +21,16 @@ extension WebFiles {
                 const { destinations, limits, windows } = live.status;
                 const together = (limits || []).find((limit) => !limit.destination);
                 return fragment(
-                    section("All together", facts([["Limit", limitText(together)], ["Waiting", count(live.status.queue.waiting, "delivery", "deliveries")]]),
-                        actions(button("Set limit…", () => setLimit(null, limitText(together))), button("Pause all…", () => pause(null, true)),
-                            button("Resume all", () => pause(null, false)))),
+                    section("All together",
+                        facts([["Limit", limitText(together)], ["Waiting", deliveries(live.status.queue.waiting)]]),
+                        actions(button("Set limit…", () => setLimit(null, limitText(together))),
+                            button("Pause all…", () => pause(null, true)), button("Resume all", () => pause(null, false)))),
                     h("ul", { class: "cards", key: "cards" }, destinations.map((place) => card(place, limits || []))),
                     windows?.length ? section("Windows", windowTable(windows)) : null);
             },
         };
+
+        const deliveries = (number) => count(number, "delivery", "deliveries");
 
         function limitText(limit) {
             if (!limit || limit.bytes_per_second == null) return "none" + (limit ? standing(limit) : "");
@@ -43,13 +46,14 @@ extension WebFiles {
             const limit = limits.find((entry) => entry.destination === place.name);
             const points = live.rates?.destinations?.[place.name];
             const isPaused = place.state === "paused";
+            const waiting = `#/files?state=pending&destination=${encodeURIComponent(place.name)}`;
             return h("li", { key: place.name, class: "card" },
                 h("h2", {}, h("a", { href: `#/files?destination=${encodeURIComponent(place.name)}`, "data-go": "" }, place.name), " ",
                     h("span", { class: "small" }, place.type)),
                 h("p", {}, badge(place.state), " ", h("span", { class: "small" }, MEANS[place.state] ?? "")),
                 place.last_error ? h("p", { class: "why" }, h("bdi", {}, place.last_error)) : null,
                 facts([
-                    ["Waiting", h("a", { href: `#/files?state=pending&destination=${encodeURIComponent(place.name)}` }, count(place.waiting, "delivery", "deliveries"))],
+                    ["Waiting", h("a", { href: waiting }, deliveries(place.waiting))],
                     ["Asked again", place.next_probe ? when(place.next_probe, true) : null],
                     ["Own limit", limit ? limitText(limit) : "none"],
                 ]),
@@ -62,7 +66,10 @@ extension WebFiles {
         function windowTable(windows) {
             return table("When big files of a route may begin", [["Route"], ["Window"], ["Now"], ["Changes"]], windows.map((entry) => ({
                 key: entry.route,
-                cells: [entry.route, entry.window, badge(entry.open ? "open" : "closed", entry.open ? "good" : "waiting"), when(entry.next_change)],
+                cells: [
+                    entry.route, entry.window, badge(entry.open ? "open" : "closed", entry.open ? "good" : "waiting"),
+                    when(entry.next_change),
+                ],
             })), { hideCaption: true });
         }
 

@@ -62,11 +62,14 @@ extension WebFiles {
                     placeholder: "part of the path",
                 }), "q"),
                 field("State", h("select", { id: "state", value: state, onchange: set("state") }, option("", "all"),
-                    SETS.map(([states, text]) => option(states, text)), STATES.map((name) => option(name, `${name} (${live.status.files[name] ?? 0})`)),
+                    SETS.map(([states, text]) => option(states, text)),
+                    STATES.map((name) => option(name, `${name} (${live.status.files[name] ?? 0})`)),
                     known ? null : option(state, state)), "state"),
                 field("Destination", h("select", { id: "destination", value: value("destination"), onchange: set("destination") },
                     option("", "all"), live.status.destinations.map((place) => option(place.name, place.name))), "destination"),
-                field("Route", h("input", { id: "route", list: "routes", value: value("route"), onchange: set("route"), autocomplete: "off" }), "route"),
+                field("Route", h("input", {
+                    id: "route", list: "routes", value: value("route"), onchange: set("route"), autocomplete: "off",
+                }), "route"),
                 h("datalist", { id: "routes" }, [...routes].sort().map((route) => option(route))),
                 FILTERS.some((key) => page.query.has(key)) ? h("a", { href: "#/files", class: "clear" }, "Show all") : null);
         }
@@ -108,8 +111,10 @@ extension WebFiles {
             const rows = jobs.map((job) => ({
                 key: job.job, class: chosen.has(job.job) ? "chosen" : null,
                 cells: [
-                    h("div", { class: "pick" }, isReader ? null : box(page, chosen, job), jobLink(job.job, job.path)), bytes(job.size),
-                    h("span", { title: MEANS[job.state] }, badge(job.state)), places(job), job.route ?? "–", when(job.admitted_at),
+                    h("div", { class: "pick" }, isReader ? null : box(page, chosen, job), jobLink(job.job, job.path)),
+                    bytes(job.size),
+                    h("span", { title: MEANS[job.state] }, badge(job.state)), places(job), job.route ?? "–",
+                    when(job.admitted_at),
                 ],
             }));
             return table(`${count(jobs.length, "file")}, newest first`, columns, rows, { class: "list" });
@@ -129,7 +134,8 @@ extension WebFiles {
             const why = job.reason ?? job.deliveries.find((delivery) => delivery.reason)?.reason;
             return [
                 h("ul", { class: "inline" }, job.deliveries.map((delivery) =>
-                    h("li", { key: delivery.destination }, delivery.destination, delivery.state === job.state ? null : ` ${delivery.state}`))),
+                    h("li", { key: delivery.destination },
+                        delivery.destination, delivery.state === job.state ? null : ` ${delivery.state}`))),
                 why ? h("p", { class: "small why" }, h("bdi", {}, why)) : null,
             ];
         }

@@ -10,7 +10,7 @@ extension WebFiles {
         /** `connection`: starting, live, polling, lost, resting (hidden) or out (logged out). Times are of this machine's clock. */
         export const live = {
             connection: "starting", since: Date.now(), heardAt: 0, statusAt: 0, restartedAt: null, why: null,
-            session: null, status: null, rates: null, events: [], level: null,
+            session: null, status: null, rates: null, events: [], level: "info",
         };
 
         const listeners = new Set();
@@ -55,7 +55,19 @@ extension WebFiles {
         }
 
         export function wake() {
-            if (live.connection !== "resting") return;
+            if (live.connection === "resting") again();
+        }
+
+        /** Has the stream tell events from this level on. */
+        export function hearFrom(level) {
+            if (live.level === level) return;
+            live.level = level;
+            if (live.connection !== "live") return;
+            run.abort();
+            again();
+        }
+
+        function again() {
             run = new AbortController();
             connect("starting");
             follow(run.signal);
@@ -65,7 +77,7 @@ extension WebFiles {
             while (!signal.aborted) {
                 const ended = new AbortController();
                 const both = AbortSignal.any([ended.signal, signal]);
-                const reading = stream(lastSeq, (name, data, id) => {
+                const reading = stream(lastSeq, live.level, (name, data, id) => {
                     if (!both.aborted) hear(name, data, id, () => ended.abort());
                 }, both);
                 let status = 0;
@@ -154,12 +166,18 @@ extension WebFiles {
         function takeRates(data) {
             const rates = live.rates;
             if (!rates) return;
-            rates.total = [...rates.total, data.total].slice(-POINTS);
-            for (const [name, value] of Object.entries(data.destinations || {})) {
-                const points = rates.destinations[name] ?? Array(rates.total.length - 1).fill(0);
-                rates.destinations[name] = [...points, value].slice(-POINTS);
+            const had = rates.total.length;
+            // Steps that are known, or were missed, by the time at which each began.
+            const steps = Math.round((new Date(data.ts) - new Date(rates.from)) / rates.step_ms) - (had - 1);
+            if (steps < 1) return;
+            const add = (points, value) => [...points, ...Array(steps - 1).fill(0), value].slice(-POINTS);
+            rates.total = add(rates.total, data.total);
+            const names = new Set([...Object.keys(rates.destinations), ...Object.keys(data.destinations || {})]);
+            for (const name of names) {
+                rates.destinations[name] = add(rates.destinations[name] ?? Array(had).fill(0), data.destinations?.[name] ?? 0);
             }
-            rates.from = new Date(new Date(data.ts) - rates.total.length * rates.step_ms).toISOString();
+            const gone = had + steps - rates.total.length;
+            rates.from = new Date(new Date(rates.from).getTime() + gone * rates.step_ms).toISOString();
             tell("rates", rates);
         }
 

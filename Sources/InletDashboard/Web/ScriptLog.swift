@@ -3,8 +3,8 @@ extension WebFiles {
     static let scriptLog = #"""
         import { get } from "./api.js";
         import { byId, h, toast } from "./dom.js";
-        import { live } from "./live.js";
-        import { badge, button, jobLink, when } from "./parts.js";
+        import { hearFrom, live } from "./live.js";
+        import { badge, button, jobLink, name, when } from "./parts.js";
         import { bytes, count, took } from "./text.js";
 
         const LEVELS = ["debug", "info", "warning", "error"];
@@ -19,8 +19,13 @@ extension WebFiles {
             return h("span", {},
                 event.level === "info" || event.level === "debug" ? null : [badge(event.level, TONES[event.level]), " "],
                 h("strong", {}, event.event), " ",
-                event.job !== undefined && !left.includes("job") ? [jobLink(event.job, path ?? undefined), " "] : path ? [h("bdi", { class: "name" }, path), " "] : null,
-                fields.map(([key, value]) => h("span", { class: "field" }, h("span", { class: "key" }, key.replace(/_ms$/, "") + "="), h("bdi", {}, shown(key, value)), " ")));
+                subject(event, path, left), fields.map(([key, value]) => h("span", { class: "field" },
+                    key.replace(/_ms$/, "") + "=", h("bdi", {}, shown(key, value)), " ")));
+        }
+
+        function subject(event, path, left) {
+            if (event.job !== undefined && !left.includes("job")) return [jobLink(event.job, path ?? undefined), " "];
+            return path ? [name(path), " "] : null;
         }
 
         function shown(key, value) {
@@ -33,6 +38,7 @@ extension WebFiles {
         export const log = {
             title: () => "Log",
             load: (page) => {
+                hearFrom(page.query.get("level") === "debug" ? "debug" : "info");
                 const data = page.data;
                 data.old = [];
                 data.paused ??= null;
@@ -57,7 +63,7 @@ extension WebFiles {
             };
             return h("form", { class: "filters", role: "search", "aria-label": "Log", onsubmit: (event) => event.preventDefault() },
                 h("div", {}, h("label", { for: "level" }, "From level"), h("select", { id: "level", value: level, onchange: set("level") },
-                    LEVELS.map((name) => h("option", { value: name }, name)))),
+                    LEVELS.map((word) => h("option", { value: word }, word)))),
                 h("div", { class: "grow" }, h("label", { for: "find" }, "Text"), h("input", {
                     id: "find", type: "search", "data-search": true, value: page.query.get("q") ?? "", autocomplete: "off",
                     oninput: search,

@@ -12,7 +12,7 @@ extension WebFiles {
             title: () => "Watch roots",
             render: () => {
                 const all = live.status.roots;
-                if (!all.length) return h("p", { class: "muted" }, live.status.running ? "No folder is watched." : "The agent does not run.");
+                if (!all.length) return h("p", { class: "muted" }, "No folder is watched.");
                 return h("ul", { class: "cards wide", key: "cards" }, all.map(card));
             },
         };

@@ -45,18 +45,25 @@ extension WebFiles {
         }
 
         function answer({ answer, asked }) {
-            const title = answer.matched ? `Route ${answer.route ?? ""} takes it` : "No route takes it";
+            const title = answer.matched ? `Route ${answer.route} takes it`
+                : answer.route ? `Route ${answer.route} is its own, and refuses it` : "No route takes it";
             const rows = (answer.deliveries || []).map((delivery) => ({
                 key: delivery.destination,
                 cells: [delivery.destination, h("code", {}, name(delivery.key ?? "–")), delivery.after ?? "–"],
             }));
             return h("div", { role: "status", key: "answer" }, section("Answer",
                 h("p", { class: "sentence" }, badge(answer.matched ? "taken" : "not taken", answer.matched ? "good" : "waiting"), " ", title),
-                facts([["Path", name(asked)], ["Watched folder", answer.root ? name(answer.root) : "none"], ["Category", answer.category]]),
-                answer.why?.length ? [h("h3", {}, "Why"), h("ul", {}, answer.why.map((why) => h("li", {}, h("bdi", {}, why))))] : null,
+                facts([
+                    ["Path", name(asked)], ["Watched folder", answer.root ? name(answer.root) : "none"],
+                    ["Category", answer.category], ["Media type", answer.media_type],
+                ]),
+                sentences("Why", answer.why),
                 rows.length ? table("Where it would go", [["Destination"], ["Key"], ["After"]], rows) : null,
-                answer.assumed?.length
-                    ? [h("h3", {}, "Assumed"), h("ul", {}, answer.assumed.map((text) => h("li", {}, h("bdi", {}, text))))] : null));
+                sentences("Assumed", answer.assumed)));
+        }
+
+        function sentences(title, texts) {
+            return texts?.length ? [h("h3", {}, title), h("ul", {}, texts.map((text) => h("li", {}, h("bdi", {}, text))))] : null;
         }
 
         """#

@@ -7,10 +7,11 @@ extension WebFiles {
         /**
          * Reads `/api/v1/events` until it ends.
          * @param last the id to go on after, or null
+         * @param level the least important events that are wanted
          * @param heard called with (event, data, id), and with "beat" for whatever arrives
          * @returns a promise that always rejects: `status` says how it ended
          */
-        export async function stream(last, heard, signal) {
+        export async function stream(last, level, heard, signal) {
             const quiet = new AbortController();
             let alarm = setTimeout(() => quiet.abort(), SILENCE);
             const alive = () => {
@@ -20,7 +21,7 @@ extension WebFiles {
             try {
                 const headers = { Accept: "text/event-stream" };
                 if (last !== null) headers["Last-Event-ID"] = String(last);
-                const response = await fetch("/api/v1/events", {
+                const response = await fetch("/api/v1/events?level=" + level, {
                     headers, credentials: "same-origin", cache: "no-store", redirect: "error",
                     signal: AbortSignal.any([quiet.signal, signal]),
                 });

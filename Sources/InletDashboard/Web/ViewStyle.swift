@@ -24,7 +24,9 @@ extension WebFiles {
         .health.bad { border-left-color: var(--bad); }
         .health.waiting { border-left-color: var(--wait); }
         .sentence { font-size: 1.2rem; font-weight: 600; margin: 0; }
-        .health .dot { display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; background: var(--good); margin-right: .55rem; }
+        .health .dot {
+          display: inline-block; width: .7rem; height: .7rem; border-radius: 50%; background: var(--good); margin-right: .55rem;
+        }
         .health.bad .dot { background: var(--bad); border-radius: 2px; }
         .health.waiting .dot { background: var(--wait); }
         .health ul { list-style: none; padding: 0; margin: .5rem 0 0; }
@@ -69,7 +71,10 @@ extension WebFiles {
         .list .why, .card .why { margin: .1rem 0 0; color: var(--bad); }
         .plain { list-style: none; padding: 0; margin: 0; overflow-wrap: anywhere; }
 
-        progress { display: block; width: 100%; height: .5rem; border: 0; border-radius: 4px; overflow: hidden; appearance: none; background: var(--neutral-back); }
+        progress {
+          display: block; width: 100%; height: .5rem; border: 0; border-radius: 4px; overflow: hidden; appearance: none;
+          background: var(--neutral-back);
+        }
         progress::-webkit-progress-bar { background: var(--neutral-back); }
         progress::-webkit-progress-value { background: var(--accent); border-radius: 4px; }
         progress::-moz-progress-bar { background: var(--accent); border-radius: 4px; }
@@ -79,7 +84,10 @@ extension WebFiles {
         .facts > div { display: grid; grid-template-columns: minmax(5.5rem, 8rem) minmax(0, 1fr); gap: .5rem; }
         .facts dt { color: var(--muted); }
         .facts dd { margin: 0; overflow-wrap: anywhere; }
-        .cards { list-style: none; padding: 0; display: grid; gap: .9rem; grid-template-columns: repeat(auto-fill, minmax(min(22rem, 100%), 1fr)); }
+        .cards {
+          list-style: none; padding: 0; display: grid; gap: .9rem;
+          grid-template-columns: repeat(auto-fill, minmax(min(22rem, 100%), 1fr));
+        }
         .cards.wide { grid-template-columns: minmax(0, 1fr); }
         .card { margin: 0; }
         .path { font-size: 1.05rem; font-weight: 600; }
@@ -95,7 +103,6 @@ extension WebFiles {
         .latest li, .lines li { padding: .18rem 0; overflow-wrap: anywhere; }
         .latest time, .lines time { color: var(--muted); font-variant-numeric: tabular-nums; margin-right: .35rem; }
         .field { color: var(--muted); margin-left: .35rem; }
-        .key { color: var(--muted); }
         .lines {
           list-style: none; margin: 0; padding: .4rem .75rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px;
           height: max(16rem, calc(100vh - 18rem)); overflow: auto; font: .88rem/1.45 var(--mono);
