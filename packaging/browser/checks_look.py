@@ -38,6 +38,8 @@ def hostile_names(page, station):
         page.shows("img src=x onerror", "main")
         assert not page.find("main img, main script"), f"a name became markup in {view}"
     page.go("files")
+    page.shows("Files", "h1")
+    page.one("a.job")
     names = page.run("return [...document.querySelectorAll('a.job')].map((node) => node.textContent)")
     for part in ("<img src=x onerror=alert(1)>.txt", "gpj.exe.txt", "lines.txt", "<script>alert(2)", "x" * 200):
         assert any(part in name for name in names), f"{part} is not in the list: {names}"

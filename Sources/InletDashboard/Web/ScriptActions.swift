@@ -79,7 +79,8 @@ extension WebFiles {
             if (!paused) return attempt(() => post("resume" + query));
             const sure = await confirm({
                 title: `Pause ${who}?`, yes: "Pause",
-                body: h("p", {}, "What is being sent now ends; nothing new is begun until you resume, over restarts too. Files are still taken in."),
+                body: h("p", {}, "What is being sent now ends; nothing new is begun until you resume, over restarts too. "
+                    + "Files are still taken in."),
             });
             return sure && attempt(() => post("pause" + query));
         }
@@ -107,7 +108,8 @@ extension WebFiles {
                 title: "Take this folder as it is now?", yes: "Resume",
                 body: [
                     h("p", {}, name(root.path)), h("p", {}, root.state),
-                    h("p", { class: "muted" }, "Resume only when the folder is right as it is, for example after a disk was mounted again."),
+                    h("p", { class: "muted" },
+                        "Resume only when the folder is right as it is, for example after a disk was mounted again."),
                 ],
             });
             return sure && attempt(() => post("roots/resume", { text: root.path }));

@@ -50,9 +50,10 @@ extension WebFiles {
         function banners(redraw) {
             const shown = [];
             if (live.connection === "lost") {
+                const why = live.why ? ` It says: ${live.why}.` : "";
                 const old = live.status ? ` What is shown is from ${clock(live.since)} and old.` : "";
                 shown.push(banner("lost", "bad",
-                    `No connection to Inlet since ${clock(live.since)} (${span(Date.now() - live.since)}).${old} ${live.why ? ` It says: ${live.why}.` : ""} Trying again.`));
+                    `No connection to Inlet since ${clock(live.since)} (${span(Date.now() - live.since)}).${old}${why} Trying again.`));
             }
             version ??= live.session?.version ?? null;
             if (live.session && version !== live.session.version) {

@@ -104,11 +104,13 @@ extension WebFiles {
                 delivery.reason ? [delivery.reason, delivery.code ? ` (${delivery.code})` : ""].join("") : null,
                 delivery.verified ? `verified by ${delivery.verified}` : null, delivery.etag ? `ETag ${delivery.etag}` : null,
                 delivery.after ? `goes after ${delivery.after}` : null,
-                delivery.next_at ? (new Date(delivery.next_at) > Date.now() ? `next try ${clock(delivery.next_at)}` : "may be tried now") : null,
+                delivery.next_at ? next(delivery.next_at) : null,
                 ...details,
             ].filter(Boolean);
             return lines.length ? h("ul", { class: "plain" }, lines.map((line) => h("li", {}, h("bdi", {}, line)))) : "–";
         }
+
+        const next = (time) => (new Date(time) > Date.now() ? `next try ${clock(time)}` : "may be tried now");
 
         function events({ events, events_since }) {
             const note = events_since ? `What the agent remembers since ${clock(events_since)}.` : "";
