@@ -13,7 +13,7 @@ HEADINGS = dict(zip(VIEWS, [
 def overview(page, station):
     """The overview says what needs somebody, what moves and how fast, and its sum holds."""
     page.go("")
-    page.shows("away is down")
+    page.shows("away is down", "main", 40)
     page.shows("needs you", ".health")
     page.shows("slow/interview.mov")
     bar = page.one("progress")

@@ -96,9 +96,15 @@ extension WebFiles {
                 try {
                     const status = await get("status");
                     if (signal.aborted) return;
+                    const isBack = live.connection === "lost";
                     if (live.connection !== "polling") await readAll(signal);
                     connect("polling");
                     takeStatus(status);
+                    if (isBack) {
+                        // So may the stream be.
+                        wait = 0;
+                        return;
+                    }
                 } catch (error) {
                     if (signal.aborted) return;
                     // It may answer and still not tell: its words say what to do.
