@@ -1,4 +1,5 @@
 internal import Foundation
+internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore

@@ -1,3 +1,4 @@
+internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore

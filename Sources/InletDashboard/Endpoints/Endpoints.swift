@@ -1,3 +1,5 @@
+internal import HTTPTypes
+
 /// The table: everything that can be asked, in the order of the document.
 enum Endpoints {
     static let all: [Endpoint] =

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
@@ -84,7 +85,8 @@ struct EventStream: Sendable {
 
     func response(_ seat: StreamSeats.Seat) -> Response {
         let body = ResponseBody { writer in
-            try await withExtendedLifetime(seat) { try await run(&writer) }
+            defer { withExtendedLifetime(seat) {} }
+            try await run(&writer)
             try await writer.finish(nil)
         }
         return Response(

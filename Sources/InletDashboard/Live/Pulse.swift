@@ -12,6 +12,10 @@ package final class Pulse: Sendable {
         var sent = SentBytes()
         var ears: [UInt64: Doorbell] = [:]
         var nextEar: UInt64 = 0
+
+        mutating func count(_ share: SentBytes.Share, _ now: WallTime) {
+            rates.add(share.count, to: share.destination, from: share.since, until: now)
+        }
     }
 
     private let state: Mutex<State>
@@ -85,11 +89,5 @@ package final class Pulse: Sendable {
             return state.nextEar
         }
         return (bell, { [weak self] in self?.state.withLock { $0.ears[id] = nil } })
-    }
-}
-
-extension Pulse.State {
-    fileprivate mutating func count(_ share: SentBytes.Share, _ now: WallTime) {
-        rates.add(share.count, to: share.destination, from: share.since, until: now)
     }
 }
