@@ -1,6 +1,7 @@
 import InletAgent
 import InletCore
 import InletLinux
+import SystemPackage
 import Testing
 
 @testable import InletDashboard
