@@ -114,12 +114,7 @@ private struct FileSearch {
         }
         if let route = filter.route { add("route = ?", .text(route)) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", .integer(before.milliseconds)) }
-        if let text = filter.text {
-            add(
-                "(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'",
-                .text("%\(Self.literal(text))%"))
-        }
-        if let below = filter.below { add("id < ?", .integer(below)) }
+        addText()
         if let destination = filter.destination {
             add(
                 "EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)",
@@ -131,6 +126,15 @@ private struct FileSearch {
                 .text(code))
             values.append(.text(code))
         }
+    }
+
+    private mutating func addText() {
+        if let text = filter.text {
+            add(
+                "(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'",
+                .text("%\(Self.literal(text))%"))
+        }
+        if let below = filter.below { add("id < ?", .integer(below)) }
     }
 
     private mutating func add(_ condition: String, _ value: SQLValue) {

@@ -24,6 +24,12 @@ import Testing
         return Dictionary(uniqueKeysWithValues: pairs)
     }
 
+    private static func expectStory(_ port: Int) async throws {
+        let story = try await get(port, "/api/v1/jobs/1/story")
+        let names = (story["events"] as? [[String: Any]])?.compactMap { $0["event"] as? String } ?? []
+        #expect(names.contains("job.delivered") && story["receipt"] is [String: Any], "\(story)")
+    }
+
     @Test func `after a kill and a restart everything that the port says is true at once`() async throws {
         let port = try FreePort.any()
         let gone = try FreePort.any()
@@ -60,9 +66,7 @@ import Testing
             #expect(states == ["delivered"])
             let after = try await Self.get(port, "/api/v1/status")
             #expect((after["files"] as? [String: Int])?["delivered"] == 3 && after["pending"] as? Int == 0)
-            let story = try await Self.get(port, "/api/v1/jobs/1/story")
-            let names = (story["events"] as? [[String: Any]])?.compactMap { $0["event"] as? String } ?? []
-            #expect(names.contains("job.delivered") && story["receipt"] is [String: Any], "\(story)")
+            try await Self.expectStory(port)
         }
         #expect(try await second.stop() == .code(0))
     }
@@ -81,7 +85,8 @@ import Testing
 
     @Test func `no secret of it is in the log, in what is shown, or in an answer`() async throws {
         let port = try FreePort.any()
-        let place = try Self.place(port, ", token: canary-token, password: canary-password, read_only_token: canary-reader")
+        let place = try Self.place(
+            port, ", token: canary-token, password: canary-password, read_only_token: canary-reader")
         let agent = try await place.run()
         try await agent.line("dashboard.ready")
         let client = try RawClient(port: port)

@@ -43,7 +43,8 @@ struct DashboardSettingsTests {
     ])
     func `on loopback nothing more is needed`(_ listen: String, _ isLoopback: Bool) throws {
         let settings = try parse(Self.text("dashboard: { listen: \"\(listen)\" }")).settings.dashboard
-        #expect(settings?.listen.isLoopback == isLoopback && settings?.listen.text == listen && settings?.isOpen == true)
+        #expect(
+            settings?.listen.isLoopback == isLoopback && settings?.listen.text == listen && settings?.isOpen == true)
     }
 
     @Test(arguments: [
@@ -72,7 +73,8 @@ struct DashboardSettingsTests {
         ("token: canary-token", "required key 'listen' is missing"),
         ("listen: \"127.0.0.1:8844\", tokn: canary-token", "did you mean 'token'?"),
     ])
-    func `what cannot be meant is refused with its remedy, and without its secrets`(_ keys: String, _ expected: String) {
+    func `what cannot be meant is refused with its remedy, and without its secrets`(_ keys: String, _ expected: String)
+    {
         let errors = #expect(throws: ConfigErrors.self) { _ = try parse(Self.text("dashboard: { \(keys) }")) }
         #expect("\(errors as Any)".contains(expected), "\(errors as Any)")
         #expect(!"\(errors as Any)".contains("canary"), "\(errors as Any)")

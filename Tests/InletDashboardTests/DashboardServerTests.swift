@@ -11,7 +11,8 @@ import Testing
 
 /// The port, over real connections.
 @Suite(.serialized) struct DashboardServerTests {
-    @Test func `without secrets everybody on this machine may do everything, and every answer is guarded`() async throws {
+    @Test func `without secrets everybody on this machine may do everything, and every answer is guarded`() async throws
+    {
         try await DashboardScene().serving { port in
             let client = try RawClient(port: port)
             let session = try await client.request("GET", "/api/v1/session")

@@ -9,17 +9,20 @@ import Testing
         Gate(DashboardSettings(listen: ListenAddress(host: host, port: 8844), hosts: hosts))
     }
 
-    @Test(arguments: [
-        ("127.0.0.1", "127.0.0.1:8844", true), ("127.0.0.1", "localhost", true), ("127.0.0.1", "LOCALHOST:8844", true),
-        ("127.0.0.1", "[::1]:8844", true), ("127.0.0.1", "127.0.0.2", true), ("127.0.0.1", "evil.example", false),
-        ("127.0.0.1", "evil.example:8844", false), ("127.0.0.1", "127.0.0.1.evil.example", false),
-        ("127.0.0.1", "192.168.1.5:8844", false), ("127.0.0.1", "", false), ("127.0.0.1", nil, false),
-        ("127.0.0.1", "inlet.example", true), ("127.0.0.1", "Inlet.Example:443", true),
-        ("127.0.0.1", "nas.lan:8844", true), ("127.0.0.1", "nas.lan:80", false), ("127.0.0.1", "localhost.evil", false),
-        ("192.168.1.5", "192.168.1.5:8844", true), ("192.168.1.5", "192.168.1.6:8844", false),
-        ("0.0.0.0", "192.168.1.5:8844", true), ("::", "[fe80::1]:8844", true), ("0.0.0.0", "evil.example", false),
-        ("nas.local", "nas.local:8844", true),
-    ] as [(String, String?, Bool)])
+    @Test(
+        arguments: [
+            ("127.0.0.1", "127.0.0.1:8844", true), ("127.0.0.1", "localhost", true),
+            ("127.0.0.1", "LOCALHOST:8844", true),
+            ("127.0.0.1", "[::1]:8844", true), ("127.0.0.1", "127.0.0.2", true), ("127.0.0.1", "evil.example", false),
+            ("127.0.0.1", "evil.example:8844", false), ("127.0.0.1", "127.0.0.1.evil.example", false),
+            ("127.0.0.1", "192.168.1.5:8844", false), ("127.0.0.1", "", false), ("127.0.0.1", nil, false),
+            ("127.0.0.1", "inlet.example", true), ("127.0.0.1", "Inlet.Example:443", true),
+            ("127.0.0.1", "nas.lan:8844", true), ("127.0.0.1", "nas.lan:80", false),
+            ("127.0.0.1", "localhost.evil", false),
+            ("192.168.1.5", "192.168.1.5:8844", true), ("192.168.1.5", "192.168.1.6:8844", false),
+            ("0.0.0.0", "192.168.1.5:8844", true), ("::", "[fe80::1]:8844", true), ("0.0.0.0", "evil.example", false),
+            ("nas.local", "nas.local:8844", true),
+        ] as [(String, String?, Bool)])
     func `a name that is not ours is not answered`(listen: String, host: String?, isFine: Bool) {
         let gate = Self.gate(listen, hosts: ["inlet.example", "nas.lan:8844"])
         let fault = gate.hostFault(Gate.Head(host: host))
@@ -62,11 +65,12 @@ import Testing
         #expect(fault == nil || fault?.status == 403 && fault?.code == "csrf")
     }
 
-    @Test(arguments: [
-        (.none, .nothing, nil), (.none, .read, "login_needed"), (.none, .full, "login_needed"), (.read, .read, nil),
-        (.read, .full, "read_only"), (.full, .read, nil), (.full, .full, nil), (.full, .socket, "not_found"),
-        (.none, .socket, "not_found"),
-    ] as [(Access, Endpoint.Need, String?)])
+    @Test(
+        arguments: [
+            (.none, .nothing, nil), (.none, .read, "login_needed"), (.none, .full, "login_needed"), (.read, .read, nil),
+            (.read, .full, "read_only"), (.full, .read, nil), (.full, .full, nil), (.full, .socket, "not_found"),
+            (.none, .socket, "not_found"),
+        ] as [(Access, Endpoint.Need, String?)])
     func `each role has what it may have`(access: Access, need: Endpoint.Need, code: String?) {
         #expect(Gate.accessFault(access, need)?.code == code)
     }

@@ -106,19 +106,23 @@ import Testing
         #expect(Pulse(log).last >= before)
     }
 
-    @Test(arguments: [
-        (false, [], [], []),
-        (false, [.watching], ["up", "down"], []),
-        (false, [.watching, .missing], ["not asked yet"], []),
-        (true, [.watching], ["up"], ["the journal cannot be written: is the disk full?"]),
-        (false, [.starting], ["up"], ["/0 is being looked through for the first time"]),
-        (false, [.failing("no room"), .guarded("empty")], ["up"], ["/0 cannot be watched: no room", "/1 is paused: empty"]),
-        (
-            false, [.watching], ["down", "credentials refused"],
-            ["nothing can be sent: d0 is down, d1 is credentials refused"]
-        ),
-        (false, [.watching], ["paused", "down"], []),
-    ] as [(Bool, [IntakeStatus.State], [String], [String])])
+    @Test(
+        arguments: [
+            (false, [], [], []),
+            (false, [.watching], ["up", "down"], []),
+            (false, [.watching, .missing], ["not asked yet"], []),
+            (true, [.watching], ["up"], ["the journal cannot be written: is the disk full?"]),
+            (false, [.starting], ["up"], ["/0 is being looked through for the first time"]),
+            (
+                false, [.failing("no room"), .guarded("empty")], ["up"],
+                ["/0 cannot be watched: no room", "/1 is paused: empty"]
+            ),
+            (
+                false, [.watching], ["down", "credentials refused"],
+                ["nothing can be sent: d0 is down, d1 is credentials refused"]
+            ),
+            (false, [.watching], ["paused", "down"], []),
+        ] as [(Bool, [IntakeStatus.State], [String], [String])])
     func `readiness says why not`(
         journalFailing: Bool, roots: [IntakeStatus.State], destinations: [String], reasons: [String]
     ) {

@@ -66,11 +66,12 @@ import Testing
         listen: ListenAddress(host: "127.0.0.1", port: 1), token: Secret("the-token"), password: Secret("the-password"),
         readOnlyToken: Secret("the-reader"))
 
-    @Test(arguments: [
-        ("the-token", true, .full), ("the-token", false, .full), ("the-password", false, .full),
-        ("the-password", true, nil), ("the-reader", true, .read), ("the-reader", false, .read), ("", true, nil),
-        ("the-toke", true, nil), ("the-token ", true, nil), ("THE-TOKEN", true, nil),
-    ] as [(String, Bool, Access?)])
+    @Test(
+        arguments: [
+            ("the-token", true, .full), ("the-token", false, .full), ("the-password", false, .full),
+            ("the-password", true, nil), ("the-reader", true, .read), ("the-reader", false, .read), ("", true, nil),
+            ("the-toke", true, nil), ("the-token ", true, nil), ("THE-TOKEN", true, nil),
+        ] as [(String, Bool, Access?)])
     func `a secret opens what it is for`(secret: String, asToken: Bool, access: Access?) {
         #expect(Credentials(Self.settings).access(secret, asToken: asToken) == access)
     }

@@ -118,7 +118,8 @@ import Testing
     }
 
     @Test func `every reference in the document leads somewhere`() throws {
-        let text = String(decoding: try JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
+        let text = String(
+            decoding: try JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
         let named = Set(text.matches(of: /#\/components\/schemas\/(\w+)/).map { String($0.1) })
         let known = SchemaCheck(try JSONValue.read(text)).schemas
         #expect(!named.isEmpty && named.allSatisfy { known[$0] != nil })
@@ -158,7 +159,8 @@ import Testing
             let page = try await client.request("GET", "/api/v1/jobs?limit=2").list
             #expect(page.compactMap { $0["job"] as? Int } == [3, 2])
             #expect(try await client.request("GET", "/api/v1/jobs?before=2").list.count == 1)
-            #expect(try await client.request("GET", "/api/v1/jobs?q=gig%2FC").list.compactMap { $0["job"] as? Int } == [3])
+            #expect(
+                try await client.request("GET", "/api/v1/jobs?q=gig%2FC").list.compactMap { $0["job"] as? Int } == [3])
             let trial = try await client.request(
                 "POST", "/api/v1/route", headers: DashboardScene.marks, body: #"{"path": "gigs/a.mp4"}"#)
             #expect(trial.object["matched"] as? Bool == true && trial.object["route"] as? String == "all")

@@ -17,7 +17,9 @@ struct SchemaCheck {
             guard let named = schemas[name] else { return ["\(place): no schema \(name)"] }
             return faults(value, named, at: place)
         }
-        if case .list(let words)? = schema["enum"], !words.contains(value) { return ["\(place): \(value) is no word of it"] }
+        if case .list(let words)? = schema["enum"], !words.contains(value) {
+            return ["\(place): \(value) is no word of it"]
+        }
         guard case .text(let type)? = schema["type"] else { return [] }
         switch (type, value) {
         case ("string", .text(let text)):

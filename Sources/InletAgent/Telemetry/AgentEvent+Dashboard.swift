@@ -9,7 +9,8 @@ extension AgentEvent {
             Self.line("dashboard.failed", .warning, ("address", .safe(address)), ("reason", .safe(reason)))
         case .dashboardRefused(let address, let wait):
             Self.line(
-                "dashboard.refused", .warning, ("address", .safe(address ?? "*")), ("wait_ms", .number(wait.milliseconds)))
+                "dashboard.refused", .warning, ("address", .safe(address ?? "*")),
+                ("wait_ms", .number(wait.milliseconds)))
         default: nil
         }
     }

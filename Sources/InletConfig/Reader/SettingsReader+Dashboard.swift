@@ -32,7 +32,8 @@ extension SettingsReader {
             )
         }
         for case (let key, let secret?) in [all[0], all[2]] where !Self.canBeHeader(secret) {
-            report(position(key, section), "'\(key)' goes in a header: only letters, digits and signs of ASCII, no spaces")
+            report(
+                position(key, section), "'\(key)' goes in a header: only letters, digits and signs of ASCII, no spaces")
         }
         if let reader = settings.readOnlyToken, reader == settings.token || reader == settings.password {
             report(position("read_only_token", section), "'read_only_token' must differ from what may do everything")

@@ -53,7 +53,8 @@ package struct ListenAddress: Sendable, Hashable {
         if before.isEmpty || before == "*" {
             throw Fault(
                 description:
-                    "'listen' has no address: 127.0.0.1:\(port) is for this machine only, 0.0.0.0:\(port) for its networks")
+                    "'listen' has no address: 127.0.0.1:\(port) is for this machine only, 0.0.0.0:\(port) for its networks"
+            )
         }
         self.port = port
         host = try Self.host(before, port: port)

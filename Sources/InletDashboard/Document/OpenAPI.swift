@@ -55,7 +55,8 @@ enum OpenAPI {
 
     /// `get_jobs_id_story`.
     private static func name(_ endpoint: Endpoint) -> String {
-        let path = endpoint.path.hasPrefix(Endpoint.base) ? endpoint.path.dropFirst(Endpoint.base.count) : endpoint.path[...]
+        let path =
+            endpoint.path.hasPrefix(Endpoint.base) ? endpoint.path.dropFirst(Endpoint.base.count) : endpoint.path[...]
         let words = path.split { !$0.isLetter && !$0.isNumber }
         return ([endpoint.method.rawValue.lowercased()] + words.map(String.init)).joined(separator: "_")
     }

@@ -67,7 +67,9 @@ struct RootOrder: Codable, Sendable {
 
     func root() throws(APIFault) -> FilePath {
         if let path, !path.contains(0) { return FilePath(bytes: path) }
-        guard let text, !text.isEmpty, !text.utf8.contains(0) else { throw .badRequest("'path' or 'text' names a folder") }
+        guard let text, !text.isEmpty, !text.utf8.contains(0) else {
+            throw .badRequest("'path' or 'text' names a folder")
+        }
         return FilePath(text)
     }
 }

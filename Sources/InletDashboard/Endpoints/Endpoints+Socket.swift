@@ -23,7 +23,8 @@ struct BackupOrder: Codable, Sendable {
 /// What only those may do who may write to the control socket: read any file, write any file, have credentials.
 extension Endpoints {
     static let socket: [Endpoint] = [
-        .post("jobs/{id}/undo/{type}", "Deletes at its destination what was delivered to one of a type.", need: .socket) {
+        .post("jobs/{id}/undo/{type}", "Deletes at its destination what was delivered to one of a type.", need: .socket)
+        {
             call, desk in try await desk.control.undo(call.number("id"), type: call.places["type"] ?? "")
         },
         token,

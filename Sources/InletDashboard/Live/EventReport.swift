@@ -42,7 +42,8 @@ extension EventReport: Described {
     static var schema: Schema {
         .object(
             [
-                .must("seq", .integer), .must("ts", .time), .must("level", .word(LogSettings.Level.allCases.map(\.rawValue))),
+                .must("seq", .integer), .must("ts", .time),
+                .must("level", .word(LogSettings.Level.allCases.map(\.rawValue))),
                 .must("event", .text, "As in the log: job.delivered, destination.down …"),
             ], more: .anything)
     }

@@ -114,7 +114,8 @@ struct EventStream: Sendable {
         _ writer: inout any ResponseBodyWriter, _ bell: Doorbell, _ ending: StreamEnd
     ) async throws {
         var round = Round(cursor: after ?? pulse.last)
-        try await send("hello", JSONValue.object(["seq": .integer(pulse.last), "version": .text(desk.version)]), &writer)
+        try await send(
+            "hello", JSONValue.object(["seq": .integer(pulse.last), "version": .text(desk.version)]), &writer)
         while !ending.hasCome {
             let news = pulse.events(after: round.cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }

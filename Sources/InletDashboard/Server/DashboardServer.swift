@@ -7,7 +7,7 @@ internal import InletLinux
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
-package import ServiceLifecycle
+internal import ServiceLifecycle
 
 /// Serves the page and the API on a port. A port that cannot be had stops nothing: it is tried again until it can.
 package struct DashboardServer: Service {

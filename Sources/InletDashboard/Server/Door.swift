@@ -73,7 +73,8 @@ final class Door: Sendable {
     private static func tooMany(_ wait: Duration) -> APIFault {
         let seconds = Duration.seconds(wait.components.seconds + 1)
         return APIFault(
-            429, "tries", "too many wrong tries; the next is looked at in \(DurationText.format(seconds))", wait: seconds)
+            429, "tries", "too many wrong tries; the next is looked at in \(DurationText.format(seconds))",
+            wait: seconds)
     }
 
     private static func setCookie(_ text: String?, isSecure: Bool) -> String {

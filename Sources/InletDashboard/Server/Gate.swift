@@ -46,14 +46,17 @@ struct Gate: Sendable {
             if address.isLoopback || address == listen.address || listen.address?.isUnspecified == true { return nil }
         }
         return APIFault(
-            421, "host", "this is not served as '\(DisplayText.escape(name))'; if it should be, add that to dashboard.hosts")
+            421, "host",
+            "this is not served as '\(DisplayText.escape(name))'; if it should be, add that to dashboard.hosts")
     }
 
     /// What changes something must come from our own page, or from a program that knows the token.
     func crossFault(_ head: Head) -> APIFault? {
         if ["GET", "HEAD"].contains(head.method) { return nil }
         let type = head.contentType?.split(separator: ";").first.map { String($0).trimmingSpaces.lowercased() }
-        guard type == "application/json" else { return Self.csrf("the header 'Content-Type: application/json' is missing") }
+        guard type == "application/json" else {
+            return Self.csrf("the header 'Content-Type: application/json' is missing")
+        }
         guard head.mark == "1" || head.bearer != nil else { return Self.csrf("the header 'X-Inlet: 1' is missing") }
         if let site = head.fetchSite, site != "same-origin", site != "none" {
             return Self.csrf("it comes from another site's page")
@@ -78,7 +81,8 @@ struct Gate: Sendable {
         case .read where access >= .read: nil
         case .full where access >= .full: nil
         case .full where access == .read:
-            APIFault(403, "read_only", "you may look, and change nothing; log in with the token or the password for more")
+            APIFault(
+                403, "read_only", "you may look, and change nothing; log in with the token or the password for more")
         case .read, .full: APIFault(401, "login_needed", "log in, or send the token as 'Authorization: Bearer …'")
         case .socket: .notFound("this goes through the control socket only")
         }

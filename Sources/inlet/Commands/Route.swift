@@ -80,7 +80,8 @@ struct RouteExplanation {
         let (more, isTaken, plan) = try await Self.decision(table, arrival, path, facts, destinations)
         self.plan = plan.map { ($0, size) }
         // A companion needs no route of its own.
-        let goesAlong = !mains.isEmpty && table.route(for: place.relative, size: size, mediaType: facts.mediaType) == nil
+        let goesAlong =
+            !mains.isEmpty && table.route(for: place.relative, size: size, mediaType: facts.mediaType) == nil
         self.isTaken = isTaken || goesAlong
         text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
     }
