@@ -75,7 +75,7 @@ let package = Package(
         library(
             "InletDashboard",
             [
-                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", hummingbird,
+                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", crypto, hummingbird,
                 hummingbirdCore, httpTypes, nioCore, nioPosix, lifecycle, logging, system,
             ]),
         library(
@@ -116,7 +116,8 @@ let package = Package(
         tests(
             "InletDashboardTests",
             [
-                "InletDashboard", "InletAgent", "InletJournal", "InletPipelines", "InletLinux", "InletCore", system,
+                "InletDashboard", "InletAgent", "InletJournal", "InletPipelines", "InletTransfer", "InletLinux",
+                "InletCore", hummingbird, hummingbirdCore, httpTypes, nioCore, lifecycle, system,
             ]),
         tests(
             "CommandTests",

@@ -1,6 +1,7 @@
 package import InletCore
 package import InletJournal
 internal import InletLinux
+package import SystemPackage
 
 /// What can be seen of an agent: the command line and the page read here, and nowhere else.
 package struct AgentView: Sendable {
@@ -32,6 +33,10 @@ package struct AgentView: Sendable {
         package var limits: @Sendable () -> [BandwidthBook.Standing]
         /// The windows of the routes that have one.
         package var windows: [(route: String, window: DeliveryWindow)]
+        /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read.
+        package var route: @Sendable (FilePath, Int64?) async -> RouteTrial
+        /// The watched folders that have a name of their own, in the configuration's order.
+        package var watched: [FilePath]
         /// What has happened since the start, counted.
         package var tally: MetricsTally
     }

@@ -89,6 +89,9 @@ import Testing
         (.notificationSent(sink: "s", notice: "n", event: "failed", tries: 1), "notification.sent"),
         (.notificationFailed(sink: "s", notice: "n", reason: hostile, next: nil), "notification.failed"),
         (.notificationDropped(sink: "s", count: 1, reason: hostile), "notification.dropped"),
+        (.dashboardReady(url: hostile), "dashboard.ready"),
+        (.dashboardFailed(address: "127.0.0.1:8844", reason: hostile), "dashboard.failed"),
+        (.dashboardRefused(address: hostile, wait: .seconds(60)), "dashboard.refused"),
     ]
 
     @Test func `every event has its own stable name`() {

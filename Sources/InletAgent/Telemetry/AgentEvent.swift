@@ -113,6 +113,12 @@ package enum AgentEvent: Sendable {
     /// One was not taken; `next` is when it is tried again, nil when it is given up.
     case notificationFailed(sink: String, notice: String, reason: String, next: WallTime?)
     case notificationDropped(sink: String, count: Int, reason: String)
+    /// The page and the API listen there.
+    case dashboardReady(url: String)
+    /// They cannot listen; tried again until they can. Said once for each reason.
+    case dashboardFailed(address: String, reason: String)
+    /// Somebody has given too many wrong tokens or passwords, and is not listened to for a while; nil = whoever it is.
+    case dashboardRefused(address: String?, wait: Duration)
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {

@@ -36,7 +36,7 @@ struct Run: AsyncParsableCommand {
             let log = try EventLog(config.settings.log)
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
-                label: config.file.display, outlets: outlets,
+                label: config.file.display, outlets: outlets, dashboard: config.settings.dashboard,
                 renew: { [options] name in
                     guard let now = try? options.reload() else { return nil }
                     return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
