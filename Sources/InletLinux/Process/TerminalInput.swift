@@ -1,0 +1,19 @@
+import Glibc
+
+/// What a person types on the terminal that standard input is.
+package enum TerminalInput {
+    /// One line without its end; nil when there is no more. Blocks.
+    ///
+    /// - Parameter isHidden: the terminal does not show what is typed, as for passwords (termios(3)).
+    package static func line(isHidden: Bool = false) -> String? {
+        guard isHidden else { return readLine() }
+        var before = termios()
+        guard tcgetattr(STDIN_FILENO, &before) == 0 else { return readLine() }
+        var hidden = before
+        hidden.c_lflag &= ~tcflag_t(ECHO)
+        // Flushing: what was typed before the question is no secret's beginning.
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
+        defer { tcsetattr(STDIN_FILENO, TCSAFLUSH, &before) }
+        return readLine()
+    }
+}
