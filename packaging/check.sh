@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, and the man pages that it
-# makes. --quick leaves the
-# last three out.
+# Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, and the man pages made of
+# it. --quick leaves the last three out.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"

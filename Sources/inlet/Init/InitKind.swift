@@ -1,3 +1,4 @@
+import InletCore
 import InletPipelines
 
 /// What `inlet init` knows of a destination's type: what it asks, and what it writes for files that go there.
