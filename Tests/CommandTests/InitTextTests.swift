@@ -12,7 +12,7 @@ import Testing
     private static let rules = InitRules(
         file: "/srv/config/inlet.yaml", environment: [:],
         defaults: ConfigDefaults(
-            stateDirectory: "/srv/state", home: "/home/ann", workingDirectory: "/srv/config"))
+            stateDirectory: "/srv/state", home: "/srv/ann", workingDirectory: "/srv/config"))
 
     @Test func `there is a kind for every type of destination`() {
         #expect(Set(InitKind.all.map(\.type)) == Set(PipelineFactory.types.map(\.name)))
