@@ -44,6 +44,14 @@ import Testing
         try FileManager.default.subpathsOfDirectory(atPath: folder.string).sorted()
     }
 
+    /// Waits until the agent knows all that is there.
+    private func settled(_ agent: InletProcess) async throws {
+        for name in ["a/one.txt", "two.jpg"] {
+            try await agent.line("job.finished") { ($0["path"] ?? "").hasSuffix(name) }
+        }
+        try await agent.line("file.rejected")
+    }
+
     @Test func `each file is told its route, its key and what becomes of it, and nothing is touched`() async throws {
         let place = try place()
         let before = try names(place.drop)
@@ -83,7 +91,7 @@ import Testing
         let place = try place()
         try place.configure(text: Self.text.replacing("on_success: archive", with: "on_success: keep"))
         let agent = try await place.run()
-        try await agent.line("job.finished", number: 3)
+        try await settled(agent)
         let beside = try await place.inlet("run", "--dry-run")
         #expect(beside.ending == .code(0), "\(beside.errors)")
         #expect(beside.output.contains("0 files would be sent"), "\(beside.output)")
@@ -101,7 +109,7 @@ import Testing
         let place = try place()
         try place.configure(text: Self.text.replacing("on_success: archive", with: "on_success: keep"))
         let agent = try await place.run()
-        try await agent.line("job.finished", number: 3)
+        try await settled(agent)
         try await agent.kill()
         let after = try await place.inlet("run", "--dry-run")
         #expect(after.ending == .code(0), "\(after.errors)")

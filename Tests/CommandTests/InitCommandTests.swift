@@ -18,7 +18,7 @@ import Testing
 
     private func exists(_ path: FilePath) -> Bool { FileManager.default.fileExists(atPath: path.string) }
 
-    @Test func `flags alone make a configuration that shows, checks and delivers`() async throws {
+    @Test func `flags alone make a configuration that shows, and that a dry run takes files by`() async throws {
         let folder = try TemporaryDirectory()
         let file = folder.path.appending("etc").appending("inlet.yaml")
         let wanted = [
@@ -33,8 +33,9 @@ import Testing
         let shown = try await inlet(["config", "show", "--config", file.string], in: folder)
         #expect(try await shown.ending() == .code(0), "\(shown.errors)")
         #expect(shown.output.contains("on_success: archive"))
-        let checked = try await inlet(["check", "--config", file.string], in: folder)
-        #expect(checked.output.contains("is correct"), "\(checked.output) \(checked.errors)")
+        try folder.write(Data("hello".utf8), to: "drop/hello.txt")
+        let tried = try await inlet(["run", "--dry-run", "--config", file.string], in: folder)
+        #expect(tried.output.contains("1 file would be sent, 5 bytes"), "\(tried.output) \(tried.errors)")
     }
 
     @Test func `what is missing is 64 and named, and nothing is written`() async throws {

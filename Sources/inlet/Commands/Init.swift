@@ -89,8 +89,7 @@ struct Init: AsyncParsableCommand {
     private static var terminal: InitDialog.Person {
         InitDialog.Person(
             ask: { question, isHidden in
-                Console.draw(question)
-                let line = TerminalInput.line(isHidden: isHidden)
+                let line = TerminalInput.line(isHidden: isHidden) { Console.draw(question) }
                 // The end of a line that is not shown is not shown either.
                 if isHidden || line == nil { Console.draw("\n") }
                 return line

@@ -3,7 +3,7 @@ import InletCore
 import SystemPackage
 
 /// What the command line gave of the answers.
-struct InitGiven {
+struct InitGiven: Sendable {
     var watch: String?
     var type: String?
     /// The type of the destination that stores the files of one that only registers them.

@@ -39,9 +39,9 @@ struct InitRules: Sendable {
     /// The configuration as it will be read, with values for variables that are not set: they may be for the agent only.
     func load(_ answers: InitAnswers) throws(ConfigErrors) -> LoadedConfig {
         var (answers, environment) = (answers, environment)
+        for name in answers.variables where environment[name]?.isEmpty ?? true { environment[name] = "unset" }
         answers.target.hideTyped(in: &environment)
         answers.storage?.hideTyped(in: &environment)
-        for name in answers.variables where environment[name]?.isEmpty ?? true { environment[name] = "unset" }
         return try ConfigFile.parse(
             text: answers.text, file: file, types: PipelineFactory.types, environment: environment, defaults: defaults)
     }
