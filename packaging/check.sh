@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Format, layering, house rules, the benches' own tests, and a build that checks declared dependencies. --quick leaves
-# the last three out.
+# Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, and the modules' pages
+# and the man pages made of it. --quick leaves out what needs the build or takes long.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -72,6 +72,15 @@ metrics_files() {
     fi
 }
 
+# What they say comes from the program, so that it is enough to have them made and looked at.
+man_pages() {
+    local folder ended=0
+    folder="$(mktemp -d)"
+    python3 -B packaging/man/pages.py .build/debug/inlet "$folder" --lint || ended=1
+    rm -rf -- "$folder"
+    return "$ended"
+}
+
 check "swift format lint --strict" formatted
 check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
 check "Python scripts compile" python_scripts
@@ -93,6 +102,7 @@ $quick || for bench in crash soak throughput bandwidth memory scale; do
 done
 $quick || check "builds, and every import is a declared dependency" build_debug
 $quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
+$quick || check "every command is explained, and man pages are made of that" man_pages
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

@@ -109,7 +109,16 @@ apt_update() {
     say "$output" "apt-get update failed; going on with the lists that are there"
 }
 
-build_release() { swift build -c release --static-swift-stdlib --product inlet >&2; }
+# What `inlet --version` says of a release build: hash and day of the commit, a + where files differ from it. Nothing
+# outside of a clone. A package or an image that is built without .git gives INLET_COMMIT itself.
+commit() {
+    local said changed=""
+    said="$(git -c safe.directory="$REPO_ROOT" show -s --abbrev=7 --format='%h, %cs' HEAD 2>/dev/null)" || return 0
+    git -c safe.directory="$REPO_ROOT" diff --quiet HEAD -- 2>/dev/null || changed=+
+    printf '%s%s, %s' "${said%%,*}" "$changed" "${said#*, }"
+}
+
+build_release() { INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2; }
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
 
 # The debug build of everything. check.sh and test.sh share it, flags included, so that nothing is built twice.
