@@ -15,24 +15,6 @@ esac
 need_toolchain
 need_packages "python3 command:python3"
 
-passed=0
-failed=0
-
-# check TITLE COMMAND…: one line, and the command's output when it failed.
-check() {
-    local title=$1 output
-    shift
-    if output="$("$@" 2>&1)"; then
-        printf 'ok    %s\n' "$title"
-        passed=$((passed + 1))
-    else
-        printf 'FAIL  %s\n' "$title"
-        # shellcheck disable=SC2001  # every line is indented, which ${//} cannot do
-        sed 's/^/        /' <<<"$output"
-        failed=$((failed + 1))
-    fi
-}
-
 # What `swift format` checks is named, so that a folder that vanished is an error and not "clean".
 formatted() { swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift; }
 
@@ -84,5 +66,4 @@ $quick || for bench in crash soak throughput bandwidth memory scale; do
 done
 $quick || check "builds, and every import is a declared dependency" build_debug
 
-printf '%d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+tally
