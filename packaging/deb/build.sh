@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Debian package of this machine's architecture and prints its path: build.sh [FOLDER] (default .build/deb).
 # The release binary is built first; INLET_BINARY=FILE takes one that is there. The same sources and binary give the same
-# package, bit for bit. Its dependencies are those of the distribution that it is built on.
+# package, bit for bit (INLET_DEB_LEVEL=1 compresses less, for a try). Its dependencies are those of the distribution that it is built on.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
@@ -30,8 +30,9 @@ fi
 if objdump -p "$binary" | grep -q 'NEEDED *libswift'; then
     die 65 "$binary needs Swift's libraries, which no Debian package has: build it with --static-swift-stdlib"
 fi
+# Of "inlet 0.9.0 (ca79110, 2026-11-22)" the number; of the package's 0.9.0-1 what is not the packaging's own.
 found="$("$binary" --version)"
-[[ $found == "$version" || $found == "$version "* ]] ||
+[[ " $found " == *" ${version%-*} "* ]] ||
     die 65 "$binary is version $found, packaging/deb/changelog says $version"
 
 work="$(mktemp -d)"
@@ -60,7 +61,7 @@ put_service() {
 
 put_manual() {
     local page pages="$work/man"
-    packaging/man/pages.py --binary "$binary" --output "$pages"
+    python3 -B packaging/man/pages.py "$binary" "$pages" >&2
     for page in "$pages"/*.[1-8]; do
         put_gz "$page" "usr/share/man/man${page##*.}/${page##*/}"
     done
@@ -133,5 +134,5 @@ put_control
 mkdir -p -- "$output"
 package="$output/inlet_${version}_$architecture.deb"
 # One thread: how the work is cut between several shows in the result.
-dpkg-deb --root-owner-group -Zxz --threads-max=1 --build "$tree" "$package" >&2
+dpkg-deb --root-owner-group -Zxz "-z${INLET_DEB_LEVEL:-6}" --threads-max=1 --build "$tree" "$package" >&2
 printf '%s\n' "$package"

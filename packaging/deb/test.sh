@@ -9,6 +9,7 @@ own_mounts packaging/deb/test.sh "$@"
 
 (($# <= 1)) || die 64 "usage: test.sh [FILE.deb]"
 package="${1:-}"
+export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
 [[ -n $package ]] || package="$(packaging/deb/build.sh)"
 open_tree
 cp -- "$package" "$TREE/root/inlet.deb"
@@ -57,7 +58,7 @@ if command -v lintian >/dev/null; then check "lintian finds no errors" lintian_i
 # --- installed
 
 own() { [[ $(inside stat -c '%U:%G %a' "$1") == "$2" ]] || { inside stat "$1" && return 1; }; }
-installed_version() { [[ $(inside inlet --version) == "$version"* ]]; }
+installed_version() { [[ " $(inside inlet --version) " == *" ${version%-*} "* ]]; }
 unit_verifies() { inside systemd-analyze verify /usr/lib/systemd/system/inlet.service; }
 exposure() {
     local found

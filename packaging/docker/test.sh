@@ -9,6 +9,7 @@ own_mounts packaging/docker/test.sh "$@"
 
 (($# <= 1)) || die 64 "usage: test.sh [FILE.deb]"
 package="${1:-}"
+export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
 [[ -n $package ]] || package="$(packaging/deb/build.sh)"
 open_tree
 image="$TREES/image.json"
@@ -45,7 +46,7 @@ container() {
 }
 
 small() { [[ ! -e $TREE/tmp/inlet.deb && -z $(ls -A "$TREE/var/lib/apt/lists") ]]; }
-answers() { [[ $(container "${entrypoint[@]}" --version) == "$(dpkg-deb -f "$package" Version)"* ]]; }
+answers() { [[ " $(container "${entrypoint[@]}" --version) " == *" $(dpkg-deb -f "$package" Version) "* ]]; }
 without_configuration() {
     local ended=0 said
     said="$(container "${entrypoint[@]}" "${command[@]}" 2>&1)" || ended=$?
