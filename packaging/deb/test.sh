@@ -28,7 +28,7 @@ holds() { dpkg-deb -c "$package" | awk '{print $1, $2, $6}' | grep -Fx -- "$1"; 
 libraries_are_named() {
     local name depends
     depends="$(dpkg-deb -f "$package" Depends)"
-    for name in libc6 libcurl4 libexif12 libisal2 libsqlite3-0 libxxhash0 libyaml-0-2; do
+    for name in libc6 libcurl4 libexif12 libisal2 libsqlite3-0 libyaml-0-2; do
         [[ $depends == *$name* ]] || { echo "$name is not in: $depends" && return 1; }
     done
 }
@@ -59,7 +59,8 @@ if command -v lintian >/dev/null; then check "lintian finds no errors" lintian_i
 
 own() { [[ $(inside stat -c '%U:%G %a' "$1") == "$2" ]] || { inside stat "$1" && return 1; }; }
 installed_version() { [[ " $(inside inlet --version) " == *" ${version%-*} "* ]]; }
-unit_verifies() { inside systemd-analyze verify /usr/lib/systemd/system/inlet.service; }
+# --man=no: there is no man in the tree to look its page up with.
+unit_verifies() { inside systemd-analyze verify --man=no /usr/lib/systemd/system/inlet.service; }
 exposure() {
     local found
     found="$(inside systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/inlet.service |
@@ -127,8 +128,7 @@ begin() {
 ends() {
     local id
     id="$(inlet_process)"
-    kill -TERM "$id"
-    within 60 gone "$id"
+    [[ -n $id ]] && kill -TERM "$id" && within 60 gone "$id"
 }
 gone() { [[ ! -d /proc/$1 ]]; }
 drop() {
@@ -140,8 +140,12 @@ reloads() {
     local id
     id="$(inlet_process)"
     kill -HUP "$id"
-    within 30 grep -q '"event":"config\.' "$TREE/var/log/inlet.log" || return 1
-    [[ -d /proc/$id ]]
+    within 30 grep -q '"event":"config\.' "$TREE/var/log/inlet.log" && [[ -d /proc/$id ]]
+}
+reload_command() {
+    local command
+    read -ra command <<<"$(unit_value ExecReload)"
+    as_service "${command[@]}"
 }
 
 inside sh -c 'umask 027 && cp /root/inlet.yaml /etc/inlet/'
@@ -152,6 +156,7 @@ drop first.bin
 check "a file of another user is delivered" delivered first.bin
 check "its state is in /var/lib/inlet" test -e "$TREE/var/lib/inlet/journal.sqlite"
 check "SIGHUP reloads" reloads
+check "so does the unit's command for it" reload_command
 
 # --- upgraded over itself
 

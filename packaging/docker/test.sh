@@ -113,8 +113,7 @@ owned() { [[ $(stat -c %u:%g "$TREE/data/library/$1") == 1031:1032 ]]; }
 ends() {
     local id
     id="$(inlet_process)"
-    kill -TERM "$id"
-    within 60 test ! -d "/proc/$id"
+    [[ -n $id ]] && kill -TERM "$id" && within 60 test ! -d "/proc/$id"
 }
 
 check "before it runs it is unhealthy" unhealthy
