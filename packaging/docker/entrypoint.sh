@@ -19,10 +19,13 @@ has_lease() {
     [ $((0x$bounding >> 28 & 1)) -eq 1 ]
 }
 
-# This script again as the user, for good; the groups that were given to the container (group_add) stay, root's goes.
-become_user() {
+check_user() {
     case "$PUID$PGID" in *[!0-9]*) fail "PUID and PGID must be numbers, not '$PUID' and '$PGID'" ;; esac
     if [ "$PUID" -eq 0 ]; then fail "PUID is 0: give it the id of the user who owns the files (id -u NAME)"; fi
+}
+
+# This script again as the user, for good; the groups that were given to the container (group_add) stay, root's goes.
+become_user() {
     groups="$(id -G | tr ' ' '\n' | grep -vx 0 | paste -sd, -)"
     if [ -n "$groups" ]; then groups="--groups=$groups"; else groups=--clear-groups; fi
     lease=
@@ -41,8 +44,9 @@ health() {
 [ $# -gt 0 ] || set -- run
 
 if [ "$(id -u)" -eq 0 ]; then
-    # A new volume belongs to root. What is in it stays as it is.
-    if [ "$(stat -c %u /state)" -eq 0 ]; then chown "$PUID:$PGID" /state; fi
+    check_user
+    # A new volume belongs to root. Only the folder: what another user has left in it, inlet names when it cannot use it.
+    if [ "$(stat -c %u /state)" -ne "$PUID" ]; then chown "$PUID:$PGID" /state; fi
     become_user "$@"
 fi
 
