@@ -58,26 +58,23 @@ close_tree() {
     rm -rf --one-file-system -- "$1"
 }
 
-# The ids of what runs in the tree.
+# The ids of what runs in the tree: by a word in its environment, as roots are told otherwise in another mount namespace.
 tree_processes() {
-    local place
-    for place in /proc/[0-9]*; do
-        [[ $(readlink -- "$place/root") != "$TREE" ]] || printf '%s\n' "${place#/proc/}"
-    done
+    { grep -lzx "INLET_TREE=$TREE" /proc/[0-9]*/environ 2>/dev/null || true; } | cut -d / -f 3
 }
 
 # inlet_process: the id of the `inlet run` in the tree.
 inlet_process() {
     local id
     for id in $(tree_processes); do
-        [[ $(tr '\0' ' ' <"/proc/$id/cmdline") != /usr/bin/inlet\ run* ]] || printf '%s\n' "$id"
+        [[ $(tr '\0' ' ' <"/proc/$id/cmdline" 2>/dev/null) != /usr/bin/inlet\ run* ]] || printf '%s\n' "$id"
     done
 }
 
 # inside COMMAND…: in the tree, with an environment of its own.
 inside() {
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TZ=UTC \
-        DEBIAN_FRONTEND=noninteractive chroot "$TREE" "$@"
+        DEBIAN_FRONTEND=noninteractive "INLET_TREE=$TREE" chroot "$TREE" "$@"
 }
 
 inside_apt() { inside apt-get -q -y -o DPkg::Use-Pty=0 "$@"; }

@@ -118,7 +118,8 @@ checks() {
     as_service inlet check --config /etc/inlet/inlet.yaml || ended=$?
     ((ended <= 1))
 }
-runs() { inside inlet status --json --config /etc/inlet/inlet.yaml | grep -q '"running" : true'; }
+# Asked only once it listens: without an agent `status` takes the lock for a moment.
+runs() { [[ -S $TREE/var/lib/inlet/control.sock ]] && inside inlet status --json --config /etc/inlet/inlet.yaml | grep -q '"running" : true'; }
 begin() {
     local command
     read -ra command <<<"$(unit_value ExecStart)"

@@ -34,7 +34,9 @@ become_user() {
         --inh-caps="-all$lease" --ambient-caps="-all$lease" --bounding-set="-all$lease" "$0" "$@"
 }
 
+# Only where an agent listens: without one `status` would take the lock of the queue, just when an agent may be starting.
 health() {
+    [ -S "$XDG_STATE_HOME/inlet/control.sock" ] || { echo "no agent listens in $XDG_STATE_HOME/inlet" && exit 1; }
     answer="$(/usr/bin/inlet status --json)" || exit 1
     case "$answer" in *'"running" : true'*) ;; *) echo "no agent answers" && exit 1 ;; esac
     case "$answer" in *'"journal_failing" : true'*) echo "the journal cannot be written" && exit 1 ;; esac

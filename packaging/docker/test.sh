@@ -42,6 +42,7 @@ container() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --fork --kill-child -- sh -c 'mount -t proc proc "$1/proc" && shift && exec "$@"' sh "$TREE" \
         env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" "${WITH[@]}" \
+        "INLET_TREE=$TREE" \
         chroot "$TREE" setpriv --bounding-set="-all,$CAPS" --inh-caps=-all --no-new-privs --clear-groups "$@"
 }
 
