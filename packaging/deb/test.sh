@@ -61,13 +61,8 @@ own() { [[ $(inside stat -c '%U:%G %a' "$1") == "$2" ]] || { inside stat "$1" &&
 installed_version() { [[ " $(inside inlet --version) " == *" ${version%-*} "* ]]; }
 # --man=no: there is no man in the tree to look its page up with.
 unit_verifies() { inside systemd-analyze verify --man=no /usr/lib/systemd/system/inlet.service; }
-exposure() {
-    local found
-    found="$(inside systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/inlet.service |
-        sed -n 's/.*exposure level for inlet.service: \([0-9.]*\).*/\1/p')"
-    echo "exposure: ${found:-unknown}"
-    awk -v found="${found:-10}" 'BEGIN { exit !(found <= 3) }'
-}
+# In tenths: 30 is "3.0".
+exposure() { inside systemd-analyze security --offline=true --no-pager --threshold=30 /usr/lib/systemd/system/inlet.service; }
 has_lease() { grep -qx AmbientCapabilities=CAP_LEASE "$TREE/usr/lib/systemd/system/inlet.service"; }
 enabled() { [[ -L $TREE/etc/systemd/system/multi-user.target.wants/inlet.service ]]; }
 mandb_reads() { inside sh -c 'gzip -dc /usr/share/man/man1/inlet.1.gz' | grep -q '^\.\(TH\|Dt\) '; }
