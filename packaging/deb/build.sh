@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the Debian package of this machine's architecture and prints its path: build.sh [FOLDER] (default .build/deb).
 # The release binary is built first; INLET_BINARY=FILE takes one that is there. The same sources and binary give the same
-# package, bit for bit (INLET_DEB_LEVEL=1 compresses less, for a try). Its dependencies are those of the distribution that it is built on.
+# package, bit for bit (INLET_DEB_LEVEL=1 compresses less, for a try). Its dependencies are those of the distribution that
+# it is built on.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
@@ -68,14 +69,11 @@ put_manual() {
 }
 
 put_completions() {
-    local shell
-    mkdir -p -- "$work/completions"
-    for shell in bash zsh fish; do
-        "$binary" --generate-completion-script "$shell" >"$work/completions/$shell"
-    done
-    put 644 "$work/completions/bash" usr/share/bash-completion/completions/inlet
-    put 644 "$work/completions/zsh" usr/share/zsh/vendor-completions/_inlet
-    put 644 "$work/completions/fish" usr/share/fish/vendor_completions.d/inlet.fish
+    local made="$work/completions"
+    sh packaging/completions.sh "$made" "$binary" >&2
+    put 644 "$made/inlet.bash" usr/share/bash-completion/completions/inlet
+    put 644 "$made/_inlet" usr/share/zsh/vendor-completions/_inlet
+    put 644 "$made/inlet.fish" usr/share/fish/vendor_completions.d/inlet.fish
 }
 
 put_examples() {
