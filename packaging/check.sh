@@ -15,24 +15,6 @@ esac
 need_toolchain
 need_packages "python3 command:python3"
 
-passed=0
-failed=0
-
-# check TITLE COMMAND…: one line, and the command's output when it failed.
-check() {
-    local title=$1 output
-    shift
-    if output="$("$@" 2>&1)"; then
-        printf 'ok    %s\n' "$title"
-        passed=$((passed + 1))
-    else
-        printf 'FAIL  %s\n' "$title"
-        # shellcheck disable=SC2001  # every line is indented, which ${//} cannot do
-        sed 's/^/        /' <<<"$output"
-        failed=$((failed + 1))
-    fi
-}
-
 # What `swift format` checks is named, so that a folder that vanished is an error and not "clean".
 formatted() { swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift; }
 
@@ -81,6 +63,9 @@ man_pages() {
     return "$ended"
 }
 
+# In tenths: 30 is "3.0". What verify says needs the program installed: packaging/deb/test.sh asks it.
+unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold=30 packaging/systemd/inlet.service; }
+
 check "swift format lint --strict" formatted
 check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
 check "Python scripts compile" python_scripts
@@ -95,6 +80,7 @@ broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
 if ((sources_ended != 0 && broken == 0)); then broken=1; fi
 failed=$((failed + broken))
 
+if command -v systemd-analyze >/dev/null; then check "systemd-analyze security is 3 at most" unit_exposure; fi
 check "bench scripts find what they import" bench_imports
 $quick || for bench in crash soak throughput bandwidth memory scale; do
     # What judges a run is tried on what it must accept and on what it must not.
@@ -104,5 +90,4 @@ $quick || check "builds, and every import is a declared dependency" build_debug
 $quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
 $quick || check "every command is explained, and man pages are made of that" man_pages
 
-printf '%d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+tally

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What quickstart.sh, test.sh, check.sh and bench/*.sh share. Sourced, never run:
+# What quickstart.sh, test.sh, check.sh, bench/*.sh, deb/*.sh and docker/*.sh share. Sourced, never run:
 #     source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # Changes into the repository's root, so that every script works from any directory.
 
@@ -136,4 +136,28 @@ bench() {
     export INLET_BINARY
     # -B: no __pycache__ beside the sources.
     exec python3 -B "packaging/bench/$1.py" "${@:2}"
+}
+
+passed=0
+failed=0
+
+# check TITLE COMMAND…: one line, and the command's output when it failed.
+check() {
+    local title=$1 output
+    shift
+    if output="$("$@" 2>&1)"; then
+        printf 'ok    %s\n' "$title"
+        passed=$((passed + 1))
+    else
+        printf 'FAIL  %s\n' "$title"
+        # shellcheck disable=SC2001  # every line is indented, which ${//} cannot do
+        sed 's/^/        /' <<<"$output"
+        failed=$((failed + 1))
+    fi
+}
+
+# tally: the last line; fails when a check has.
+tally() {
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+    ((failed == 0))
 }
