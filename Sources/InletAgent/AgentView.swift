@@ -31,7 +31,9 @@ package struct AgentView: Sendable {
         /// What holds of the limits, all together first.
         package var limits: @Sendable () -> [BandwidthBook.Standing]
         /// The windows of the routes that have one.
-        package var windows: [(route: String, window: DeliveryWindow)]
+        package var windows: @Sendable () -> [(route: String, window: DeliveryWindow)]
+        /// The configuration that holds; nil for an agent that has no file.
+        package var config: @Sendable () -> ShownConfig?
     }
 
     /// The balance: every file seen is in exactly one state.
