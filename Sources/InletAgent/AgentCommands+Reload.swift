@@ -1,4 +1,3 @@
-internal import InletConfig
 
 extension AgentCommands {
     /// Has the running agent read its configuration again. - Returns: nil when none runs that has one.

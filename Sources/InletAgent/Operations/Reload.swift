@@ -99,7 +99,7 @@ package final class Reload: Service {
             let restart = changes.filter { $0.effect == .restart }.map(\.path)
             log.emit(
                 .configReloaded(file: file, changes: changes.map(\.path), parked: parked, restart: restart))
-        case .refused(let errors): log.emit(.configRefused(file: file, errors: errors.map(\.description)))
+        case .refused(let errors): log.emit(.configRefused(file: file, errors: errors.map(\.text)))
         case .failed(let reason): log.emit(.configRefused(file: file, errors: [reason]))
         }
         return outcome
@@ -110,7 +110,7 @@ package final class Reload: Service {
         do throws(ConfigErrors) {
             trial = try await pool.run { [source] () throws(ConfigErrors) in try source.read() }
         } catch {
-            return .refused(error.list)
+            return .refused(error.list.map { ConfigFault($0) })
         }
         let running = state.withLock(\.config)
         let changes = ConfigComparison.changes(from: running, to: trial.config, types: source.types)

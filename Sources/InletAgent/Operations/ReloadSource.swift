@@ -40,9 +40,31 @@ package enum ReloadOutcome: Sendable, Equatable {
     /// The new configuration holds, but for what needs a restart.
     case done(changes: [ConfigChange], parked: Int)
     /// The old one holds.
-    case refused([ConfigError])
+    case refused([ConfigFault])
     /// The old one holds, for a reason that is not in the file.
     case failed(String)
+}
+
+/// One thing wrong in a configuration file, with its place; holds no secrets.
+package struct ConfigFault: Sendable, Equatable {
+    package var file: String
+    /// Both count from 1.
+    package var line: Int
+    package var column: Int
+    package var message: String
+    /// The source line and a caret under the place; empty for an empty line.
+    package var excerpt: String
+    /// All of it, as `inlet check` prints it.
+    package var text: String
+
+    init(_ error: ConfigError) {
+        file = error.file
+        line = error.line
+        column = error.column
+        message = error.message
+        excerpt = error.excerpt
+        text = error.description
+    }
 }
 
 /// The configuration of a running agent, as it may be shown.

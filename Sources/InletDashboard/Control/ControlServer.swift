@@ -93,6 +93,7 @@ struct ControlRoutes: Sendable {
         addUndo(api)
         addTokens(api)
         addLimits(api)
+        addReload(api)
         addCommands(api)
         return router
     }
