@@ -24,6 +24,30 @@ extension AgentParts {
             keepAlive: Renewed(0) { _ in try? await keepAlive.run() })
     }
 
+    static func intakes(
+        _ running: RunningSettings, _ admitter: Admitter, _ heartbeat: Heartbeat
+    ) throws -> Intakes {
+        try Intakes(
+            running.watch,
+            Intakes.Tools(
+                admitter: admitter, running: running, journal: admitter.journal, log: admitter.log,
+                heartbeat: heartbeat, stateDirectory: running.settings.stateDirectory,
+                wake: {
+                    admitter.bells.ringAll()
+                    admitter.finisherBell.ring()
+                }))
+    }
+
+    static func pingers(
+        _ admitter: Admitter, _ heartbeat: Heartbeat, _ nudge: @escaping @Sendable () -> Void
+    ) -> @Sendable (PingPlan) -> Pinger {
+        { plan in
+            Pinger(
+                ping: plan.ping, interval: plan.interval, heartbeat: heartbeat, journal: admitter.journal,
+                isJournalFailing: { admitter.health.isFailing }, log: admitter.log, nudge: nudge)
+        }
+    }
+
     var strays: StrayKeeper {
         StrayKeeper(board: board, retire: { [journal] in try await journal.parkStrays(except: $0) })
     }

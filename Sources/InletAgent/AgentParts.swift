@@ -68,16 +68,7 @@ struct AgentParts: Sendable {
             journal: journal, routes: running.routes, board: board, log: log, bells: bells,
             finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
-        let intakes = try Intakes(
-            settings.watch,
-            Intakes.Tools(
-                admitter: admitter, running: running, journal: journal, log: log, heartbeat: heartbeat,
-                stateDirectory: settings.stateDirectory,
-                wake: {
-                    bells.ringAll()
-                    finisherBell.ring()
-                }))
-        self.intakes = intakes
+        intakes = try Self.intakes(running, admitter, heartbeat)
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
             shut: { [heldBell] names in
@@ -92,12 +83,8 @@ struct AgentParts: Sendable {
         self.admitter = admitter
         renewals = Self.renewals(
             settings, notifier, PingPlan(ping: ping, settings.ping), journal, log,
-            keepAlive: KeepAlive(board: board, log: log, bell: probeBell)
-        ) { plan in
-            Pinger(
-                ping: plan.ping, interval: plan.interval, heartbeat: heartbeat, journal: journal,
-                isJournalFailing: { admitter.health.isFailing }, log: log, nudge: Self.nudge(bells, intakes))
-        }
+            keepAlive: KeepAlive(board: board, log: log, bell: probeBell),
+            pinger: Self.pingers(admitter, heartbeat, Self.nudge(bells, intakes)))
     }
 
     private var lookAgain: @Sendable (FileRow) -> Void {
@@ -109,7 +96,9 @@ struct AgentParts: Sendable {
         { [intakes] file in if file.volume != nil { intakes.of(file.root)?.fileEnded() } }
     }
 
-    private var orders: OrderDesk { OrderDesk(journal: journal, board: board, roots: { [running] in running.sendRoots }) }
+    private var orders: OrderDesk {
+        OrderDesk(journal: journal, board: board, roots: { [running] in running.sendRoots })
+    }
 
     var sweeper: Sweeper {
         Sweeper(journal: journal, board: board, orders: orders, log: log, bell: sweeperBell)
@@ -143,7 +132,8 @@ struct AgentParts: Sendable {
             batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room, board: board)
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
-            pool: io, grace: { [running] in running.settings.shutdownGrace }, health: admitter.health, heartbeat: heartbeat,
+            pool: io, grace: { [running] in running.settings.shutdownGrace }, health: admitter.health,
+            heartbeat: heartbeat,
             isStopping: isStopping)
     }
 

@@ -16,7 +16,9 @@ import Testing
     /// The file that the agent reads, and its destinations.
     private final class Site: Sendable {
         let directory: TemporaryDirectory
-        let pipelines: [String: ScriptedPipeline] = ["here": ScriptedPipeline(), "there": ScriptedPipeline()]
+        let here = ScriptedPipeline()
+        let there = ScriptedPipeline()
+        var pipelines: [String: ScriptedPipeline] { ["here": here, "there": there] }
         private let content: Mutex<String>
 
         static let type = DestinationType(
@@ -81,7 +83,7 @@ import Testing
 
     @Test func `new routes take the next file, and what runs goes on as it began`() async throws {
         let site = try Site(Self.text())
-        let (here, there) = (site.pipelines["here"]!, site.pipelines["there"]!)
+        let (here, there) = (site.here, site.there)
         let gate = Gate()
         here.script("a", .hold(gate, .deliver))
         let scene = try site.scene()
@@ -121,13 +123,13 @@ import Testing
             site.write(Self.text())
             _ = try Self.done(await stage.agent.commands.reload())
             try await stage.finished("late")
-            #expect(site.pipelines["here"]?.attempts(at: "a") == 1)
+            #expect(site.here.attempts(at: "a") == 1)
         }
     }
 
     @Test func `what waits for a destination that goes is parked, and goes on when it is back`() async throws {
         let site = try Site(Self.text(to: "[here, there]"))
-        let (here, there) = (site.pipelines["here"]!, site.pipelines["there"]!)
+        let (here, there) = (site.here, site.there)
         let gate = Gate()
         there.script("running", .hold(gate, .deliver))
         let scene = try site.scene()
@@ -160,7 +162,7 @@ import Testing
 
     @Test func `what comes back from a destination that is gone is parked too`() async throws {
         let site = try Site(Self.text(to: "[there]"))
-        let there = site.pipelines["there"]!
+        let there = site.there
         let gate = Gate()
         there.script("a", .hold(gate, .fail(DeliveryError(.retry(after: nil), .serverError, "not now"))))
         let scene = try site.scene()
@@ -196,7 +198,7 @@ import Testing
             #expect(stage.agent.view.live?.config() == before)
             try scene.drop("a")
             try await stage.finished("a")
-            #expect(site.pipelines["here"]?.record.stored.keys.sorted() == ["a"])
+            #expect(site.here.record.stored.keys.sorted() == ["a"])
         }
     }
 
@@ -225,11 +227,11 @@ import Testing
         let site = try Site(
             Self.text(watch: ", archive_dir: kept").replacing("retry:", with: "on_success: archive, retry:"))
         let gate = Gate()
-        site.pipelines["here"]?.script("a", .hold(gate, .deliver))
+        site.here.script("a", .hold(gate, .deliver))
         let scene = try site.scene()
         try await scene.run { stage in
             try scene.drop("a")
-            try await eventually("it runs") { site.pipelines["here"]?.record.running == 1 }
+            try await eventually("it runs") { site.here.record.running == 1 }
             site.write(Self.text(roots: ["second"]))
             _ = try Self.done(await stage.agent.commands.reload())
             gate.open()
@@ -240,31 +242,5 @@ import Testing
         #expect(former.beside([]).count == 2)
         let left = former.beside([WatchSettings(path: scene.directory.path.appending("second"))])
         #expect(left.map(\.archiveDirectory) == ["kept"])
-    }
-}
-
-@Suite struct IntakePlanTests {
-    private static let (one, two) = (WatchSettings(path: "/one"), WatchSettings(path: "/two"))
-
-    private static func plan(
-        _ old: [WatchSettings], _ new: [WatchSettings], isRouted: Bool = false
-    ) -> (ends: [FilePath], begins: [FilePath], renews: [FilePath]) {
-        let plan = IntakePlan(from: old, to: new, isRouted: isRouted)
-        return (plan.ends, plan.begins.map(\.path), plan.renews)
-    }
-
-    @Test func `only what has changed ends or begins`() {
-        #expect(Self.plan([Self.one, Self.two], [Self.two, Self.one]) == ([], [], []))
-        #expect(Self.plan([Self.one], [Self.one, Self.two]) == ([], ["/two"], []))
-        #expect(Self.plan([Self.one, Self.two], [Self.two]) == (["/one"], [], []))
-        var other = Self.one
-        other.settle = .seconds(60)
-        #expect(Self.plan([Self.one, Self.two], [other, Self.two]) == (["/one"], ["/one"], []))
-    }
-
-    @Test func `other routes have every folder listed anew, and those of a pattern in their place`() throws {
-        var cards = WatchSettings(path: "/media/*/DCIM")
-        cards.pattern = try RootPattern(cards.path)
-        #expect(Self.plan([Self.one, cards], [Self.one, cards], isRouted: true) == (["/one"], ["/one"], [cards.path]))
     }
 }

@@ -79,9 +79,11 @@ struct Stage: Sendable {
     init(_ scene: Scene) async throws {
         root = scene.root
         journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
-        let settings = scene.source?.config.settings ?? Settings(
-            stateDirectory: scene.directory.path.appending("state"), workers: scene.workers,
-            shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route] + scene.others)
+        let settings =
+            scene.source?.config.settings
+            ?? Settings(
+                stateDirectory: scene.directory.path.appending("state"), workers: scene.workers,
+                shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route] + scene.others)
         let log = try EventLog(nil)
         events = EventRecord(log)
         _ = log.listen(scene.onEvent)

@@ -21,7 +21,8 @@ final class WorkerPool: Service {
 
     init(
         journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
-        ends: DeliveryEnds, pool: BlockingPool, grace: @escaping @Sendable () -> Duration, health: JournalHealth, heartbeat: Heartbeat,
+        ends: DeliveryEnds, pool: BlockingPool, grace: @escaping @Sendable () -> Duration, health: JournalHealth,
+        heartbeat: Heartbeat,
         isStopping: StopFlag
     ) {
         self.journal = journal

@@ -137,7 +137,8 @@ enum ConfigText {
         case .secret: "***"
         case .list(let items): "[" + items.map(text).joined(separator: ", ") + "]"
         case .map(let values):
-            "{" + values.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key): \($0.value)") }
+            "{"
+                + values.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key): \($0.value)") }
                 .joined(separator: ", ") + "}"
         case .section: "{…}"
         default: YAMLText.scalar(value)
