@@ -225,7 +225,7 @@ import Testing
 
     @Test func `files of a folder that left are archived where it said, also after a restart`() async throws {
         let site = try Site(
-            Self.text(watch: ", archive_dir: kept").replacing("retry:", with: "on_success: archive, retry:"))
+            Self.text(watch: ", archive_dir: .inlet/kept").replacing("retry:", with: "on_success: archive, retry:"))
         let gate = Gate()
         site.here.script("a", .hold(gate, .deliver))
         let scene = try site.scene()
@@ -237,10 +237,10 @@ import Testing
             gate.open()
             try await stage.finished("a")
         }
-        #expect(isThere(scene.directory.path.appending("drop").appending("kept").appending("a")))
+        #expect(isThere(scene.directory.path.appending("drop").pushing(".inlet/kept/a")))
         let former = FormerRoots(stateDirectory: scene.directory.path.appending("state"))
         #expect(former.beside([]).count == 2)
         let left = former.beside([WatchSettings(path: scene.directory.path.appending("second"))])
-        #expect(left.map(\.archiveDirectory) == ["kept"])
+        #expect(left.map(\.archiveDirectory) == [".inlet/kept"])
     }
 }
