@@ -21,6 +21,8 @@ package final class Agent: Sendable {
 
     package let view: AgentView
     package let commands: AgentCommands
+    /// Takes another configuration; nil for an agent that has no file of one.
+    package let reload: Reload?
     /// In start order; a service group stops them in reverse: first nothing new comes in, then running parts end, then
     /// what has ended is finished.
     package let services: [any Service]
@@ -34,12 +36,13 @@ package final class Agent: Sendable {
     ///   - pace: how often destinations are probed.
     ///   - holdPatience: how long a limit of 0 may keep the workers of what it holds: one that is 0 for a moment ends nothing.
     ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
+    ///   - source: where another configuration comes from; nil = there is none but this.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
         sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
         pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil
     ) async throws {
         // First of all, so that it counts what the start finds.
         let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
@@ -49,20 +52,24 @@ package final class Agent: Sendable {
         let board = try await Self.recover(journal, destinations, settings.workers, pace, log)
         _ = try await journal.closeUnits(
             exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
+        let former = FormerRoots(stateDirectory: settings.stateDirectory)
+        let left = try former.remember(settings.watch, former: former.beside(settings.watch))
         let parts = try AgentParts(
-            settings: settings, board: board, journal: journal, log: log, sendRoots: sendRoots ?? settings.watch,
-            version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
+            running: RunningSettings(settings, sendRoots: sendRoots, former: left), board: board, journal: journal,
+            log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
             resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
-            valve: valve, holdPatience: holdPatience)
+            valve: valve, holdPatience: holdPatience, notifier: notifier, ping: outlets.ping)
+        reload = source.map { Reload($0, parts.reloadSteps(former), log: log) }
+        let renewals = parts.renewals
         services =
             [
-                notifier, parts.pinger(outlets.ping), parts.sweeper, parts.probes(renew), parts.keepAlive, parts.limits,
-                parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers, parts.housekeeper,
-            ]
-            + parts.keepers + parts.intakes.fixed + parts.intakes.volumes
-            + [parts.intakes.mounts, parts.watchdog]
-        commands = AgentCommands(journal: journal, live: parts.live)
-        view = AgentView(journal: journal, live: parts.liveView(label.version, tally))
+                renewals.notifier, renewals.pinger, parts.sweeper, parts.probes(renew), renewals.keepAlive,
+                parts.limits, parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers,
+                parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,
+                try parts.mounts(), parts.watchdog,
+            ] + (reload.map { [$0] } ?? [])
+        commands = AgentCommands(journal: journal, live: parts.live(reload))
+        view = AgentView(journal: journal, live: parts.liveView(label.version, reload, tally))
     }
 
     /// Frees the claims of a process that died, and finds out how the destinations stand: those for which work waits are asked

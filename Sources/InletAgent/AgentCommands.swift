@@ -25,6 +25,8 @@ package struct AgentCommands: Sendable {
         /// A watched folder is right as it is.
         var resumed: @Sendable (FilePath) -> Void
         var send: @Sendable ([FilePath], String?) async -> [SendAnswer]
+        /// nil for an agent that has no configuration file.
+        var reload: Reload?
     }
 
     /// For a journal whose lock the caller holds; `destination` makes one by its name.

@@ -9,29 +9,30 @@ internal import SystemPackage
 /// The agent's services and what they share: bells, flags, threads. Each service gets what it needs and no more.
 struct AgentParts: Sendable {
     let intakes: Intakes
+    /// As it was at the start; `running` has what holds now.
     private let settings: Settings
-    private let board: DestinationBoard
-    private let journal: Journal
-    private let log: EventLog
+    let running: RunningSettings
+    let board: DestinationBoard
+    let journal: Journal
+    let log: EventLog
     /// Inlet's, for receipts.
     private let version: String
     private let resume: ResumeWatch
     private let holdPatience: Duration
-    private let admitter: Admitter
-    /// The folders by which the place of a named file is found.
-    private let sendRoots: [WatchSettings]
+    let admitter: Admitter
     let limits: BandwidthKeeper
+    let renewals: ReloadSteps.Renewals
 
-    private let bells: WorkBells
-    private let finisherBell: Doorbell
-    private let sweeperBell = Doorbell()
-    private let probeBell = Doorbell()
-    private let heldBell = Doorbell()
+    let bells: WorkBells
+    let finisherBell: Doorbell
+    let sweeperBell = Doorbell()
+    let probeBell = Doorbell()
+    let heldBell = Doorbell()
     private let batchBell: Doorbell
     private let inFlight = InFlight()
     private let smallWork = SmallWork()
     private let earlier: EarlierNotes
-    private let heartbeat: Heartbeat
+    let heartbeat: Heartbeat
     private let isStopping = StopFlag()
     /// Short blocking calls of the workers; long ones have their own threads. More of them than processors only wake each
     /// other, but one must go on while another waits for a disk.
@@ -43,33 +44,31 @@ struct AgentParts: Sendable {
 
     /// Small files share connections; a loop costs little, and destinations that hang must leave some to the others.
     private static let mostSmallLoops = 256
+    /// Destinations may come with a reload.
+    private static let leastSmallLoops = 32
 
     init(
-        settings: Settings, board: DestinationBoard, journal: Journal, log: EventLog, sendRoots: [WatchSettings],
-        version: String, begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration
+        running: RunningSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
+        begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration, notifier: Notifier,
+        ping: DeadManPing?
     ) throws {
+        let settings = running.settings
+        self.running = running
         self.version = version
         earlier = EarlierNotes(begun)
         self.settings = settings
-        self.sendRoots = sendRoots
         (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
         self.holdPatience = holdPatience
         let connections = board.connections
         let bells = WorkBells(
-            loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(1, connections))])
+            loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(Self.leastSmallLoops, connections))])
         let (finisherBell, batchBell) = (Doorbell(), Doorbell())
         let heartbeat = Heartbeat(roots: settings.watch.filter { $0.pattern == nil }.map(\.path))
         let admitter = Admitter(
-            journal: journal, routes: RouteTable(settings.routes), board: board, log: log, bells: bells,
+            journal: journal, routes: running.routes, board: board, log: log, bells: bells,
             finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
-        intakes = try Intakes(
-            settings.watch, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
-            stateDirectory: settings.stateDirectory,
-            wake: {
-                bells.ringAll()
-                finisherBell.ring()
-            })
+        intakes = try Self.intakes(running, admitter, heartbeat)
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
             shut: { [heldBell] names in
@@ -82,6 +81,10 @@ struct AgentParts: Sendable {
         self.batchBell = batchBell
         self.heartbeat = heartbeat
         self.admitter = admitter
+        renewals = Self.renewals(
+            settings, notifier, PingPlan(ping: ping, settings.ping), journal, log,
+            keepAlive: KeepAlive(board: board, log: log, bell: probeBell),
+            pinger: Self.pingers(admitter, heartbeat, Self.nudge(bells, intakes)))
     }
 
     private var lookAgain: @Sendable (FileRow) -> Void {
@@ -93,13 +96,13 @@ struct AgentParts: Sendable {
         { [intakes] file in if file.volume != nil { intakes.of(file.root)?.fileEnded() } }
     }
 
-    private var orders: OrderDesk { OrderDesk(journal: journal, board: board, roots: sendRoots) }
+    private var orders: OrderDesk {
+        OrderDesk(journal: journal, board: board, roots: { [running] in running.sendRoots })
+    }
 
     var sweeper: Sweeper {
         Sweeper(journal: journal, board: board, orders: orders, log: log, bell: sweeperBell)
     }
-
-    var keepAlive: KeepAlive { KeepAlive(board: board, log: log, bell: probeBell) }
 
     var heldDeliveries: HeldDeliveries {
         HeldDeliveries(board: board, inFlight: inFlight, bell: heldBell, patience: holdPatience)
@@ -111,7 +114,7 @@ struct AgentParts: Sendable {
 
     var finisher: Finisher {
         Finisher(
-            journal: journal, roots: settings.watch, log: log,
+            journal: journal, roots: { [running] in running.knownRoots }, log: log,
             receipts: ReceiptFiles(
                 stateDirectory: settings.stateDirectory,
                 origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: log),
@@ -126,51 +129,37 @@ struct AgentParts: Sendable {
             roots: intakes.states)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
-            batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room)
+            batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room, board: board)
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
-            pool: io, grace: settings.shutdownGrace, health: admitter.health, heartbeat: heartbeat,
+            pool: io, grace: { [running] in running.settings.shutdownGrace }, health: admitter.health,
+            heartbeat: heartbeat,
             isStopping: isStopping)
     }
 
     var housekeeper: Housekeeper {
         Housekeeper(
             journal: journal, board: board, smallWork: smallWork, log: log, bells: bells, finisherBell: finisherBell,
-            sweeperBell: sweeperBell, queueWarning: settings.queueWarning)
+            sweeperBell: sweeperBell, queueWarning: { [running] in running.settings.queueWarning })
     }
 
     func manifests(_ version: String) -> ManifestWriter {
         ManifestWriter(
             journal: journal, board: board, admitter: admitter, log: log, bell: batchBell, pool: moving,
-            home: settings.stateDirectory.appending("manifests"), roots: settings.watch, version: version)
-    }
-
-    /// Those that look after the journal, as far as the configuration wants them.
-    var keepers: [any Service] {
-        var keepers: [any Service] = []
-        if let backups { keepers.append(backups) }
-        if let history { keepers.append(history) }
-        return keepers
-    }
-
-    private var backups: BackupKeeper? {
-        settings.journalBackup.map { BackupKeeper(backups: JournalBackups(journal), rule: $0, log: log) }
-    }
-
-    private var history: HistoryKeeper? {
-        settings.historyAfter.map { HistoryKeeper(journal: journal, age: $0, log: log) }
+            home: settings.stateDirectory.appending("manifests"), roots: { [running] in running.watch },
+            version: version)
     }
 
     var watchdog: Watchdog {
         Watchdog(
             notify: ServiceNotify(), heartbeat: heartbeat, journal: journal, log: log,
             ready: .agentReady(roots: settings.watch.count, destinations: board.count),
-            nudge: nudge)
+            nudge: Self.nudge(bells, intakes))
     }
 
     /// Makes sleeping loops pass once.
-    private var nudge: @Sendable () -> Void {
-        { [bells, intakes] in
+    private static func nudge(_ bells: WorkBells, _ intakes: Intakes) -> @Sendable () -> Void {
+        {
             bells.ringAll()
             for intake in intakes.all { intake.nudge() }
         }
@@ -182,52 +171,56 @@ struct AgentParts: Sendable {
         return notify.map { NoticeOutlet($0, webhook: outlets.webhooks[$0.name], pool: pool) }
     }
 
-    func pinger(_ ping: DeadManPing?) -> Pinger {
-        Pinger(
-            ping: ping, interval: settings.ping?.interval ?? .seconds(300), heartbeat: heartbeat, journal: journal,
-            isJournalFailing: { [admitter] in admitter.health.isFailing }, log: log,
-            nudge: nudge)
-    }
-
     // MARK: - What is seen and commanded from outside
 
-    var live: AgentCommands.Live {
-        let (board, bells, journal, asking) = (board, bells, journal, asking)
-        let desk = SendDesk(
-            admitter: admitter, journal: journal, board: board, hashing: asking, roots: sendRoots,
-            retry: { job in
+    /// By the routes that hold now.
+    private var sendDesk: SendDesk {
+        var admitter = admitter
+        admitter.routes = running.routes
+        return SendDesk(
+            admitter: admitter, journal: journal, board: board, hashing: asking, roots: running.sendRoots,
+            retry: { [journal, board, bells] job in
                 defer { bells.ringAll() }
                 return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
             })
+    }
+
+    func live(_ reload: Reload?) -> AgentCommands.Live {
         return AgentCommands.Live(
             board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
             sweeperBell: sweeperBell, probeBell: probeBell, log: log, limits: limits,
             resumed: { [intakes] root in intakes.of(root)?.nudge() },
-            send: { paths, destination in
-                await withTaskExecutorPreference(asking) { await desk.send(paths, to: destination) }
-            })
+            send: { [self] paths, destination in
+                await withTaskExecutorPreference(asking) { await sendDesk.send(paths, to: destination) }
+            },
+            reload: reload)
     }
 
-    func liveView(_ version: String, _ tally: MetricsTally) -> AgentView.LiveView {
+    func liveView(_ version: String, _ reload: Reload?, _ tally: MetricsTally) -> AgentView.LiveView {
         AgentView.LiveView(
             version: version, startedAt: .now, destinations: board.statuses,
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
             limits: limits.standings,
-            windows: settings.routes.compactMap { route in route.window.map { (route.name, $0) } },
-            route: trial, watched: settings.watch.filter { $0.pattern == nil }.map(\.path), tally: tally)
+            windows: { [running] in
+                running.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
+            },
+            config: { reload?.shown }, route: trial,
+            watched: { [running] in running.settings.watch.filter { $0.pattern == nil }.map(\.path) }, tally: tally)
     }
 
     /// Looks at a file only where it could be taken from: nobody learns here what there is elsewhere.
     private var trial: @Sendable (FilePath, Int64?) async -> RouteTrial {
-        { [watch = settings.watch, table = RouteTable(settings.routes), board, asking] path, size in
-            let place = RoutePlace(path, in: watch)
+        { [running, board, asking] path, size in
+            let settings = running.settings
+            let place = RoutePlace(path, in: settings.watch)
             // A folder of another machine may take its time.
             let look = place.root == nil ? nil : try? await asking.run { () throws in try FileLook.look(at: path) }
             let identity = look?.identity
             return RouteTrial(
-                place, identity: identity, size: size, table: table, destination: { board[$0] }, at: .now)
+                place, identity: identity, size: size, table: RouteTable(settings.routes), destination: { board[$0] },
+                at: .now)
         }
     }
 }

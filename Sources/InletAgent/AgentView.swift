@@ -32,11 +32,13 @@ package struct AgentView: Sendable {
         /// What holds of the limits, all together first.
         package var limits: @Sendable () -> [BandwidthBook.Standing]
         /// The windows of the routes that have one.
-        package var windows: [(route: String, window: DeliveryWindow)]
+        package var windows: @Sendable () -> [(route: String, window: DeliveryWindow)]
+        /// The configuration that holds; nil for an agent that has no file.
+        package var config: @Sendable () -> ShownConfig?
         /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read.
         package var route: @Sendable (FilePath, Int64?) async -> RouteTrial
         /// The watched folders that have a name of their own, in the configuration's order.
-        package var watched: [FilePath]
+        package var watched: @Sendable () -> [FilePath]
         /// What has happened since the start, counted.
         package var tally: MetricsTally
     }

@@ -39,13 +39,19 @@ package struct LoadedConfig: Sendable {
     package var file: FilePath
     /// Every value with defaults filled in and paths resolved, but `${…}` left as written: what may be shown.
     package var effective: ConfigSection
+    /// The same with `${…}` filled in: what is compared, and never shown.
+    package var filled: ConfigSection
     private var report: ErrorReport
 
-    init(settings: Settings, warnings: [ConfigError], file: FilePath, effective: ConfigSection, report: ErrorReport) {
+    init(
+        settings: Settings, warnings: [ConfigError], file: FilePath, effective: ConfigSection, filled: ConfigSection,
+        report: ErrorReport
+    ) {
         self.settings = settings
         self.warnings = warnings
         self.file = file
         self.effective = effective
+        self.filled = filled
         self.report = report
     }
 
@@ -94,5 +100,38 @@ package enum ConfigFile {
     ) throws(ConfigErrors) -> LoadedConfig {
         try ConfigParser(path: file, types: types, environment: environment, defaults: defaults)
             .parse(bytes, isReadableByOthers: false)
+    }
+}
+
+extension ConfigFile {
+    /// Reads what `inlet config show` printed: nothing is filled in or checked, and secrets are `***`.
+    package static func shown(
+        _ text: String, file: FilePath, types: [DestinationType], defaults: ConfigDefaults
+    ) throws(ConfigErrors) -> ConfigSection {
+        try ConfigParser(path: file, types: types, environment: [:], defaults: defaults).shown(Array(text.utf8))
+    }
+
+    /// Where the agent of the configuration at `path` has its state, as far as a file that is wrong, or away, tells that.
+    package static func stateDirectory(
+        of path: FilePath, types: [DestinationType], environment: [String: String], defaults: ConfigDefaults
+    ) -> FilePath {
+        guard let file = try? SmallFile.read(path, limit: maximumBytes) else { return defaults.stateDirectory }
+        return ConfigParser(path: path, types: types, environment: environment, defaults: defaults)
+            .stateDirectory(file.bytes)
+    }
+}
+
+extension LoadedConfig {
+    /// What holds once this has taken the place of `running`: what needs a restart stays as it was.
+    package func taking(over running: LoadedConfig) -> LoadedConfig {
+        var result = self
+        result.settings.stateDirectory = running.settings.stateDirectory
+        result.settings.workers = running.settings.workers
+        result.settings.log = running.settings.log
+        for rule in ConfigEffect.rules where rule.effect == .restart {
+            result.effective.values[rule.key] = running.effective.values[rule.key]
+            result.filled.values[rule.key] = running.filled.values[rule.key]
+        }
+        return result
     }
 }

@@ -27,7 +27,7 @@ struct ConfigParser {
         let literals = isReadableByOthers ? reader.values.secrets.filter(Self.isLiteral) : []
         return LoadedConfig(
             settings: settings, warnings: report.errors(literals.map(Self.warning)).list, file: path,
-            effective: effective(root, source), report: report)
+            effective: effective(root, source), filled: withStateDirectory(reader.filled), report: report)
     }
 
     /// The root node, after the checks that libyaml leaves out or words badly.
@@ -55,9 +55,36 @@ struct ConfigParser {
     /// so its own are not looked at.
     private func effective(_ root: YAMLNode, _ source: SourceText) -> ConfigSection {
         var reader = values(.verbatim, source)
-        var section = reader.section(root, KeyTables.top(types: types), label: "")
+        return withStateDirectory(reader.section(root, KeyTables.top(types: types), label: ""))
+    }
+
+    private func withStateDirectory(_ section: ConfigSection) -> ConfigSection {
+        var section = section
         if section.values["state_dir"] == nil { section.values["state_dir"] = .string(defaults.stateDirectory.string) }
         return section
+    }
+
+    /// What a text says that `ConfigPrinter` wrote: nothing is filled in, and nothing is checked but that it is YAML.
+    func shown(_ bytes: [UInt8]) throws(ConfigErrors) -> ConfigSection {
+        let source = SourceText(bytes)
+        do {
+            return effective(try Self.document(bytes), source)
+        } catch {
+            let mask = SecretMask(source: source, names: ValueKind.section(types.flatMap(\.keys)).secretNames)
+            throw ErrorReport(file: path.display, source: source, mask: mask).errors([error])
+        }
+    }
+
+    /// `state_dir`, as far as it can be told of a text that may be wrong in any way.
+    func stateDirectory(_ bytes: [UInt8]) -> FilePath {
+        let lines = bytes.split(separator: UInt8(ascii: "\n")).filter { $0.starts(with: "state_dir:".utf8) }
+        guard let node = (try? Self.document(bytes)) ?? lines.first.flatMap({ try? Self.document(Array($0)) }) else {
+            return defaults.stateDirectory
+        }
+        var reader = values(.filled, SourceText(bytes))
+        let keys = KeyTables.top(types: types).filter { $0.name == "state_dir" }
+        let path = reader.section(node, keys, label: "").string("state_dir")
+        return path.map { FilePath($0) } ?? defaults.stateDirectory
     }
 
     private static func isLiteral(_ node: YAMLNode) -> Bool {

@@ -58,22 +58,52 @@ extension Journal {
                     UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
                     WHERE owner IS NOT NULL AND state <> 'claimed'
                     """)
-            let list = destinations.map { _ in "?" }.joined(separator: ", ")
-            let names = StatementArguments(destinations)
-            let parked = try Self.parkAll(except: destinations, database)
-            // Of a destination that was away from the configuration, too.
-            try database.run(
-                sql: """
-                    UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
-                        SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
-                        WHERE destination IN (\(list)))
-                    """, arguments: StatementArguments([now.milliseconds]) + names)
-            try database.run(
-                sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
-                arguments: names)
-            return Recovery(
-                freedClaims: freed, parked: parked, unparked: database.changesCount, crashed: crashed)
+            let (parked, unparked) = try Self.arrange(destinations, now, database)
+            return Recovery(freedClaims: freed, parked: parked, unparked: unparked, crashed: crashed)
         }
+    }
+
+    /// Parks what waits for any other destination than these, and takes up again what was parked for one of them: as at a
+    /// start, while the agent runs. Nothing that is claimed is touched.
+    package func setDestinations(
+        _ names: [String], at now: WallTime
+    ) async throws(JournalError) -> (parked: Int, unparked: Int) {
+        try await commit { database in try Self.arrange(names, now, database) }
+    }
+
+    /// Parks what has come back to the queue for a destination that is no longer configured.
+    ///
+    /// - Returns: whether anything else of such ones is still open: it is claimed, or waits for another file.
+    package func parkStrays(except destinations: [String]) async throws(JournalError) -> Bool {
+        try await commit { database in
+            _ = try Self.parkAll(except: destinations, database)
+            let list = destinations.map { _ in "?" }.joined(separator: ", ")
+            return try Bool.fetchOne(
+                database,
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM delivery WHERE state = 'claimed' AND destination NOT IN (\(list)))
+                    """, arguments: StatementArguments(destinations)) ?? false
+                || Self.tally(database).contains { $0.place != .parked && !destinations.contains($0.destination) }
+        }
+    }
+
+    private static func arrange(
+        _ destinations: [String], _ now: WallTime, _ database: Database
+    ) throws -> (parked: Int, unparked: Int) {
+        let list = destinations.map { _ in "?" }.joined(separator: ", ")
+        let names = StatementArguments(destinations)
+        let parked = try parkAll(except: destinations, database)
+        // Of a destination that was away from the configuration, too.
+        try database.run(
+            sql: """
+                UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
+                    SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
+                    WHERE destination IN (\(list)))
+                """, arguments: StatementArguments([now.milliseconds]) + names)
+        try database.run(
+            sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
+            arguments: names)
+        return (parked, database.changesCount)
     }
 
     /// - Returns: how many were parked. The counts say where any are: what waits for the others is not looked at.

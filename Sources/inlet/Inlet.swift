@@ -32,7 +32,8 @@ struct Inlet: AsyncParsableCommand {
         version: release,
         subcommands: [
             Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, BatchCommand.self,
-            Receipts.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self, Notify.self, Storage.self,
+            Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self,
+            Notify.self, Storage.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,

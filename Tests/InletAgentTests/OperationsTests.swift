@@ -56,7 +56,7 @@ import Testing
                 journal: stage.journal,
                 board: DestinationBoard(scene.destinations, paused: ["here"], uptimes: [:], workers: 1, log: log),
                 smallWork: SmallWork(), log: log, bells: WorkBells(loops: [:]), finisherBell: Doorbell(),
-                sweeperBell: Doorbell(), queueWarning: Settings(stateDirectory: "/").queueWarning)
+                sweeperBell: Doorbell(), queueWarning: { Settings(stateDirectory: "/").queueWarning })
             for number in 1...20 { try scene.drop(FilePath("\(number)")) }
             try await eventually("all are admitted") { try await stage.jobs().count == 20 }
             var isLong = try await keeper.pass(keeper.waiting(), false)

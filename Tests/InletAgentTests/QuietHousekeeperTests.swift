@@ -24,7 +24,7 @@ import Testing
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         keeper = Housekeeper(
             journal: journal, board: board, smallWork: SmallWork(), log: log, bells: WorkBells(loops: [:]),
-            finisherBell: Doorbell(), sweeperBell: Doorbell(), queueWarning: 1)
+            finisherBell: Doorbell(), sweeperBell: Doorbell(), queueWarning: { 1 })
     }
 
     private func admit(_ name: String, expire: Duration?, window: DeliveryWindow? = nil) async throws {

@@ -27,6 +27,8 @@ struct Scene: Sendable {
     var holdPatience = Duration.zero
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: @Sendable (String) -> Destination? = { _ in nil }
+    /// Where another configuration comes from; nil = there is none.
+    var source: ReloadSource?
     /// Called with every event, on the thread that emits it.
     var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
 
@@ -77,16 +79,18 @@ struct Stage: Sendable {
     init(_ scene: Scene) async throws {
         root = scene.root
         journal = try Journal(path: scene.directory.path.appending("state").appending("journal.sqlite"), now: .now)
-        let settings = Settings(
-            stateDirectory: scene.directory.path.appending("state"), workers: scene.workers,
-            shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route] + scene.others)
+        let settings =
+            scene.source?.config.settings
+            ?? Settings(
+                stateDirectory: scene.directory.path.appending("state"), workers: scene.workers,
+                shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route] + scene.others)
         let log = try EventLog(nil)
         events = EventRecord(log)
         _ = log.listen(scene.onEvent)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
             label: Agent.Label(version: "test", configuration: "test"), pace: scene.pace,
-            holdPatience: scene.holdPatience, renew: scene.renew)
+            holdPatience: scene.holdPatience, renew: scene.renew, source: scene.source)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

@@ -18,10 +18,14 @@ package final class DestinationBoard: Sendable {
         package var lastError: String?
     }
 
-    private let entries: Mutex<[String: DestinationEntry]>
+    let entries: Mutex<[String: DestinationEntry]>
     private let log: EventLog
     private let workers: Int
-    private let clock: AgentClock
+    let clock: AgentClock
+    let pace: ProbePace
+    /// Rings when something may wait for a destination that is gone.
+    let strayBell = Doorbell()
+    let mayHaveStrays = Atomic<Bool>(false)
 
     /// - Parameters:
     ///   - unproved: those that are probed before their first delivery: work has waited for them since before this start.
@@ -33,6 +37,7 @@ package final class DestinationBoard: Sendable {
         self.log = log
         self.workers = workers
         self.clock = clock
+        self.pace = pace
         var entries: [String: DestinationEntry] = [:]
         for destination in destinations {
             let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)

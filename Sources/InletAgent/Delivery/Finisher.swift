@@ -11,7 +11,8 @@ internal import SystemPackage
 /// that was admitted, and no writer holds it. Each step is journaled before it is taken.
 struct Finisher: Service {
     let journal: Journal
-    let roots: [WatchSettings]
+    /// The watched folders, and those of which files are still under way.
+    let roots: @Sendable () -> [WatchSettings]
     let log: EventLog
     let receipts: ReceiptFiles
     let pool: BlockingPool
@@ -59,7 +60,7 @@ struct Finisher: Service {
             return false
         }
         let places = FinishPlaces(
-            root: file.root, settings: roots.first { $0.covers(file.root) }, isVolume: file.volume != nil)
+            root: file.root, settings: roots().first { $0.covers(file.root) }, isVolume: file.volume != nil)
         do {
             let ending = try await SourceDisposal(
                 journal: journal, places: places, job: job, hashing: pool, roots: states

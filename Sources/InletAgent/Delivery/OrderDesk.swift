@@ -8,7 +8,7 @@ struct OrderDesk: Sendable {
     let journal: Journal
     let board: DestinationBoard
     /// The watched folders, for files that a person named.
-    let roots: [WatchSettings]
+    let roots: @Sendable () -> [WatchSettings]
 
     /// The order of a delivery to `destination`; only registrations are told of what came before them.
     ///
@@ -16,7 +16,7 @@ struct OrderDesk: Sendable {
     func order(
         _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
     ) async throws(DeliveryError) -> DeliveryOrder {
-        let place = SourcePlace(file, roots: roots.compactMap { $0.root(of: file.fullPath) })
+        let place = SourcePlace(file, roots: roots().compactMap { $0.root(of: file.fullPath) })
         var order = DeliveryOrder(
             id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
             fields: delivery.fields, source: file.identity, path: place.path, root: place.root)

@@ -14,14 +14,15 @@ final class WorkerPool: Service {
     private let bells: WorkBells
     private let ends: DeliveryEnds
     private let pool: BlockingPool
-    private let grace: Duration
+    private let grace: @Sendable () -> Duration
     private let health: JournalHealth
     private let heartbeat: Heartbeat
     private let isStopping: StopFlag
 
     init(
         journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
-        ends: DeliveryEnds, pool: BlockingPool, grace: Duration, health: JournalHealth, heartbeat: Heartbeat,
+        ends: DeliveryEnds, pool: BlockingPool, grace: @escaping @Sendable () -> Duration, health: JournalHealth,
+        heartbeat: Heartbeat,
         isStopping: StopFlag
     ) {
         self.journal = journal
@@ -67,7 +68,7 @@ final class WorkerPool: Service {
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()
-        try? await Task.sleep(for: grace)
+        try? await Task.sleep(for: grace())
         deliverOne.cancelAll()
     }
 
@@ -121,6 +122,7 @@ struct DeliveryEnds: Sendable {
     /// Told of a file that has a delivery less to wait for.
     let ended: @Sendable (FileRow) -> Void
     let room: QueueRoom
+    let board: DestinationBoard
 
     /// Says and passes on what has ended.
     func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
@@ -160,6 +162,7 @@ struct DeliveryEnds: Sendable {
     /// Wakes and tells whoever has to do with it now.
     func pass(_ report: DeliverOne.Report?, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
         if settled.isFinal { room.left() }
+        board.deliveryEnded()
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
         if settled.finish?.endedBatch != nil { batchBell.ring() }

@@ -27,7 +27,7 @@ struct Admitter: Sendable {
     }
 
     let journal: Journal
-    let routes: RouteTable
+    var routes: RouteTable
     let board: DestinationBoard
     let log: EventLog
     let bells: WorkBells
@@ -179,6 +179,7 @@ struct Admitter: Sendable {
         for (_, admission, _) in jobs {
             let size = admission.arrival.identity.size
             for lane in Set(admission.steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
+            board.admitted(for: admission.steps.destinations)
         }
     }
 

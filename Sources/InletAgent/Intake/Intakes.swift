@@ -1,44 +1,188 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import ServiceLifecycle
+internal import Synchronization
 internal import SystemPackage
 
-/// Everything that watches folders.
-struct Intakes: Sendable {
-    /// Of the folders that do not come and go.
-    let fixed: [RootIntake]
-    /// Of each pattern for those that do.
-    let volumes: [VolumeRoots]
-    let mounts: MountKeeper
-    let states: RootStates
-
-    /// - Parameter wake: wakes those who deliver and finish.
-    init(
-        _ roots: [WatchSettings], admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        stateDirectory: FilePath, wake: @escaping @Sendable () -> Void
-    ) throws {
-        let lasting = roots.filter { $0.pattern == nil }
-        let states = RootStates(lasting.map(\.path))
-        fixed = try lasting.map { root in
-            try RootIntake(
-                root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
-                stateDirectory: stateDirectory, states: states)
-        }
-        mounts = try MountKeeper(fixed, log: log)
-        let arrivals = VolumeArrivals(journal: journal, states: states, log: log, wake: wake)
-        volumes = try roots.compactMap { root in
-            guard let pattern = root.pattern else { return nil }
-            return try VolumeRoots(root, pattern, arrivals: arrivals) { root, place in
-                try RootIntake(
-                    root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
-                    stateDirectory: stateDirectory, states: states, passing: place)
-            }
-        }
-        self.states = states
+/// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
+/// other is touched.
+final class Intakes: Service {
+    /// What makes the intakes.
+    struct Tools: Sendable {
+        var admitter: Admitter
+        var running: RunningSettings
+        var journal: Journal
+        var log: EventLog
+        var heartbeat: Heartbeat
+        var stateDirectory: FilePath
+        /// Wakes those who deliver and finish.
+        var wake: @Sendable () -> Void
     }
 
-    /// With those of the folders that are there now.
-    var all: [RootIntake] { fixed + volumes.flatMap(\.intakes) }
+    private struct State {
+        var entries: [WatchedEntry] = []
+        /// Those of them that nobody runs yet.
+        var new: [WatchedEntry] = []
+    }
+
+    let states: RootStates
+    private let tools: Tools
+    private let bell = Doorbell()
+    private let state = Mutex(State())
+
+    /// How long is waited for an intake that ends: one whose disk does not answer ends when that does.
+    private static let patience = Duration.seconds(10)
+
+    init(_ roots: [WatchSettings], _ tools: Tools) throws {
+        self.tools = tools
+        states = RootStates(roots.filter { $0.pattern == nil }.map(\.path))
+        let entries = try roots.map { try make($0, tools.running.routes, after: nil) }
+        state.withLock { $0 = State(entries: entries, new: entries) }
+    }
+
+    /// Of the folders that do not come and go.
+    var fixed: [RootIntake] { state.withLock { $0.entries.compactMap(\.fixed) } }
+
+    /// With those of the folders of patterns that are there now.
+    var all: [RootIntake] {
+        state.withLock(\.entries).flatMap { entry in entry.fixed.map { [$0] } ?? entry.volumes?.intakes ?? [] }
+    }
 
     func of(_ root: FilePath) -> RootIntake? { all.first { $0.settings.path == root } }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                while !Task.isCancelled {
+                    let new = self.state.withLock { state in
+                        defer { state.new = [] }
+                        return state.new
+                    }
+                    for entry in new { group.addTask { await entry.run() } }
+                    await self.bell.wait(until: nil)
+                }
+            }
+        }
+    }
+
+    // MARK: - Changes
+
+    /// Makes what `plan` begins, before anything is changed; by `routes`.
+    ///
+    /// - Throws: `SystemError` when the system gives no descriptors.
+    func prepare(_ plan: IntakePlan, _ routes: RouteTable) throws -> [WatchedEntry] {
+        let entries = state.withLock(\.entries)
+        return try plan.begins.map { root in
+            try make(root, routes, after: entries.first { $0.settings.path == root.path }?.ended)
+        }
+    }
+
+    /// Ends what `plan` ends. What they have admitted goes on; what has settled only in memory is found again by whoever
+    /// watches the folder next. - Returns: once they have ended, or in a while.
+    func end(_ plan: IntakePlan) async {
+        let leaving = state.withLock { state in
+            let leaving = state.entries.filter { plan.ends.contains($0.settings.path) }
+            state.entries.removeAll { plan.ends.contains($0.settings.path) }
+            state.new.removeAll { plan.ends.contains($0.settings.path) }
+            return leaving
+        }
+        for entry in leaving {
+            tools.heartbeat.forget(.intake(entry.settings.path))
+            entry.asked.set()
+        }
+        let end = ContinuousClock.now.advanced(by: Self.patience)
+        let returning = Set(plan.begins.map(\.path))
+        for entry in leaving {
+            // One that was never run ends nowhere.
+            if entry.hasBegun { await entry.ended.wait(until: end) }
+            if entry.fixed != nil, !returning.contains(entry.settings.path) { states.set(nil, entry.settings.path) }
+        }
+    }
+
+    /// Begins what was prepared, and has the folders of unchanged patterns looked at anew where routes have changed.
+    func begin(_ entries: [WatchedEntry], _ plan: IntakePlan) {
+        for entry in entries where entry.fixed != nil {
+            states.set(.unknown, entry.settings.path)
+            tools.heartbeat.expect(.intake(entry.settings.path))
+        }
+        let renewed = state.withLock { state in
+            state.entries += entries
+            state.new += entries
+            return state.entries.filter { plan.renews.contains($0.settings.path) }
+        }
+        for entry in renewed { entry.volumes?.renew() }
+        bell.ring()
+    }
+
+    private func make(_ root: WatchSettings, _ routes: RouteTable, after: StopFlag?) throws -> WatchedEntry {
+        guard let pattern = root.pattern else {
+            return WatchedEntry(root, .fixed(try intake(root, routes, passing: nil)), after: after)
+        }
+        let arrivals = VolumeArrivals(journal: tools.journal, states: states, log: tools.log, wake: tools.wake)
+        let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools, states] root, place in
+            try Self.intake(root, tools.running.routes, tools, states, passing: place)
+        }
+        return WatchedEntry(root, .volumes(volumes), after: after)
+    }
+
+    private func intake(_ root: WatchSettings, _ routes: RouteTable, passing: RootPlace?) throws -> RootIntake {
+        try Self.intake(root, routes, tools, states, passing: passing)
+    }
+
+    private static func intake(
+        _ root: WatchSettings, _ routes: RouteTable, _ tools: Tools, _ states: RootStates, passing: RootPlace?
+    ) throws -> RootIntake {
+        var admitter = tools.admitter
+        admitter.routes = routes
+        return try RootIntake(
+            root, admitter: admitter, journal: tools.journal, log: tools.log, heartbeat: tools.heartbeat,
+            stateDirectory: tools.stateDirectory, states: states, passing: passing)
+    }
+}
+
+/// One entry of `watch:` that is watched, until it is asked to end.
+final class WatchedEntry: Sendable {
+    enum Kind: Sendable {
+        case fixed(RootIntake)
+        case volumes(VolumeRoots)
+    }
+
+    let settings: WatchSettings
+    private let kind: Kind
+    /// The end of who watched it before: two at once would only be in each other's way.
+    private let after: StopFlag?
+    let asked = StopFlag()
+    let ended = StopFlag()
+    private let begun = StopFlag()
+
+    init(_ settings: WatchSettings, _ kind: Kind, after: StopFlag?) {
+        self.settings = settings
+        self.kind = kind
+        self.after = after
+    }
+
+    var fixed: RootIntake? { if case .fixed(let intake) = kind { intake } else { nil } }
+    var volumes: VolumeRoots? { if case .volumes(let roots) = kind { roots } else { nil } }
+    var hasBegun: Bool { begun.isSet }
+
+    func run() async {
+        begun.set()
+        defer { ended.set() }
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await self.after?.wait()
+                if !Task.isCancelled { await self.watch() }
+            }
+            await asked.wait()
+            group.cancelAll()
+        }
+    }
+
+    private func watch() async {
+        switch kind {
+        case .fixed(let intake): try? await intake.run()
+        case .volumes(let roots): try? await roots.run()
+        }
+    }
 }

@@ -5,7 +5,7 @@ internal import SystemPackage
 
 /// How many more files the queue takes, which root waits for room, and who is told. Without limits nobody asks the journal.
 final class QueueRoom: Sendable {
-    let limit: QueueLimit
+    private let limits: Mutex<QueueLimit>
     private let journal: Journal
     private let log: EventLog
     /// The roots that were refused something, and how each is woken.
@@ -14,13 +14,22 @@ final class QueueRoom: Sendable {
     private let isFull = Atomic<Bool>(false)
 
     init(_ limit: QueueLimit, journal: Journal, log: EventLog) {
-        self.limit = limit
+        limits = Mutex(limit)
         self.journal = journal
         self.log = log
     }
 
+    var limit: QueueLimit { limits.withLock(\.self) }
+
+    /// Takes another limit, and has those look again who wait for room.
+    func set(_ limit: QueueLimit) {
+        limits.withLock { $0 = limit }
+        left()
+    }
+
     /// How many files of any size fit now; nil = any number. A journal that does not answer takes what it takes.
     func places() async -> Int? {
+        let limit = limit
         if limit.isOff { return nil }
         guard let pending = try? await journal.pending() else { return nil }
         return limit.room(besides: pending)

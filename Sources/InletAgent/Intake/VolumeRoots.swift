@@ -14,6 +14,8 @@ final class VolumeRoots: Service {
         var place: RootPlace
         let since = ContinuousClock.now
         var isEnding = false
+        /// It is to be watched anew, by the routes that hold now.
+        var isRenewed = false
     }
 
     private struct State {
@@ -177,6 +179,7 @@ final class VolumeRoots: Service {
             state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 try? await intake.run()
+                while let next = self.renewal(of: root) { try? await next.run() }
                 self.arrivals.left(volume, root)
                 self.state.withLock { $0.entries[root] = nil }
                 self.waker.wake()
@@ -188,5 +191,30 @@ final class VolumeRoots: Service {
             arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
             return false
         }
+    }
+}
+
+extension VolumeRoots {
+    /// Has every folder watched anew, by the routes that hold now.
+    func renew() {
+        let intakes = state.withLock { state in
+            for root in state.entries.keys { state.entries[root]?.isRenewed = true }
+            return state.entries.values.map(\.intake)
+        }
+        for intake in intakes { intake.stop() }
+    }
+
+    /// The intake that goes on at `root`; nil when that has ended for good.
+    fileprivate func renewal(of root: FilePath) -> RootIntake? {
+        guard let entry = state.withLock({ $0.entries[root] }), entry.isRenewed, !entry.isEnding, !Task.isCancelled,
+            let next = try? make(settings.at(root), entry.place)
+        else { return nil }
+        let isStill = state.withLock { state in
+            guard !state.isStopped, state.entries[root]?.isEnding == false else { return false }
+            state.entries[root]?.intake = next
+            state.entries[root]?.isRenewed = false
+            return true
+        }
+        return isStill ? next : nil
     }
 }

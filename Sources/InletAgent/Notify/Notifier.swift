@@ -3,6 +3,7 @@ internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
+internal import Synchronization
 
 /// Tells the receivers of `notify:` what the outbox holds for them: each in its order, one notice at a time, none held up by
 /// another. What could not be told stays in the journal; without receivers there is nothing to do.
@@ -14,11 +15,16 @@ struct Notifier: Service {
     private let log: EventLog
     /// Rows of the outbox.
     private let limit: Int
+    private let ear = Ear()
 
     private static let journalPause = Duration.seconds(10)
 
     /// Writes down who is told of what: from then on the journal keeps notices for them.
-    init(_ outlets: [NoticeOutlet], journal: Journal, log: EventLog, limit: Int = 100_000) async throws(JournalError) {
+    ///
+    /// - Parameter listens: whether it hears at once what happens; otherwise from `listen` on.
+    init(
+        _ outlets: [NoticeOutlet], journal: Journal, log: EventLog, limit: Int = 100_000, listens: Bool = true
+    ) async throws(JournalError) {
         let sinks = outlets.map {
             NoticeSink(name: $0.settings.name, events: $0.settings.events, routes: $0.settings.routes)
         }
@@ -27,11 +33,18 @@ struct Notifier: Service {
             log.emit(.notificationDropped(sink: name, count: count, reason: "it is no longer in the configuration"))
         }
         let desk = NoticeDesk(receivers: outlets.count)
-        // For as long as the log: the agent has one of each.
-        if !outlets.isEmpty { _ = log.listen { desk.hear($0) } }
         (self.journal, self.outlets, self.desk, self.log, self.limit) = (journal, outlets, desk, log, limit)
         identity = change.identity
+        if listens { listen() }
     }
+
+    /// Hears what happens from now on.
+    func listen() {
+        if !outlets.isEmpty { ear.end = log.listen { [desk] in desk.hear($0) } }
+    }
+
+    /// Hears nothing any more; what it has heard is still put in the outbox.
+    func close() { ear.end = nil }
 
     func run() async throws {
         guard !outlets.isEmpty else {
@@ -130,6 +143,23 @@ struct Notifier: Service {
                 try await journal.keepPayload(notice.payload, of: notice.id)
             }
             return (notice, NoticeDetails(batch))
+        }
+    }
+}
+
+/// What a notifier listens by.
+private final class Ear: Sendable {
+    private let ending = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// Setting it ends what was.
+    var end: (@Sendable () -> Void)? {
+        get { ending.withLock(\.self) }
+        set {
+            let old = ending.withLock { ending in
+                defer { ending = newValue }
+                return ending
+            }
+            old?()
         }
     }
 }

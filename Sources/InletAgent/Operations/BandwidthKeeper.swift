@@ -85,6 +85,20 @@ final class BandwidthKeeper: Service {
         return standings().first { $0.destination == destination }
     }
 
+    /// Takes the limits of another configuration, for these destinations. What a person has said goes on holding.
+    func replace(_ limits: BandwidthLimits, destinations: [String]) {
+        let now = clock.now()
+        let changes = book.withLock { book in
+            book.replace(limits, destinations: destinations)
+            let changes = set(&book, at: now)
+            // Those that are new have not been told.
+            shut(Set(book.standings(at: now).filter { $0.rate == 0 }.map(\.destination)))
+            return changes
+        }
+        tell(changes, .reload)
+        bell.ring()
+    }
+
     /// What holds, all together first.
     func standings() -> [BandwidthBook.Standing] {
         let now = clock.now()
@@ -97,4 +111,5 @@ package enum LimitCause: String, Sendable {
     case start
     case schedule
     case command
+    case reload
 }

@@ -19,6 +19,12 @@ final class Heartbeat: Sendable {
         passes = Mutex(Dictionary(parts.map { ($0, 0) }, uniquingKeysWith: { first, _ in first }))
     }
 
+    /// One that must live from now on.
+    func expect(_ part: Part) { passes.withLock { $0[part] = $0[part] ?? 0 } }
+
+    /// One that has ended in order.
+    func forget(_ part: Part) { passes.withLock { $0[part] = nil } }
+
     /// Others than those that must live are not counted.
     func beat(_ part: Part) { passes.withLock { $0[part]? += 1 } }
 

@@ -12,7 +12,8 @@ struct Housekeeper: Service {
     let bells: WorkBells
     let finisherBell: Doorbell
     let sweeperBell: Doorbell
-    let queueWarning: Int
+    /// How many may wait before it warns.
+    let queueWarning: @Sendable () -> Int
 
     private static let interval = Duration.seconds(30)
     /// Between two looks, however much happens.
@@ -71,11 +72,12 @@ struct Housekeeper: Service {
             guard let uptime = uptimes[name] else { continue }
             while await expire(name, uptime), !Task.isCancelled {}
         }
-        let isOver = waiting.total > queueWarning
+        let limit = queueWarning()
+        let isOver = waiting.total > limit
         if isOver, !wasOver {
-            log.emit(.queueWarning(waiting: await all(atLeast: waiting.total), limit: queueWarning))
+            log.emit(.queueWarning(waiting: await all(atLeast: waiting.total), limit: limit))
         }
-        if wasOver, !isOver { log.emit(.queueCalm(waiting: waiting.total, limit: queueWarning)) }
+        if wasOver, !isOver { log.emit(.queueCalm(waiting: waiting.total, limit: limit)) }
         return isOver
     }
 

@@ -138,7 +138,9 @@ extension AgentEvent {
             Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
         case .destinationResumed(let name, let by):
             Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
-        default: notificationLine ?? volumeLine ?? limitLine ?? dashboardLine ?? Self.line("agent.event", .debug)
+        default:
+            notificationLine ?? volumeLine ?? limitLine ?? configLine ?? dashboardLine
+                ?? Self.line("agent.event", .debug)
         }
     }
 

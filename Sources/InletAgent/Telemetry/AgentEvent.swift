@@ -9,6 +9,11 @@ package enum AgentEvent: Sendable {
     case agentStarted(version: String, configuration: String)
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
+    /// Another configuration holds. `parked` deliveries wait for destinations that are gone; `restart` names what waits for a
+    /// restart.
+    case configReloaded(file: FilePath, changes: [String], parked: Int, restart: [String])
+    /// One was not taken: the old one holds.
+    case configRefused(file: FilePath, errors: [String])
     case watchAdded(root: FilePath, directories: Int, writerCheck: String)
     /// How changes below `path`, which is `root` or a mount below it, are found out; said once, and when it changes.
     case watchMode(root: FilePath, path: FilePath, mode: WatchMode, reason: String)

@@ -11,16 +11,20 @@ struct SettingsReader {
     private(set) var destinationTypes: [String: String] = [:]
     /// `limits.zone`.
     var zone: String?
+    /// Every value that was read.
+    private(set) var filled: ConfigSection
 
     init(root: YAMLNode, values: ValueReader, defaults: ConfigDefaults) {
         self.root = root
         self.values = values
         self.defaults = defaults
+        filled = ConfigSection(values: [:], positions: [:], position: root.position)
     }
 
     /// All problems are in `values.problems` afterwards; with any, the settings are not to be used.
     mutating func read() -> Settings {
         let section = values.section(root, KeyTables.top(types: values.types), label: "")
+        filled = section
         var settings = Settings(stateDirectory: defaults.stateDirectory)
         if let path = section.string("state_dir") { settings.stateDirectory = FilePath(path) }
         if let workers = section.integer("workers") { settings.workers = workers }

@@ -49,6 +49,15 @@ package struct BandwidthBook: Sendable {
         for name in destinations { tables[name] = limits.destinations[name] ?? Timetable() }
     }
 
+    /// Takes other limits in their place. What a person has said of a destination that stays goes on holding.
+    package mutating func replace(_ limits: BandwidthLimits, destinations: [String]) {
+        let names = Set(destinations)
+        self.tables = Self(limits, destinations: destinations).tables
+        orders = orders.filter { $0.key.map(names.contains) ?? true }
+        // One that comes back later begins anew.
+        told = told.filter { $0.key.map(names.contains) ?? true }
+    }
+
     /// Whether time alone can change anything.
     package var hasSchedule: Bool { tables.values.contains { !$0.entries.isEmpty } }
 

@@ -1,7 +1,7 @@
 package import SystemPackage
 
 /// One entry of `watch:`.
-package struct WatchSettings: Sendable {
+package struct WatchSettings: Sendable, Equatable {
     /// What to do with files that are there before the root was first watched.
     package enum Existing: String, Sendable, CaseIterable {
         case ingest

@@ -44,18 +44,22 @@ package protocol ControlAPI: Sendable {
     func backUp(to target: FilePath?) async throws -> CommandReport
     /// The jobs that brought a content to some of the destinations.
     func originals(_ question: ContentQuestion) async throws -> [ContentReport]
+    /// Has the configuration read again: a right one holds from then on, a wrong one changes nothing.
+    func reload() async throws -> ReloadReport
+    /// The configuration that holds; nil while no agent runs, and for one that has no file.
+    func config() async throws -> ConfigReport?
 }
 
 /// The API on an agent of this process, or on the journal of one that does not run.
 package struct LocalControl: ControlAPI {
     let view: AgentView
     let commands: AgentCommands
-    let configured: [(name: String, type: String)]
+    private let known: [(name: String, type: String)]
     private let by: String
     private let dashboard: DashboardStanding?
 
     /// - Parameters:
-    ///   - configured: the destinations' names and types.
+    ///   - configured: the destinations' names and types, where no agent runs that knows them.
     ///   - by: who asks, for the log.
     ///   - dashboard: nil where nothing listens on a port.
     package init(
@@ -64,9 +68,14 @@ package struct LocalControl: ControlAPI {
     ) {
         self.view = view
         self.commands = commands
-        self.configured = configured
+        known = configured
         self.by = by
         self.dashboard = dashboard
+    }
+
+    /// The destinations' names and types. A running agent's may change.
+    var configured: [(name: String, type: String)] {
+        view.live.map { $0.destinations().map { ($0.name, $0.type) } } ?? known
     }
 
     package func status() async throws -> StatusReport {
@@ -227,6 +236,6 @@ package struct LocalControl: ControlAPI {
 
     /// The same API, on behalf of somebody else.
     func acting(for who: String) -> LocalControl {
-        LocalControl(view: view, commands: commands, configured: configured, by: who, dashboard: dashboard)
+        LocalControl(view: view, commands: commands, configured: known, by: who, dashboard: dashboard)
     }
 }

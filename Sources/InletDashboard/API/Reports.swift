@@ -146,7 +146,7 @@ package struct StatusReport: Codable, Sendable {
     private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?) {
         (
             view.live?.resume(), view.live?.limits().map { LimitReport($0) },
-            view.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) }
+            view.live?.windows().map { WindowReport(route: $0.route, $0.window, at: .now) }
         )
     }
 

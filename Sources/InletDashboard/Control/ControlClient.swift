@@ -135,6 +135,16 @@ package struct ControlClient: ControlAPI {
             try await send("POST", "contents", body: .bytes(Array(try JSONEncoder().encode(question)))))
     }
 
+    package func reload() async throws -> ReloadReport {
+        // Destinations are tried, and folders that end are waited for.
+        try Self.decode(try await send("POST", "reload", deadline: .seconds(120)))
+    }
+
+    package func config() async throws -> ConfigReport? {
+        let response = try await send("GET", "config")
+        return response.status == 404 ? nil : try Self.decode(response)
+    }
+
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 

@@ -3,7 +3,7 @@ internal import HTTPTypes
 /// The table: everything that can be asked, in the order of the document.
 enum Endpoints {
     static let all: [Endpoint] =
-        reading + batches + live + actions + limits + session + health + socket + [document]
+        reading + batches + live + actions + limits + configuration + session + health + socket + [document, metrics]
 
     /// What there is at a path, and what that knows.
     static func find(_ method: String, _ path: String, on table: [Endpoint]) -> Result<Match, APIFault> {

@@ -19,6 +19,14 @@ package struct ServiceNotify: Sendable {
             .flatMap { $0 > 0 && isForUs ? .microseconds($0) : nil }
     }
 
+    /// Says that the configuration is read again, with the time that systemd asks for (sd_notify(3), `Type=notify-reload`);
+    /// `READY=1` ends it.
+    package func reloading() {
+        var time = timespec()
+        guard clock_gettime(CLOCK_MONOTONIC, &time) == 0 else { return }
+        _ = send("RELOADING=1\nMONOTONIC_USEC=\(Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)")
+    }
+
     /// Sends e.g. `READY=1` or `STATUS=…`, several separated by newlines. A manager that does not listen is no error of
     /// ours: false is for tests and logs. Does not block.
     @discardableResult

@@ -4,9 +4,9 @@ import InletPipelines
 
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the configuration as it takes effect, or its schema.",
+        abstract: "Shows the configuration as it takes effect, what differs from the running one, or its schema.",
         discussion: "Example: inlet config show",
-        subcommands: [Show.self, Schema.self])
+        subcommands: [Show.self, Diff.self, Schema.self])
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

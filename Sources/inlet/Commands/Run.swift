@@ -53,6 +53,9 @@ struct Run: AsyncParsableCommand {
                 renew: { [options] name in
                     guard let now = try? options.reload() else { return nil }
                     return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+                },
+                source: ReloadSource(config: config, types: PipelineFactory.types) {
+                    [options] () throws(ConfigErrors) in try Self.trial(options, factory)
                 })
             try await session.run()
         } catch let error as JournalError {
@@ -66,6 +69,18 @@ struct Run: AsyncParsableCommand {
         _ = state.path
     }
 
+    /// The configuration as it is now, with everything tried that a start would try.
+    private static func trial(_ options: ConfigOption, _ factory: PipelineFactory) throws(ConfigErrors) -> ReloadTrial {
+        let config = try options.reload()
+        if let trouble = workTrouble(config)
+            ?? MediaTypeCheck.trouble(config.settings.routes).map({ "media types: \($0)" })
+        {
+            throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
+        }
+        return ReloadTrial(
+            config: config, destinations: try config.tryDestinations(factory), outlets: try config.tryOutlets(factory))
+    }
+
     /// Its files would wait for ever, unseen by whoever has just started it.
     private static func requireMediaTypes(_ config: LoadedConfig) throws {
         guard let trouble = MediaTypeCheck.trouble(config.settings.routes) else { return }
@@ -75,14 +90,18 @@ struct Run: AsyncParsableCommand {
 
     /// A configuration that loads can still have nothing to do.
     private static func requireWork(_ config: LoadedConfig) throws {
+        guard let trouble = workTrouble(config) else { return }
+        Console.printError("inlet: \(trouble)")
+        throw ExitStatus.configuration
+    }
+
+    private static func workTrouble(_ config: LoadedConfig) -> String? {
         let settings = config.settings
         let missing = [
             settings.watch.isEmpty ? "watch" : nil, settings.routes.isEmpty ? "routes" : nil,
             settings.destinations.isEmpty ? "destinations" : nil,
         ].compactMap(\.self)
-        guard !missing.isEmpty else { return }
-        Console.printError(
-            "inlet: \(config.file.display) has no \(missing.joined(separator: " and no ")): there is nothing to do")
-        throw ExitStatus.configuration
+        if missing.isEmpty { return nil }
+        return "\(config.file.display) has no \(missing.joined(separator: " and no ")): there is nothing to do"
     }
 }

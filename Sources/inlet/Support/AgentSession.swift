@@ -28,11 +28,12 @@ struct AgentSession: Sendable {
     ///   - outlets: those who are told what happens.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - renew: makes a destination anew from the configuration as it is now.
+    ///   - source: where another configuration comes from.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
@@ -43,7 +44,7 @@ struct AgentSession: Sendable {
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
-            outlets: outlets, valve: factory.valve, renew: renew)
+            outlets: outlets, valve: factory.valve, renew: renew, source: source)
         ProcessMemory.releaseColdPages()
         let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }
         let control = LocalControl(
@@ -71,13 +72,15 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// Runs until a signal or until `body` returns; then stops in order. A second signal ends the process at once (130).
+    /// Runs until a signal or until `body` returns; then stops in order. A second signal ends the process at once (130). With a
+    /// configuration file SIGHUP has that read again.
     func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
         let doors: [any Service] = [ControlServer(path: socket, control: control, pulse: pulse)]
         let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
         let quiet = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
         let group = ServiceGroup(configuration: .init(services: services, logger: quiet))
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        let hangups = agent.reload == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             tasks.addTask {
@@ -86,6 +89,12 @@ struct AgentSession: Sendable {
                     if !isFirst { ProcessSetup.exitNow(130) }
                     isFirst = false
                     await group.triggerGracefulShutdown()
+                }
+            }
+            if let hangups, let reload = agent.reload {
+                tasks.addTask {
+                    for await _ in hangups { reload.request() }
+                    try await Task.sleep(for: .seconds(86_400))
                 }
             }
             if let body {

@@ -44,9 +44,15 @@ struct ConfigOption: ParsableArguments {
     }
 
     /// The configuration as it is now, silently; throws when it cannot be used.
-    func reload() throws -> LoadedConfig {
+    func reload() throws(ConfigErrors) -> LoadedConfig {
         let environment = ProcessInfo.processInfo.environment
-        guard let path = path(environment) else { throw ExitStatus.configuration }
+        guard let path = path(environment) else {
+            throw ConfigErrors(list: [
+                ConfigError(
+                    file: config ?? "inlet.yaml", line: 1, column: 1, message: "there is no configuration any more",
+                    excerpt: "")
+            ])
+        }
         return try ConfigFile.load(
             path, types: PipelineFactory.types, environment: environment, defaults: Self.defaults(environment))
     }
@@ -66,6 +72,20 @@ struct ConfigOption: ParsableArguments {
         if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
         return Self.places(environment).first { (try? FileLook.look(at: $0))?.identity != nil } == file
     }
+
+    /// The socket of the agent of this configuration, which may be wrong or gone by now.
+    func socket() -> FilePath {
+        let environment = ProcessInfo.processInfo.environment
+        let defaults = Self.defaults(environment)
+        let state = path(environment).map {
+            ConfigFile.stateDirectory(
+                of: $0, types: PipelineFactory.types, environment: environment, defaults: defaults)
+        }
+        return StateDirectory.controlSocket(in: state ?? defaults.stateDirectory)
+    }
+
+    /// Whether there is a configuration where it is looked for.
+    var isFound: Bool { path(ProcessInfo.processInfo.environment) != nil }
 
     private func path(_ environment: [String: String]) -> FilePath? {
         if let config { return FilePath(config) }
@@ -90,20 +110,27 @@ struct ConfigOption: ParsableArguments {
 extension LoadedConfig {
     /// The destinations, ready to deliver. Prints what their types refuse, with its place, and exits with 78.
     func makeDestinations(_ factory: PipelineFactory) throws -> [Destination] {
+        do throws(ConfigErrors) {
+            return try tryDestinations(factory)
+        } catch {
+            Console.printError("\(error)")
+            throw ExitStatus.configuration
+        }
+    }
+
+    /// The same, saying nothing.
+    func tryDestinations(_ factory: PipelineFactory) throws(ConfigErrors) -> [Destination] {
         var destinations: [Destination] = []
         var faults: [ConfigError] = []
         for settings in settings.destinations {
-            do {
+            do throws(SettingFault) {
                 destinations.append(try factory.make(settings))
             } catch {
                 let position = settings.values.positions[error.key] ?? settings.values.position
                 faults.append(self.error(at: position, "'\(error.key)' \(error.message)"))
             }
         }
-        guard faults.isEmpty else {
-            for fault in faults { Console.printError("\(fault)") }
-            throw ExitStatus.configuration
-        }
+        guard faults.isEmpty else { throw ConfigErrors(list: faults) }
         return destinations
     }
 

@@ -30,7 +30,11 @@ enum ControlAccess {
 
     /// The agent that runs on this configuration's state directory; nil when none does. The caller shuts it down.
     static func runningAgent(_ config: LoadedConfig) async throws -> ControlClient? {
-        let socket = StateDirectory.controlSocket(in: config.settings.stateDirectory)
+        try await runningAgent(at: StateDirectory.controlSocket(in: config.settings.stateDirectory))
+    }
+
+    /// The same for the agent that listens at `socket`.
+    static func runningAgent(at socket: FilePath) async throws -> ControlClient? {
         guard (try? FileLook.look(at: socket)).map({ $0 != .missing }) ?? false else { return nil }
         let client = ControlClient(socket: socket)
         do {

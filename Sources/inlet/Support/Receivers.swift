@@ -8,6 +8,16 @@ import SystemPackage
 extension LoadedConfig {
     /// Who is told what happens, ready to be told. Prints what cannot be used, with its place, and exits with 78.
     func makeOutlets(_ factory: PipelineFactory) throws -> Outlets {
+        do throws(ConfigErrors) {
+            return try tryOutlets(factory)
+        } catch {
+            Console.printError("\(error)")
+            throw ExitStatus.configuration
+        }
+    }
+
+    /// The same, saying nothing.
+    func tryOutlets(_ factory: PipelineFactory) throws(ConfigErrors) -> Outlets {
         var outlets = Outlets()
         var faults: [ConfigError] = []
         for receiver in settings.notify {
@@ -25,10 +35,7 @@ extension LoadedConfig {
                 faults.append(self.error(at: ping.position, "'\(error.key)' \(error.message)"))
             }
         }
-        guard faults.isEmpty else {
-            for fault in faults { Console.printError("\(fault)") }
-            throw ExitStatus.configuration
-        }
+        guard faults.isEmpty else { throw ConfigErrors(list: faults) }
         return outlets
     }
 }

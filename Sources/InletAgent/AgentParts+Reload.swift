@@ -1,0 +1,69 @@
+internal import InletCore
+internal import InletJournal
+internal import InletPipelines
+internal import ServiceLifecycle
+
+/// What changes while the agent runs, and by what.
+extension AgentParts {
+    static func renewals(
+        _ settings: Settings, _ notifier: Notifier, _ ping: PingPlan, _ journal: Journal, _ log: EventLog,
+        keepAlive: KeepAlive, pinger: @escaping @Sendable (PingPlan) -> Pinger
+    ) -> ReloadSteps.Renewals {
+        ReloadSteps.Renewals(
+            notifier: Renewed(notifier) { try? await $0.run() },
+            pinger: Renewed(ping) { try? await pinger($0).run() },
+            backups: Renewed(settings.journalBackup) { rule in
+                guard let rule else { return }
+                try? await BackupKeeper(backups: JournalBackups(journal), rule: rule, log: log).run()
+            },
+            history: Renewed(settings.historyAfter) { age in
+                guard let age else { return }
+                try? await HistoryKeeper(journal: journal, age: age, log: log).run()
+            },
+            // Those that have such credentials may be others.
+            keepAlive: Renewed(0) { _ in try? await keepAlive.run() })
+    }
+
+    static func intakes(
+        _ running: RunningSettings, _ admitter: Admitter, _ heartbeat: Heartbeat
+    ) throws -> Intakes {
+        try Intakes(
+            running.watch,
+            Intakes.Tools(
+                admitter: admitter, running: running, journal: admitter.journal, log: admitter.log,
+                heartbeat: heartbeat, stateDirectory: running.settings.stateDirectory,
+                wake: {
+                    admitter.bells.ringAll()
+                    admitter.finisherBell.ring()
+                }))
+    }
+
+    static func pingers(
+        _ admitter: Admitter, _ heartbeat: Heartbeat, _ nudge: @escaping @Sendable () -> Void
+    ) -> @Sendable (PingPlan) -> Pinger {
+        { plan in
+            Pinger(
+                ping: plan.ping, interval: plan.interval, heartbeat: heartbeat, journal: admitter.journal,
+                isJournalFailing: { admitter.health.isFailing }, log: admitter.log, nudge: nudge)
+        }
+    }
+
+    var strays: StrayKeeper {
+        StrayKeeper(board: board, retire: { [journal] in try await journal.parkStrays(except: $0) })
+    }
+
+    func mounts() throws -> MountKeeper { try MountKeeper({ [intakes] in intakes.fixed }, log: log) }
+
+    func reloadSteps(_ former: FormerRoots) -> ReloadSteps {
+        ReloadSteps(
+            running: running, former: former, journal: journal, board: board, intakes: intakes, limits: limits,
+            room: admitter.room, renewals: renewals, log: log,
+            wake: { [bells, finisherBell, sweeperBell, probeBell, heldBell] in
+                bells.ringAll()
+                finisherBell.ring()
+                sweeperBell.ring()
+                probeBell.ring()
+                heldBell.ring()
+            })
+    }
+}

@@ -1,0 +1,155 @@
+internal import InletConfig
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import SystemPackage
+
+/// What a list of changes is about.
+struct ReloadScope: Sendable, Equatable {
+    /// Destinations that are new, or not as they were.
+    var destinations: Set<String> = []
+    /// Whether it changes what becomes of files: their routes, or what these know of destinations.
+    var isRouted = false
+    var isNotifying = false
+    var isPinging = false
+    var isBackingUp = false
+    var isKeepingHistory = false
+
+    init(_ changes: [ConfigChange]) {
+        for change in changes {
+            switch change.keys.first {
+            case "destinations":
+                guard change.keys.count > 1 else { continue }
+                destinations.insert(change.keys[1])
+                // A whole one: it came, went, or is of another type.
+                if change.keys.count == 2 { isRouted = true }
+            case "routes": isRouted = true
+            case "limits": if change.keys.dropFirst().first == "zone" { isRouted = true }
+            case "notify": isNotifying = true
+            case "ping_url", "ping_interval": isPinging = true
+            case "journal_backup": isBackingUp = true
+            case "journal_history": isKeepingHistory = true
+            default: break
+            }
+        }
+    }
+}
+
+/// The steps by which another configuration takes the place of the one that holds, each harmless by itself: the process may
+/// die between any two, and the next start goes by the file.
+///
+/// New destinations come before the routes that lead to them, and old ones go after whoever admits by the old routes has
+/// ended. A file that settles meanwhile is not in the journal yet: who watches its folder next finds it. One that is in the
+/// journal keeps its keys and destinations.
+struct ReloadSteps: Sendable {
+    let running: RunningSettings
+    let former: FormerRoots
+    let journal: Journal
+    let board: DestinationBoard
+    let intakes: Intakes
+    let limits: BandwidthKeeper
+    let room: QueueRoom
+    let renewals: Renewals
+    let log: EventLog
+    /// Wakes everybody who may have something to do now.
+    let wake: @Sendable () -> Void
+
+    /// Services that begin anew with changed values.
+    struct Renewals: Sendable {
+        var notifier: Renewed<Notifier>
+        var pinger: Renewed<PingPlan>
+        var backups: Renewed<BackupRule?>
+        var history: Renewed<Duration?>
+        var keepAlive: Renewed<Int>
+    }
+
+    /// - Returns: how many deliveries wait for destinations that are gone.
+    /// - Throws: before anything has changed: `JournalError`, `SystemError`.
+    func take(_ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope) async throws -> Int {
+        let old = running.settings
+        let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
+        let beginning = try intakes.prepare(plan, RouteTable(settings.routes))
+        let left = try former.remember(settings.watch, former: old.watch + running.knownRoots)
+        let names = Set(settings.destinations.map(\.name))
+        let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
+        let known = try await takeUp(changed.map(\.name), of: names)
+        let notifier = try await notifier(settings, trial, scope)
+
+        board.take(changed, paused: known.paused, uptimes: known.uptimes, unproved: known.waiting)
+        for destination in changed { board.probeNow(destination.name) }
+        await intakes.end(plan)
+        running.replace(settings, former: left)
+        intakes.begin(beginning, plan)
+        let parked = await remove(except: names)
+        // Those of folders that are no longer watched: nobody else would close them.
+        _ = try? await journal.closeUnits(
+            exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
+        limits.replace(settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil })
+        room.set(settings.queueLimit)
+        renew(settings, trial, scope, notifier)
+        wake()
+        return parked
+    }
+
+    /// What the journal knows of destinations, before they are put on the board.
+    private struct Known {
+        var paused: Set<String> = []
+        var uptimes: [String: Int64] = [:]
+        /// For which something waits.
+        var waiting: Set<String> = []
+    }
+
+    /// Takes up again what was parked for new ones. Nothing of it goes before they are on the board.
+    private func takeUp(_ changed: [String], of names: Set<String>) async throws(JournalError) -> Known {
+        let new = changed.filter { board[$0] == nil }
+        if new.isEmpty { return Known() }
+        // With the old ones, which still take what the old routes say.
+        _ = try await journal.setDestinations(Array(names.union(board.names)), at: .now)
+        return Known(
+            paused: try await journal.paused(), uptimes: try await journal.uptimes(),
+            waiting: try await Agent.waitingFor(journal))
+    }
+
+    private func remove(except names: Set<String>) async -> Int {
+        let left = board.keep(only: names)
+        if left.isEmpty { return 0 }
+        for (name, uptime) in left where uptime > 0 { _ = try? await journal.setUptime(name, uptime, at: .now) }
+        let parked = (try? await journal.setDestinations(Array(names), at: .now))?.parked ?? 0
+        board.strayBell.ring()
+        return parked
+    }
+
+    private func notifier(
+        _ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope
+    ) async throws(JournalError) -> Notifier? {
+        guard scope.isNotifying else { return nil }
+        return try await Notifier(
+            AgentParts.receivers(settings.notify, trial.outlets), journal: journal, log: log, listens: false)
+    }
+
+    private func renew(_ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ notifier: Notifier?) {
+        if let notifier {
+            renewals.notifier.current.close()
+            notifier.listen()
+            renewals.notifier.replace(notifier)
+        }
+        if scope.isPinging {
+            renewals.pinger.replace(PingPlan(ping: trial.outlets.ping, settings.ping))
+        }
+        if scope.isBackingUp { renewals.backups.replace(settings.journalBackup) }
+        if scope.isKeepingHistory { renewals.history.replace(settings.historyAfter) }
+        if !scope.destinations.isEmpty { renewals.keepAlive.replace(renewals.keepAlive.current + 1) }
+    }
+}
+
+/// Who is told regularly that the agent is well.
+struct PingPlan: Sendable {
+    var ping: DeadManPing?
+    var interval: Duration
+
+    init(ping: DeadManPing?, _ settings: PingSettings?) {
+        self.ping = ping
+        interval = settings?.interval ?? .seconds(300)
+    }
+}

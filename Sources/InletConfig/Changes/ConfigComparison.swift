@@ -1,0 +1,170 @@
+package import InletCore
+
+/// Finds what differs between two configurations. Compares what they come to, with `${…}` filled in, and shows what may be
+/// shown.
+package struct ConfigComparison: Sendable {
+    /// A value as it takes effect, and as it is shown.
+    struct Side: Sendable {
+        var value: ConfigValue?
+        var shown: ConfigValue?
+
+        init(_ value: ConfigValue?, shown: ConfigValue?) {
+            self.value = value
+            self.shown = shown
+        }
+
+        var section: ConfigSection? { if case .section(let section)? = value { section } else { nil } }
+
+        subscript(_ key: String) -> Side { Side(section?.values[key], shown: shownSection?.values[key]) }
+        private var shownSection: ConfigSection? { if case .section(let section)? = shown { section } else { nil } }
+
+        /// The entries of a list of sections.
+        var entries: [Side] {
+            guard case .list(let values)? = value else { return [] }
+            let shown: [ConfigValue?] = if case .list(let items)? = shown { items } else { [] }
+            return values.enumerated().map { Side($1, shown: $0 < shown.count ? shown[$0] : nil) }
+        }
+
+        /// What a list's entry is called by.
+        var name: String? { section?.string("path") ?? section?.string("name") }
+    }
+
+    private let types: [DestinationType]
+    private var changes: [ConfigChange] = []
+
+    /// - Parameter types: those with which both were loaded.
+    package static func changes(
+        from old: LoadedConfig, to new: LoadedConfig, types: [DestinationType]
+    ) -> [ConfigChange] {
+        run(
+            Side(.section(old.filled), shown: .section(old.effective)),
+            Side(.section(new.filled), shown: .section(new.effective)), types)
+    }
+
+    /// The same for what `ConfigFile.shown` reads: secrets are not told apart.
+    package static func changes(
+        from old: ConfigSection, to new: ConfigSection, types: [DestinationType]
+    ) -> [ConfigChange] {
+        run(Side(.section(old), shown: .section(old)), Side(.section(new), shown: .section(new)), types)
+    }
+
+    private static func run(_ old: Side, _ new: Side, _ types: [DestinationType]) -> [ConfigChange] {
+        var comparison = ConfigComparison(types: types)
+        comparison.compare(old, new, .section(KeyTables.top(types: types)), [])
+        return comparison.changes
+    }
+
+    private init(types: [DestinationType]) { self.types = types }
+
+    private mutating func compare(_ old: Side, _ new: Side, _ kind: ValueKind, _ keys: [String]) {
+        switch kind {
+        case .section(let specs):
+            for spec in specs { compare(old[spec.name], new[spec.name], spec.kind, keys + [spec.name]) }
+        case .map(.section(let common)): compareNamed(old, new, common, keys)
+        case .list(.section(let specs)): compareList(old.entries, new.entries, specs, keys)
+        default:
+            if old.value != new.value { add(keys, ConfigText.leaf(old, kind), ConfigText.leaf(new, kind)) }
+        }
+    }
+
+    /// Destinations: one that became another type is another one.
+    private mutating func compareNamed(_ old: Side, _ new: Side, _ common: [KeySpec], _ keys: [String]) {
+        let names = Set(old.section?.values.keys.map(\.self) ?? []).union(new.section?.values.keys.map(\.self) ?? [])
+        for name in names.sorted() {
+            let (before, after) = (old[name], new[name])
+            let specs = [before, after].map { side in
+                common + (types.first { $0.name == side.section?.string("type") }?.keys ?? [])
+            }
+            if let one = before.section, let other = after.section, one.string("type") == other.string("type") {
+                compare(before, after, .section(specs[0]), keys + [name])
+            } else {
+                add(keys + [name], ConfigText.entry(before, specs[0]), ConfigText.entry(after, specs[1]))
+            }
+        }
+    }
+
+    /// Entries are told apart by their path or name; where one has none, by their numbers.
+    private mutating func compareList(_ old: [Side], _ new: [Side], _ specs: [KeySpec], _ keys: [String]) {
+        let names = (old.map(\.name), new.map(\.name))
+        let isNamed = Self.areNames(names.0) && Self.areNames(names.1)
+        let before = isNamed ? names.0.compactMap(\.self) : old.indices.map { "\($0 + 1)" }
+        let after = isNamed ? names.1.compactMap(\.self) : new.indices.map { "\($0 + 1)" }
+        let places = Dictionary(zip(after, new), uniquingKeysWith: { first, _ in first })
+        for (name, side) in zip(before, old) {
+            let key = keys + ["[\(DisplayText.escape(name))]"]
+            if let other = places[name] {
+                compare(side, other, .section(specs), key)
+            } else {
+                add(key, ConfigText.entry(side, specs), nil)
+            }
+        }
+        for (name, side) in zip(after, new) where !before.contains(name) {
+            add(keys + ["[\(DisplayText.escape(name))]"], nil, ConfigText.entry(side, specs))
+        }
+        // The first that matches counts.
+        let order = (before.filter(after.contains), after.filter(before.contains))
+        if keys == ["routes"], order.0 != order.1 {
+            add(keys, order.0.joined(separator: ", "), order.1.joined(separator: ", "))
+        }
+    }
+
+    private static func areNames(_ names: [String?]) -> Bool {
+        Set(names).count == names.count && !names.contains(nil)
+    }
+
+    private mutating func add(_ keys: [String], _ from: String?, _ to: String?) {
+        changes.append(ConfigChange(keys: keys, from: from, to: to, effect: .of(keys)))
+    }
+}
+
+/// Values in one line, for lists of changes.
+enum ConfigText {
+    /// nil for what is not there.
+    static func leaf(_ side: ConfigComparison.Side, _ kind: ValueKind) -> String? {
+        guard side.value != nil else { return nil }
+        if case .secret = kind, case .secret? = side.value { return shownSecret(side.shown) }
+        return side.shown.map(text) ?? "***"
+    }
+
+    /// `${env:KEY}` says nothing of what it stands for.
+    private static func shownSecret(_ shown: ConfigValue?) -> String {
+        if case .string(let written)? = shown { DisplayText.escape(written) } else { "***" }
+    }
+
+    private static func text(_ value: ConfigValue) -> String {
+        switch value {
+        case .string(let text): DisplayText.escape(text)
+        case .secret: "***"
+        case .list(let items): "[" + items.map(text).joined(separator: ", ") + "]"
+        case .map(let values):
+            "{"
+                + values.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key): \($0.value)") }
+                .joined(separator: ", ") + "}"
+        case .section: "{…}"
+        default: YAMLText.scalar(value)
+        }
+    }
+
+    /// A whole entry: what it says beside the defaults. nil for one that is not there.
+    static func entry(_ side: ConfigComparison.Side, _ specs: [KeySpec]) -> String? {
+        guard side.section != nil else { return nil }
+        let parts = specs.compactMap { spec -> String? in
+            let inner = side[spec.name]
+            guard inner.value != nil else { return nil }
+            switch spec.kind {
+            case .section(let keys):
+                let text = entry(inner, keys)
+                return text == nil || text == "{}" ? nil : "\(spec.name): \(text ?? "")"
+            case .list(.section(let keys)):
+                let items = inner.entries.compactMap { entry($0, keys) }
+                return items.isEmpty ? nil : "\(spec.name): [\(items.joined(separator: ", "))]"
+            default:
+                guard let text = leaf(inner, spec.kind), text != spec.defaultText, text != "[]", text != "{}" else {
+                    return nil
+                }
+                return "\(spec.name): \(text)"
+            }
+        }
+        return "{" + parts.joined(separator: ", ") + "}"
+    }
+}

@@ -1,0 +1,62 @@
+/// One value that two configurations have differently.
+package struct ConfigChange: Sendable, Equatable {
+    /// The keys on the way to it; entries of lists by their path or name, or by their number.
+    package var keys: [String]
+    /// As `inlet config show` prints them: secrets `***`, `${…}` as written. nil where there is none.
+    package var from: String?
+    package var to: String?
+    package var effect: ConfigEffect
+
+    /// `destinations.r2.part_size`, `watch[/srv/drop].settle`.
+    package var path: String {
+        keys.dropFirst().reduce(keys.first ?? "") { $1.hasPrefix("[") ? $0 + $1 : "\($0).\($1)" }
+    }
+
+    /// `destinations.r2.part_size: 8MiB -> 16MiB`.
+    package var text: String {
+        let tail = effect == .restart ? " (needs a restart)" : ""
+        return "\(path): \(from ?? "(none)") -> \(to ?? "(none)")\(tail)"
+    }
+
+    package init(keys: [String], from: String?, to: String?, effect: ConfigEffect) {
+        self.keys = keys
+        self.from = from
+        self.to = to
+        self.effect = effect
+    }
+}
+
+/// When a changed value counts.
+package enum ConfigEffect: String, Sendable {
+    /// With the reload.
+    case now
+    /// The running agent keeps what it was started with.
+    case restart
+
+    /// Each key of the file is below exactly one of these.
+    package static let rules: [(key: String, effect: ConfigEffect)] = [
+        ("state_dir", .restart),
+        ("workers", .restart),
+        ("log", .restart),
+        ("dashboard", .restart),
+        ("shutdown_timeout", .now),
+        ("limits", .now),
+        ("journal_backup", .now),
+        ("journal_history", .now),
+        ("destinations", .now),
+        ("watch", .now),
+        ("routes", .now),
+        ("notify", .now),
+        ("ping_url", .now),
+        ("ping_interval", .now),
+    ]
+
+    /// What is known of no rule is believed to need a restart.
+    package static func of(_ keys: [String]) -> ConfigEffect {
+        rules.first { $0.key.split(separator: ".").map(String.init).isPrefix(of: keys) }?.effect ?? .restart
+    }
+}
+
+extension [String] {
+    fileprivate func isPrefix(of others: [String]) -> Bool { others.starts(with: self) }
+}

@@ -1,0 +1,25 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletAgent
+internal import InletJournal
+
+/// The configuration that holds, and another one in its place.
+extension Endpoints {
+    static let configuration: [Endpoint] = [
+        .get("config", "The configuration that holds; secrets are ***.") { _, desk in
+            guard let config = try await desk.control.config() else {
+                throw APIFault.notFound("this agent has no configuration file")
+            }
+            return config
+        },
+        .post("reload", "Reads the configuration file again; a wrong one changes nothing.") { _, desk in
+            try await desk.control.reload()
+        },
+    ]
+
+    /// For Prometheus.
+    static let metrics = Endpoint(
+        method: .get, path: "/metrics", summary: "Figures in Prometheus' text format.", need: .read,
+        answer: .text(MetricsPage.contentType)
+    ) { _, desk in .text(try await MetricsPage(view: desk.control.view).text(), type: MetricsPage.contentType) }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import InletConfig
+import InletDashboard
+import InletLinux
+import SystemPackage
+
+struct ReloadCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reload",
+        abstract: "Has the running agent read its configuration again.",
+        discussion: """
+            A right one holds from then on; what is on its way goes on as it began. A wrong one changes nothing: what is
+            wrong is shown (78). What needs a restart is named. Exits with 75 when no agent runs.
+            SIGHUP does the same; what came of it is in the log then.
+
+            Examples:
+              inlet reload --config /etc/inlet/inlet.yaml
+              systemctl reload inlet
+            """)
+
+    @OptionGroup var options: ConfigOption
+
+    func run() async throws {
+        guard let agent = try await ControlAccess.runningAgent(at: options.socket()) else {
+            // A wrong file is worth saying, whoever runs.
+            _ = try options.load(warns: true)
+            Console.printError("inlet: no agent is running; 'inlet run' reads the configuration as it is")
+            throw ExitStatus.tryLater
+        }
+        defer { agent.shutdown() }
+        do {
+            try Self.tell(try await agent.reload())
+        } catch let failure as ControlClient.Failure {
+            Console.printError("inlet: \(failure)")
+            throw ExitStatus.tryLater
+        }
+    }
+
+    private static func tell(_ report: ReloadReport) throws {
+        if report.done {
+            Console.print("reloaded: \(report.message)")
+            for change in report.changes { Console.print("  \(change.line)") }
+            return
+        }
+        for fault in report.errors { Console.printError(fault.text) }
+        Console.printError("inlet: \(report.message)")
+        throw ExitStatus.configuration
+    }
+}
+
+extension ReloadReport.Change {
+    /// `destinations.r2.part_size: 8MiB -> 16MiB`.
+    var line: String {
+        "\(path): \(from ?? "(none)") -> \(to ?? "(none)")" + (effect == "restart" ? " (needs a restart)" : "")
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// SIGHUP, `inlet reload` and `inlet config diff` with the built binary.
+@Suite(.serialized) struct ReloadCommandTests {
+    @Test func `inlet reload takes a right file, and shows what is wrong with a wrong one`() async throws {
+        let place = try Place()
+        let agent = try await place.run()
+        try place.configure(replacing: "key: \"{dir}/{name}\"", with: "key: \"new/{name}\"")
+        let diff = try await place.inlet("config", "diff")
+        #expect(diff.ending == .code(1) && diff.output == "routes[all].key: {dir}/{name} -> new/{name}\n", "\(diff)")
+        let done = try await place.inlet("reload")
+        #expect(done.ending == .code(0) && done.output.hasPrefix("reloaded: 1 change\n"), "\(done)")
+        #expect(done.output.contains("routes[all].key: {dir}/{name} -> new/{name}"), "\(done)")
+        try place.put("a.bin", bytes(1000))
+        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(place.exists(place.library.appending("new").appending("a.bin")))
+        let same = try await place.inlet("config", "diff")
+        #expect(same.ending == .code(0) && same.output.contains("is what the agent runs with"), "\(same)")
+
+        let good = String(decoding: try place.content(place.configuration), as: UTF8.self)
+        for (bad, told) in [
+            (good.replacing("to: store", with: "to: stroe"), "did you mean 'store'?"),
+            (good.replacing("to: store", with: "to: [store"), "inlet.yaml:"),
+        ] {
+            try place.configure(text: bad)
+            let refused = try await place.inlet("reload")
+            #expect(refused.ending == .code(78) && refused.errors.contains(told), "\(refused)")
+            #expect(refused.errors.contains("^") && refused.errors.contains("the old one stays"), "\(refused)")
+        }
+        try await agent.line("config.refused", number: 2)
+        try place.put("b.bin", bytes(1000))
+        try await agent.line("job.finished") { $0.isAbout("b.bin") && $0["state"] == "delivered" }
+        try place.configure(text: good.replacing("state_dir: state", with: "workers: 7\nstate_dir: state"))
+        let later = try await place.inlet("reload")
+        #expect(later.ending == .code(0) && later.output.contains("restart needed: workers"), "\(later)")
+        #expect(try await agent.stop() == .code(0))
+        #expect(try await place.inlet("reload").ending == .code(75))
+        let alone = try await place.inlet("config", "diff")
+        #expect(alone.ending == .code(75) && alone.errors.contains("nothing to compare"), "\(alone)")
+    }
+
+    @Test func `SIGHUP reloads, and a wrong file is in the log with its place`() async throws {
+        let place = try Place()
+        let agent = try await place.run()
+        try place.configure(replacing: "key: \"{dir}/{name}\"", with: "key: \"hup/{name}\"")
+        agent.signal(SIGHUP)
+        let line = try await agent.line("config.reloaded")
+        #expect(line.fields["changes"] == .list(["routes[all].key"]), "\(line)")
+        try place.put("a.bin", bytes(1000))
+        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(place.exists(place.library.appending("hup").appending("a.bin")))
+        try place.configure(replacing: "to: store", with: "to: stroe")
+        agent.signal(SIGHUP)
+        let refused = try await agent.line("config.refused")
+        guard case .list(let errors)? = refused.fields["errors"] else { throw agent.unexpected("no errors") }
+        #expect(errors.count == 1 && errors[0].contains("inlet.yaml:") && errors[0].contains("^"), "\(errors)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `killed right after a reload nothing is lost or doubled`() async throws {
+        let place = try Place()
+        for number in 1...40 { try place.put(FilePath("old-\(number).bin"), bytes(200_000, seed: UInt64(number))) }
+        let agent = try await place.run()
+        try place.configure(
+            replacing: "routes:\n", with: "  - path: second\n    settle: 0s\nroutes:\n")
+        try place.folder.makeDirectory("second")
+        for number in 1...10 { try place.folder.write(bytes(1000, seed: 9), to: FilePath("second/new-\(number).bin")) }
+        #expect(try await place.inlet("reload").ending == .code(0))
+        try await agent.kill()
+        let again = try await place.run()
+        try await again.wait("all are delivered") {
+            let names = try FileManager.default.contentsOfDirectory(atPath: place.library.string)
+            return names.count { $0.hasSuffix(".bin") } == 50
+        }
+        try await eventually("the balance is right") { try await place.balance() == ["delivered": 50] }
+        #expect(try await again.stop() == .code(0))
+    }
+}

@@ -1,0 +1,134 @@
+import InletCore
+import SystemPackage
+import Testing
+
+@testable import InletConfig
+
+@Suite struct ConfigComparisonTests {
+    private static let types = [
+        DestinationType(
+            name: "box", summary: "A box.",
+            keys: [
+                KeySpec("path", .path, required: true, "Where."),
+                KeySpec("part_size", .bytes, default: "8MiB", "Size."),
+                KeySpec("key", .secret, "Key."),
+            ])
+    ]
+
+    private static func load(_ text: String, _ environment: [String: String] = [:]) throws -> LoadedConfig {
+        try ConfigFile.parse(
+            text: text, file: "/etc/inlet.yaml", types: types, environment: environment,
+            defaults: ConfigDefaults(stateDirectory: "/state", home: nil, workingDirectory: "/"))
+    }
+
+    private static let plain = """
+        destinations:
+          one: { type: box, path: /one }
+          two: { type: box, path: /two, key: secret-1 }
+        watch:
+          - { path: /in }
+        routes:
+          - { name: first, match: { extensions: [mp4] }, to: one }
+          - { name: rest, to: [one, two] }
+
+        """
+
+    private static func texts(
+        _ old: String, _ new: String, _ environment: [String: String] = [:], _ later: [String: String]? = nil
+    ) throws -> [String] {
+        try ConfigComparison.changes(
+            from: load(old, environment), to: load(new, later ?? environment), types: types
+        ).map(\.text)
+    }
+
+    @Test func `what is the same differs in nothing, wherever it stands`() throws {
+        #expect(try Self.texts(Self.plain, "# a line more\n" + Self.plain) == [])
+        #expect(try Self.texts(Self.plain, "workers: 4\n" + Self.plain) == [])
+    }
+
+    @Test(arguments: [
+        ("{ path: /in }", "{ path: /in, settle: 9s }", "watch[/in].settle: 5s -> 9s"),
+        ("path: /one }", "path: /one, part_size: 16MiB }", "destinations.one.part_size: 8MiB -> 16MiB"),
+        ("key: secret-1", "key: secret-2", "destinations.two.key: *** -> ***"),
+        ("to: [one, two]", "to: [two]", "routes[rest].to: [one, two] -> [two]"),
+        ("{ path: /in }", "{ path: /on }", "watch[/in]: {path: /in} -> (none)"),
+        ("destinations:", "workers: 8\ndestinations:", "workers: 4 -> 8 (needs a restart)"),
+        ("destinations:", "state_dir: /other\ndestinations:", "state_dir: /state -> /other (needs a restart)"),
+        ("destinations:", "limits: { bandwidth: 5MiB/s }\ndestinations:", "limits.bandwidth: (none) -> 5MiB/s"),
+        (
+            "path: /one }", "path: /one }\n  new: { type: box, path: /n }",
+            "destinations.new: (none) -> {type: box, path: /n}"
+        ),
+    ]) func `a change is told by its keys, with what was and what is`(_ old: String, _ new: String, _ told: String)
+        throws
+    {
+        let texts = try Self.texts(Self.plain, Self.plain.replacing(old, with: new))
+        #expect(texts.contains(told), "\(texts)")
+    }
+
+    @Test func `the order of routes is a change of its own`() throws {
+        let lines = Self.plain.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let turned = (lines[0..<6] + [lines[7], lines[6]]).joined(separator: "\n") + "\n"
+        #expect(try Self.texts(Self.plain, turned) == ["routes: first, rest -> rest, first"])
+    }
+
+    @Test func `what stands behind a reference is compared, and never shown`() throws {
+        let text = Self.plain.replacing("secret-1", with: "\"${env:KEY}\"")
+        #expect(try Self.texts(text, text, ["KEY": "a"]) == [])
+        let told = try Self.texts(text, text, ["KEY": "hidden-a"], ["KEY": "hidden-b"])
+        #expect(
+            told.count == 1 && told[0].hasPrefix("destinations.two.key: ") && !told[0].contains("hidden"), "\(told)")
+    }
+
+    @Test func `what config show prints can be compared with a file`() throws {
+        let config = try Self.load(Self.plain)
+        let shown = try ConfigFile.shown(
+            ConfigPrinter.show(config, types: Self.types), file: "/etc/inlet.yaml", types: Self.types,
+            defaults: ConfigDefaults(stateDirectory: "/elsewhere", home: nil, workingDirectory: "/"))
+        #expect(ConfigComparison.changes(from: shown, to: config.effective, types: Self.types) == [])
+        let other = try Self.load(Self.plain.replacing("{ path: /in }", with: "{ path: /in, settle: 1s }"))
+        let changes = ConfigComparison.changes(from: shown, to: other.effective, types: Self.types)
+        #expect(changes.map(\.path) == ["watch[/in].settle"])
+    }
+
+    @Test func `what needs a restart stays as it was, also for the next comparison`() throws {
+        let running = try Self.load(Self.plain)
+        let next = try Self.load("workers: 8\nstate_dir: /other\n" + Self.plain.replacing("/one", with: "/1"))
+            .taking(over: running)
+        #expect(next.settings.workers == 4 && next.settings.stateDirectory == "/state")
+        let changes = ConfigComparison.changes(from: running, to: next, types: Self.types)
+        #expect(changes.map(\.path) == ["destinations.one.path"])
+    }
+
+    @Test func `every key takes effect either now or at a restart`() {
+        var paths: [[String]] = []
+        func collect(_ keys: [KeySpec], _ path: [String]) {
+            for key in keys {
+                switch key.kind {
+                case .section(let inner), .list(.section(let inner)), .map(.section(let inner)):
+                    paths.append(path + [key.name])
+                    collect(inner, path + [key.name])
+                default: paths.append(path + [key.name])
+                }
+            }
+        }
+        collect(KeyTables.top(types: Self.types), [])
+        #expect(paths.count > 50)
+        for path in paths {
+            let rules = ConfigEffect.rules.filter { path.starts(with: $0.key.split(separator: ".").map(String.init)) }
+            #expect(rules.count == 1, "\(path): \(rules)")
+        }
+    }
+
+    @Test(arguments: [
+        ("state_dir: /s\nwatch: 5\n", "/s"), ("state_dir: /s\nwatch: [\n", "/s"), ("watch: [\n", "/state"),
+        ("", "/state"),
+    ]) func `the state directory of a file that is wrong is found as far as it can be`(
+        _ text: String, _ path: FilePath
+    ) throws {
+        let parser = ConfigParser(
+            path: "/etc/inlet.yaml", types: Self.types, environment: [:],
+            defaults: ConfigDefaults(stateDirectory: "/state", home: nil, workingDirectory: "/"))
+        #expect(parser.stateDirectory(Array(text.utf8)) == path)
+    }
+}
