@@ -138,7 +138,7 @@ extension AgentEvent {
             Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
         case .destinationResumed(let name, let by):
             Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
-        default: notificationLine ?? volumeLine ?? limitLine ?? Self.line("agent.event", .debug)
+        default: notificationLine ?? volumeLine ?? limitLine ?? logLine ?? Self.line("agent.event", .debug)
         }
     }
 

@@ -112,6 +112,12 @@ package enum AgentEvent: Sendable {
     /// One was not taken; `next` is when it is tried again, nil when it is given up.
     case notificationFailed(sink: String, notice: String, reason: String, next: WallTime?)
     case notificationDropped(sink: String, count: Int, reason: String)
+    /// Another level is written, until the configuration is read again.
+    case logLevel(LogSettings.Level, by: String)
+    /// Lines are lost, or go elsewhere; said once, until it is over.
+    case logTrouble(reason: String)
+    /// So many lines were lost, and it is over.
+    case logLost(lines: Int)
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {

@@ -1,4 +1,5 @@
 import InletCore
+import SystemPackage
 
 /// `log:` and `proxy:`.
 extension SettingsReader {

@@ -1,6 +1,7 @@
 import CCurl
 import InletCore
 import InletLinux
+import SystemPackage
 
 extension Transfer {
     /// `CURLAUTH_BASIC`, a macro that Swift does not see. Others would cost a refused request, and its body, each time.
