@@ -51,7 +51,7 @@ package struct LocalControl: ControlAPI {
     let view: AgentView
     let commands: AgentCommands
     let configured: [(name: String, type: String)]
-    private let by: String
+    let by: String
 
     /// - Parameters:
     ///   - configured: the destinations' names and types.

@@ -93,6 +93,7 @@ struct ControlRoutes: Sendable {
         addUndo(api)
         addTokens(api)
         addLimits(api)
+        addLog(api)
         addCommands(api)
         return router
     }
@@ -173,7 +174,7 @@ struct ControlRoutes: Sendable {
     }
 
     /// Who asks, for the log.
-    private static func asker(_ context: ControlContext) async -> String {
+    static func asker(_ context: ControlContext) async -> String {
         await PeerCredentials.of(context.channel).map { "uid \($0.user)" } ?? "a person"
     }
 
