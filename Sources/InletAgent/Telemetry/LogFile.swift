@@ -49,11 +49,11 @@ struct LogFile: ~Copyable {
     /// Goes on in a new file when the name is another file's now, or nobody's (logrotate(8)).
     private mutating func look(at now: ContinuousClock.Instant) {
         nextLook = now.advanced(by: Self.lookInterval)
-        guard standing.isRegular, let there = try? AppendFile.standing(at: file.path) else {
-            if standing.isRegular { reopen() }
-            return
+        if let there = try? AppendFile.standing(at: file.path), there.isSame(as: standing) {
+            standing = there
+        } else {
+            reopen()
         }
-        if there.isSame(as: standing) { standing = there } else { reopen() }
     }
 
     /// Where the new file cannot be opened, the old one goes on: its lines are not lost, only elsewhere.
