@@ -19,7 +19,8 @@ struct Inlet: AsyncParsableCommand {
         version: version,
         subcommands: [
             Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, BatchCommand.self,
-            Receipts.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self, LogCommand.self, Notify.self, Storage.self,
+            Receipts.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self, LogCommand.self, Notify.self,
+            Storage.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,

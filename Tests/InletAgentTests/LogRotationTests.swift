@@ -9,9 +9,10 @@ import Testing
 
 /// Log files that are set aside, moved away, and full.
 @Suite struct LogRotationTests {
-    @Test(arguments: [
-        (0, 5000, false), (100, 924, false), (100, 925, true), (1024, 1, true),
-    ] as [(Int64, Int, Bool)])
+    @Test(
+        arguments: [
+            (0, 5000, false), (100, 924, false), (100, 925, true), (1024, 1, true),
+        ] as [(Int64, Int, Bool)])
     func `a log is set aside before it would be too large, and never while it is empty`(
         _ size: Int64, _ count: Int, _ isDue: Bool
     ) {
@@ -19,16 +20,17 @@ import Testing
         #expect(!LogRotation(maxSize: nil, keep: 1).isDue(size: size, adding: count))
     }
 
-    @Test(arguments: [
-        (3, [], [.rename(from: 0, to: 1)]),
-        (3, [1], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
-        (3, [1, 2, 3], [.rename(from: 2, to: 3), .rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
-        // A process died between two renames: only what is before the gap moves.
-        (3, [2, 3], [.rename(from: 0, to: 1)]), (3, [1, 3], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
-        (1, [1], [.rename(from: 0, to: 1)]), (1, [1, 2, 3], [.rename(from: 0, to: 1), .remove(2), .remove(3)]),
-        // A name of somebody else's that only looks like ours.
-        (1, [1, 2024], [.rename(from: 0, to: 1)]),
-    ] as [(Int, Set<Int>, [LogRotation.Step])])
+    @Test(
+        arguments: [
+            (3, [], [.rename(from: 0, to: 1)]),
+            (3, [1], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            (3, [1, 2, 3], [.rename(from: 2, to: 3), .rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            // A process died between two renames: only what is before the gap moves.
+            (3, [2, 3], [.rename(from: 0, to: 1)]), (3, [1, 3], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            (1, [1], [.rename(from: 0, to: 1)]), (1, [1, 2, 3], [.rename(from: 0, to: 1), .remove(2), .remove(3)]),
+            // A name of somebody else's that only looks like ours.
+            (1, [1, 2024], [.rename(from: 0, to: 1)]),
+        ] as [(Int, Set<Int>, [LogRotation.Step])])
     func `each rename frees the name of the next`(_ keep: Int, _ there: Set<Int>, _ steps: [LogRotation.Step]) {
         #expect(LogRotation(maxSize: 1, keep: keep).steps(there.contains) == steps)
     }
@@ -64,7 +66,8 @@ import Testing
         let files = [3, 2, 1, 0].map { LogRotation.path(path, $0) }
         let sizes = try files.map { try AppendFile.standing(at: $0)?.size ?? 0 }
         #expect(sizes.allSatisfy { $0 <= 64 << 10 } && sizes[2] > 0)
-        let numbers = try files.filter { try AppendFile.standing(at: $0) != nil }.flatMap { try lines($0) }.map { line in
+        let numbers = try files.filter { try AppendFile.standing(at: $0) != nil }.flatMap { try lines($0) }.map {
+            line in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
             return try #require(object?["waiting"] as? Int)
         }
@@ -97,7 +100,9 @@ import Testing
         try log.reload(settings)
         #expect(log.level == .info)
         log.emit(.journalFree)
-        #expect(try lines(FilePath(path.string + ".moved")).map { $0.hasSuffix("info log.level to=error by=\"uid 7\"") } == [true])
+        #expect(
+            try lines(FilePath(path.string + ".moved")).map { $0.hasSuffix("info log.level to=error by=\"uid 7\"") }
+                == [true])
         #expect(try lines(path).count == 1)
     }
 

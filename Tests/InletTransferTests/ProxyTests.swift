@@ -69,14 +69,15 @@ import Testing
         #expect(proxy.asked.allSatisfy { $0.line.hasPrefix("CONNECT ") })
     }
 
-    @Test(arguments: [
-        ("https://store.test/x", "407 Proxy Authentication Required", ErrorCode.proxyRefused, "wants a login"),
-        ("http://store.test/x", "407 Proxy Authentication Required", .proxyRefused, "wants a login"),
-        ("https://store.test/x", "403 Forbidden", .proxyRefused, "it answered 403"),
-        ("https://store.test/x", "502 Bad Gateway", .connectFailed, "answered 502"),
-        ("https://store.test/x", "503 Service Unavailable", .connectFailed, "answered 503"),
-        ("http://store.test/x", "502 Bad Gateway", .serverError, "answered 502"),
-    ] as [(String, String, ErrorCode, String)])
+    @Test(
+        arguments: [
+            ("https://store.test/x", "407 Proxy Authentication Required", ErrorCode.proxyRefused, "wants a login"),
+            ("http://store.test/x", "407 Proxy Authentication Required", .proxyRefused, "wants a login"),
+            ("https://store.test/x", "403 Forbidden", .proxyRefused, "it answered 403"),
+            ("https://store.test/x", "502 Bad Gateway", .connectFailed, "answered 502"),
+            ("https://store.test/x", "503 Service Unavailable", .connectFailed, "answered 503"),
+            ("http://store.test/x", "502 Bad Gateway", .serverError, "answered 502"),
+        ] as [(String, String, ErrorCode, String)])
     func `a proxy that refuses is an outage that names it`(
         _ address: String, _ refusal: String, _ code: ErrorCode, _ words: String
     ) async throws {

@@ -33,7 +33,9 @@ package final class ForwardProxy: Sendable {
                     headers: "Proxy-Authenticate: Basic realm=\"test\"\r\nConnection: close\r\n")
             }
             if request.line.hasPrefix("CONNECT ") {
-                try connection.relay(to: target) { _ in try connection.write("HTTP/1.1 200 Connection established\r\n\r\n") }
+                try connection.relay(to: target) { _ in
+                    try connection.write("HTTP/1.1 200 Connection established\r\n\r\n")
+                }
             } else {
                 try connection.relay(to: target) { try $0.write(Self.passedOn(request)) }
             }

@@ -80,7 +80,9 @@ final class FileOutput: LogOutput {
             defer { state.lost = error == nil ? 0 : state.lost + lost }
             guard let error else { return LogNews(lost: state.lost) }
             // Nobody would find it in the file.
-            if state.lost == 0 { ProcessSetup.writeStandardError(Array("inlet: lines of the log are lost: \(error)\n".utf8)) }
+            if state.lost == 0 {
+                ProcessSetup.writeStandardError(Array("inlet: lines of the log are lost: \(error)\n".utf8))
+            }
             return LogNews(trouble: state.lost == 0 ? "\(error)" : nil)
         }
     }

@@ -5,7 +5,8 @@ extension LogEventSpec {
     private static let volume = "path volume files# bytes# unproved# unmarked# unread# ignored#"
 
     /// Every event, in the order of the README's table.
-    package static let all: [LogEventSpec] = agent + watch + file + jobs + groups + queue + journal + destinations + others
+    package static let all: [LogEventSpec] =
+        agent + watch + file + jobs + groups + queue + journal + destinations + others
 
     private static let agent = [
         LogEventSpec("agent.started", .info, fields: "version configuration"),

@@ -106,7 +106,9 @@ package enum ConfigSchema {
     }
 
     /// A mapping, or the one value that stands for it; a bare `off` is false to YAML 1.1 readers.
-    private static func brief(_ single: ValueKind, _ keys: [KeySpec], _ types: [DestinationType]) -> [(String, JSONText)] {
+    private static func brief(_ single: ValueKind, _ keys: [KeySpec], _ types: [DestinationType]) -> [(
+        String, JSONText
+    )] {
         let alone: [JSONText] = [.object(schema(single, types)), .object([("enum", .array([.boolean(false)]))])]
         return [("anyOf", .array(alone + [.object(object(keys, types))]))]
     }

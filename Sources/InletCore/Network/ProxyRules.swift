@@ -49,7 +49,8 @@ package struct ProxyRules: Sendable, Hashable {
             do throws(ProxyServer.Fault) {
                 return .server(try ProxyServer(text, usualPort: true), why: "by \(name)")
             } catch {
-                return .unusable("the environment's \(name) \(error.message); correct it, or set 'proxy' in the configuration")
+                return .unusable(
+                    "the environment's \(name) \(error.message); correct it, or set 'proxy' in the configuration")
             }
         }
         let exceptions = first(["no_proxy", "NO_PROXY"])

@@ -18,7 +18,9 @@ package struct ProxySettings: Sendable, Hashable {
             guard let entry = ProxyExceptions.unreadable(in: text) else { continue }
             throw Fault(
                 key: "no_proxy",
-                message: "has '\(DisplayText.escape(entry))', which is no host, host:port, address or network like 10.0.0.0/8")
+                message:
+                    "has '\(DisplayText.escape(entry))', which is no host, host:port, address or network like 10.0.0.0/8"
+            )
         }
         self.exceptions = ProxyExceptions(exceptions)
         guard let text = section.secret("url")?.reveal() else { throw Fault(key: "url", message: "is missing") }
@@ -66,6 +68,7 @@ extension KeySpec {
         KeySpec("password", .secret, "The user's password at the proxy."),
         KeySpec(
             "no_proxy", .list(.string),
-            "What is reached directly: hosts with all below them, host:port, addresses, networks like 10.0.0.0/8, or *."),
+            "What is reached directly: hosts with all below them, host:port, addresses, networks like 10.0.0.0/8, or *."
+        ),
     ]
 }

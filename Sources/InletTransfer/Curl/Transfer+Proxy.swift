@@ -70,7 +70,9 @@ enum ProxyFault: Equatable {
     ///   - hasTunnel: whether it was to be asked for a tunnel.
     init?(_ code: CURLcode, connectStatus: Int, hasTunnel: Bool, _ proxy: ProxyServer) {
         if hasTunnel, !proxy.isSOCKS, connectStatus >= 300 {
-            self = connectStatus >= 500 ? .cannotReach(connectStatus) : ProxyFault(answer: connectStatus) ?? .refused(connectStatus)
+            self =
+                connectStatus >= 500
+                ? .cannotReach(connectStatus) : ProxyFault(answer: connectStatus) ?? .refused(connectStatus)
             return
         }
         switch code {
