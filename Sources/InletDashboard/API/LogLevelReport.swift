@@ -1,5 +1,5 @@
 internal import InletAgent
-package import InletCore
+internal import InletCore
 
 /// `GET log/level`.
 package struct LogLevelReport: Codable, Sendable {
