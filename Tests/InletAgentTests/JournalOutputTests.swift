@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import InletCore
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
