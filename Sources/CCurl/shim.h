@@ -96,6 +96,13 @@ static inline long inlet_curl_status(CURL *_Nonnull easy) {
     return status;
 }
 
+/* Status of the proxy's last answer to CONNECT; 0 when there was none. */
+static inline long inlet_curl_connect_status(CURL *_Nonnull easy) {
+    long status = 0;
+    curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    return status;
+}
+
 /* Microseconds from the start until the request could be sent; 0 while still connecting. */
 static inline curl_off_t inlet_curl_time_to_send(CURL *_Nonnull easy) {
     curl_off_t time = 0;

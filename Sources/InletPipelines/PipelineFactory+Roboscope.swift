@@ -7,8 +7,8 @@ extension PipelineFactory {
         let settings = try RoboscopeSettings(destination.values)
         let pipeline = RoboscopePipeline(
             settings: settings,
-            client: client(
-                for: destination.name, Trust(caFile: settings.caFile), connections: settings.connections),
+            client: try client(
+                for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
             pool: pool, readYAML: readYAML)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,
@@ -32,6 +32,7 @@ extension PipelineFactory {
     package func roboscopeDesk(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeDesk {
         let settings = try RoboscopeSettings(destination.values)
         return RoboscopeDesk(
-            settings: settings, client: client(Trust(caFile: settings.caFile), connections: settings.connections))
+            settings: settings,
+            client: try client(Trust(caFile: settings.caFile), connections: settings.connections, of: destination))
     }
 }

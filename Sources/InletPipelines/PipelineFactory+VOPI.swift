@@ -6,7 +6,7 @@ extension PipelineFactory {
     /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
     func vopi(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
         let api = try vopiAPI(destination)
-        let client = client(for: destination.name, Trust(caFile: api.settings.caFile))
+        let client = try client(for: destination, Trust(caFile: api.settings.caFile))
         var made = Destination(
             name: destination.name, type: destination.type,
             pipeline: VOPIPipeline(api: api, client: client, pool: pool), smallLimit: -1, connections: 16,
@@ -31,12 +31,13 @@ extension PipelineFactory {
             throw SettingFault(key: "auth", message: "needs a state_dir to keep the login in")
         }
         return VOPIAPI(
-            settings, name: destination.name, client: client(Trust(caFile: settings.caFile)), pool: pool,
+            settings, name: destination.name, client: try client(Trust(caFile: settings.caFile), of: destination),
+            pool: pool,
             tokens: tokens, borrowing: borrowing)
     }
 
     /// Fetches the results of any job.
     package func vopiResults(_ api: VOPIAPI) -> VOPIResults {
-        VOPIResults(api: api, client: client(Trust(caFile: api.settings.caFile)), pool: pool)
+        VOPIResults(api: api, client: api.client, pool: pool)
     }
 }

@@ -18,6 +18,8 @@ package final class PipelineFactory: Sendable {
     let throttle = Throttle()
     private let userAgent: String
     private let longestStall: Duration?
+    /// What everything goes through that has no proxy of its own.
+    private let proxies: ProxyRules
     /// Where renewed logins are kept.
     let tokens: FilePath?
     /// Reads `markers.yaml` and `session.yaml`.
@@ -28,22 +30,25 @@ package final class PipelineFactory: Sendable {
     private struct Needs: Hashable {
         var trust: Trust
         var connections: Int
+        var proxies: ProxyRules
     }
 
     /// - Parameters:
     ///   - tokens: the folder for logins that renew themselves (`state_dir/tokens`); nil leaves destinations that have such
     ///     a login out.
     ///   - readYAML: for destinations that take YAML files apart; nil where there is none.
+    ///   - proxy: `proxy:` of the whole configuration; nil = as the environment says.
     ///   - longestStall: as `HTTPClient` has it.
     package init(
         pool: BlockingPool, userAgent: String, tokens: FilePath? = nil, readYAML: YAMLReading? = nil,
-        longestStall: Duration? = nil
+        proxy: ProxySettings? = nil, longestStall: Duration? = nil
     ) {
         self.pool = pool
         self.userAgent = userAgent
         self.tokens = tokens
         self.readYAML = readYAML
         self.longestStall = longestStall
+        proxies = ProxyRules(proxy)
     }
 
     /// - Throws: `SettingFault` naming the key whose value this destination cannot use.
@@ -53,8 +58,8 @@ package final class PipelineFactory: Sendable {
             let settings = try R2Settings(destination.values)
             let pipeline = R2Pipeline(
                 settings: settings,
-                client: client(
-                    for: destination.name, Trust(caFile: settings.caFile), connections: settings.connections),
+                client: try client(
+                    for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
                 hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
@@ -63,8 +68,8 @@ package final class PipelineFactory: Sendable {
             let settings = try S3Settings(destination.values)
             let pipeline = S3Pipeline(
                 settings: settings,
-                client: client(
-                    for: destination.name, Trust(caFile: settings.caFile), connections: settings.connections),
+                client: try client(
+                    for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
                 hashing: pool)
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline,
@@ -90,7 +95,7 @@ package final class PipelineFactory: Sendable {
     private func gigHive(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
         let settings = try GigHiveSettings(destination.values)
         let pipeline = GigHivePipeline(
-            settings: settings, client: client(for: destination.name, settings.trust), hashing: pool)
+            settings: settings, client: try client(for: destination, settings.trust), hashing: pool)
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
@@ -103,17 +108,38 @@ package final class PipelineFactory: Sendable {
     }
 
     /// The client for what a destination is sent, held to its limits.
-    func client(for destination: String, _ trust: Trust, connections: Int = 32) -> HTTPClient {
-        client(trust, connections: connections).limited(by: throttle.lane(destination))
+    func client(
+        for destination: DestinationSettings, _ trust: Trust, connections: Int = 32
+    ) throws(SettingFault) -> HTTPClient {
+        try client(trust, connections: connections, of: destination).limited(by: throttle.lane(destination.name))
     }
 
-    /// The client for what is nobody's upload.
-    func client(_ trust: Trust, connections: Int = 32) -> HTTPClient {
-        let needs = Needs(trust: trust, connections: max(connections, 32))
+    /// The client for what is not a destination's upload.
+    func client(
+        _ trust: Trust, connections: Int = 32, of destination: DestinationSettings
+    ) throws(SettingFault) -> HTTPClient {
+        client(trust, connections: connections, through: try proxies(of: destination))
+    }
+
+    /// The client for what is no destination's.
+    func client(_ trust: Trust) -> HTTPClient { client(trust, connections: 32, through: proxies) }
+
+    /// What a destination's requests go through.
+    func proxies(of destination: DestinationSettings) throws(SettingFault) -> ProxyRules {
+        guard let section = destination.values.section(KeySpec.proxy.name) else { return proxies }
+        do throws(ProxySettings.Fault) {
+            return ProxyRules(try ProxySettings(section), isOwn: true)
+        } catch {
+            throw SettingFault(key: KeySpec.proxy.name, message: "has '\(error.key)', which \(error.message)")
+        }
+    }
+
+    private func client(_ trust: Trust, connections: Int, through proxies: ProxyRules) -> HTTPClient {
+        let needs = Needs(trust: trust, connections: max(connections, 32), proxies: proxies)
         return clients.withLock { clients in
             if let known = clients[needs] { return known }
             let client = HTTPClient(
-                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent,
+                trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent, proxies: proxies,
                 longestStall: longestStall)
             clients[needs] = client
             return client

@@ -1,4 +1,4 @@
-import InletCore
+package import InletCore
 import InletLinux
 
 /// Sends requests on a few threads of its own, each with a libcurl multi handle and its connections.
@@ -8,6 +8,7 @@ import InletLinux
 package final class HTTPClient: Sendable {
     private let threads: TransferThreads
     private let longestStall: Duration?
+    private let proxies: ProxyRules
     /// Where the bodies that are sent have their bytes from; nil = there is no limit.
     private let lane: ThrottleLane?
 
@@ -16,12 +17,14 @@ package final class HTTPClient: Sendable {
     /// - Parameters:
     ///   - threads: at least one.
     ///   - connectionsPerHost: more requests than that wait, in their order.
+    ///   - proxies: what requests go through; nothing by itself, whatever the environment says.
     ///   - longestStall: what no request's limits of standstill exceed, whatever it asks for; nil = as they ask.
     package init(
         trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String,
-        longestStall: Duration? = nil
+        proxies: ProxyRules = .none, longestStall: Duration? = nil
     ) {
         self.longestStall = longestStall
+        self.proxies = proxies
         lane = nil
         self.threads = TransferThreads(
             threads, connectionsPerHost: connectionsPerHost,
@@ -31,6 +34,7 @@ package final class HTTPClient: Sendable {
     private init(_ client: HTTPClient, lane: ThrottleLane?) {
         threads = client.threads
         longestStall = client.longestStall
+        proxies = client.proxies
         self.lane = lane
     }
 
@@ -52,6 +56,7 @@ package final class HTTPClient: Sendable {
         _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any AnswerSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
         try request.validate()
+        let proxy = try proxy(for: request)
         guard let mailbox = threads.mailbox(for: request) else {
             throw TransferError(.internalFault, "\(request.label): no thread could be started", isOutage: false)
         }
@@ -61,7 +66,7 @@ package final class HTTPClient: Sendable {
                 mailbox.add(
                     Submission(
                         request: request.stalling(atMost: longestStall), meter: meter, lane: lane, sink: sink,
-                        ticket: ticket, continuation: continuation))
+                        ticket: ticket, proxy: proxy, continuation: continuation))
             }
         } onCancel: {
             guard !request.outlivesCancellation else { return }
@@ -69,6 +74,29 @@ package final class HTTPClient: Sendable {
             mailbox.cancel(ticket)
         }
         return try result.get()
+    }
+
+    /// How a request to `url` gets there, and why.
+    package func choice(for url: HTTPURL) -> ProxyChoice {
+        proxies.choice(scheme: url.scheme, host: url.host, port: url.port)
+    }
+
+    private func proxy(for request: HTTPRequest) throws(TransferError) -> ProxyServer? {
+        if request.unixSocket != nil { return nil }
+        if case .unusable(let why) = choice(for: request.url) {
+            throw TransferError(.proxyRefused, "\(request.label) was not sent: \(why)", isOutage: true)
+        }
+        return choice(for: request.url).server
+    }
+
+    /// Connects to `url`, through the proxy where there is one, and tells it nothing. Through a proxy of type http, a url
+    /// without TLS is not connected to, but the proxy alone.
+    ///
+    /// - Throws: as `send`.
+    package func connect(to url: HTTPURL) async throws(TransferError) {
+        var request = HTTPRequest("GET", url)
+        request.readsCertificate = true
+        _ = try await send(request)
     }
 
     /// The pin of the public key that the server at `url` has now, whatever its certificate is worth; nil without TLS.

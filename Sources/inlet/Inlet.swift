@@ -33,7 +33,7 @@ struct Inlet: AsyncParsableCommand {
         subcommands: [
             Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, BatchCommand.self,
             Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self,
-            Notify.self, Storage.self,
+            LogCommand.self, Notify.self, Storage.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,

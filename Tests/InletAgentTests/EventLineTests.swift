@@ -16,7 +16,7 @@ import Testing
     private static let proof = Proof(key: hostile, size: 9, method: .size, url: hostile)
 
     /// Every event under the name that users' log filters rely on.
-    private static let events: [(AgentEvent, String)] = [
+    static let events: [(AgentEvent, String)] = [
         (.agentStarted(version: "1", configuration: "c"), "agent.started"),
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
         (.agentStopping, "agent.stopping"),
@@ -94,7 +94,12 @@ import Testing
         (.dashboardReady(url: hostile), "dashboard.ready"),
         (.dashboardFailed(address: "127.0.0.1:8844", reason: hostile), "dashboard.failed"),
         (.dashboardRefused(address: hostile, wait: .seconds(60)), "dashboard.refused"),
+        (.logLevel(.debug, by: "uid 0"), "log.level"), (.logTrouble(reason: hostile), "log.trouble"),
+        (.logLost(lines: 3), "log.lost"),
     ]
+
+    /// Events about a unit, whose lines are held against units by other tests.
+    static let elsewhere: Set<String> = ["batch.ended", "manifest.written", "manifest.failed", "manifest.skipped"]
 
     @Test func `every event has its own stable name`() {
         for (event, name) in Self.events { #expect(event.line.name == name) }

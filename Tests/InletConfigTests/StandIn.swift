@@ -20,7 +20,7 @@ let standInTypes = [
             KeySpec("ca_file", .path, "Certificates to trust."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
-        ] + KeySpec.bandwidth,
+        ] + KeySpec.bandwidth + [.proxy],
         fields: [
             FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("on", "Where it was."),
             FieldSpec("title", "What it is called."),
@@ -53,7 +53,7 @@ let standInTypes = [
             KeySpec("ca_file", .path, "Certificates to trust."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files at once."),
-        ] + KeySpec.bandwidth, givesURLs: true),
+        ] + KeySpec.bandwidth + [.proxy], givesURLs: true),
     DestinationType(
         name: "folder", summary: "A folder.",
         keys: [
@@ -79,7 +79,7 @@ private let gigHiveStandIn = DestinationType(
         KeySpec("finalize_for", .duration(offAllowed: false), default: "15m", "How long to ask."),
         KeySpec("pin", .string, "The server's key."), KeySpec("ca_file", .path, "Certificates to trust."),
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP."),
-    ] + KeySpec.bandwidth,
+    ] + KeySpec.bandwidth + [.proxy],
     fields: [
         FieldSpec("label", default: "{stem}", "What people see."), FieldSpec("org_name", default: "Band", "Who."),
         FieldSpec("event_date", default: "{mtime:yyyy-MM-dd}", "When."),

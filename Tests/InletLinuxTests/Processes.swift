@@ -78,5 +78,18 @@ final class DatagramSocket {
         return count < 0 ? nil : String(decoding: bytes[..<count], as: UTF8.self)
     }
 
+    /// The descriptor that came with the datagram that waits; nil without one. Its owner closes it.
+    func receiveDescriptor() -> CInt? {
+        // struct cmsghdr: its length, SOL_SOCKET, SCM_RIGHTS, then the descriptor, with room to align it.
+        var control = [UInt64](repeating: 0, count: 3)
+        return control.withUnsafeMutableBytes { room in
+            var message = msghdr()
+            message.msg_control = room.baseAddress
+            message.msg_controllen = room.count
+            guard recvmsg(number, &message, CInt(MSG_DONTWAIT)) >= 0, message.msg_controllen >= 20 else { return nil }
+            return room.load(fromByteOffset: 16, as: CInt.self)
+        }
+    }
+
     deinit { close(number) }
 }

@@ -19,7 +19,7 @@ import Testing
         let held = Seen<Submission>()
         _ = await withCheckedContinuation { continuation in
             let submission = Submission(
-                request: request, meter: nil, lane: nil, sink: sink ? NoSink() : nil, ticket: Ticket(),
+                request: request, meter: nil, lane: nil, sink: sink ? NoSink() : nil, ticket: Ticket(), proxy: nil,
                 continuation: continuation)
             held.append(submission)
             submission.fail(submission.cancellation)

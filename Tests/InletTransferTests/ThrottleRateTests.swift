@@ -134,7 +134,7 @@ private final class SimulatedLoop {
         _ = await withCheckedContinuation { continuation in
             let submission = Submission(
                 request: HTTPRequest("PUT", url, body: .bytes(body)), meter: nil, lane: throttle.lane(destination),
-                sink: nil, ticket: Ticket(), continuation: continuation)
+                sink: nil, ticket: Ticket(), proxy: nil, continuation: continuation)
             turn = LanePlace(submission) {}
             submission.fail(submission.cancellation)
         }

@@ -108,7 +108,7 @@ package final class ScriptedServer: Sendable {
 package final class ServerConnection {
     struct Ended: Error {}
 
-    private let number: Int32
+    let number: Int32
     /// `POLLRDHUP`, which is declared for _GNU_SOURCE only.
     private static let peerHungUp: Int16 = 0x2000
     private var pending: [UInt8] = []

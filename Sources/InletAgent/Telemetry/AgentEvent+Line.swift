@@ -139,7 +139,7 @@ extension AgentEvent {
         case .destinationResumed(let name, let by):
             Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
         default:
-            notificationLine ?? volumeLine ?? limitLine ?? configLine ?? dashboardLine
+            notificationLine ?? volumeLine ?? limitLine ?? configLine ?? dashboardLine ?? logLine
                 ?? Self.line("agent.event", .debug)
         }
     }

@@ -124,6 +124,12 @@ package enum AgentEvent: Sendable {
     case dashboardFailed(address: String, reason: String)
     /// Somebody has given too many wrong tokens or passwords, and is not listened to for a while; nil = whoever it is.
     case dashboardRefused(address: String?, wait: Duration)
+    /// Another level is written, until the configuration is read again.
+    case logLevel(LogSettings.Level, by: String)
+    /// Lines are lost, or go elsewhere; said once, until it is over.
+    case logTrouble(reason: String)
+    /// So many lines were lost, and it is over.
+    case logLost(lines: Int)
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {

@@ -6,9 +6,12 @@ extension EventLine {
     func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
         switch format {
         case .json: json(time)
-        case .text: Array("\(time.rfc3339) \(level) \(name)\(fields.map { " \($0.0)=\($0.1.text)" }.joined())\n".utf8)
+        case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
         }
     }
+
+    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level.
+    var words: String { name + fields.map { " \($0.0)=\($0.1.text)" }.joined() }
 
     private func json(_ time: WallTime) -> [UInt8] {
         var object = JSONLine()
@@ -29,8 +32,14 @@ extension EventLine {
 
 extension EventValue {
     fileprivate var text: String {
+        guard case .text(let text) = self else { return plain }
+        return text.contains(" ") || text.isEmpty ? "\"\(text)\"" : text
+    }
+
+    /// Without quotes.
+    var plain: String {
         switch self {
-        case .text(let text): text.contains(" ") || text.isEmpty ? "\"\(text)\"" : text
+        case .text(let text): text
         case .number(let number): String(number)
         case .list(let items): items.joined(separator: ",")
         case .flag(let isSet): isSet ? "yes" : "no"

@@ -41,6 +41,7 @@ struct SecretMask: Sendable {
     /// Returns the next line to look at.
     private mutating func hideLines(from number: Int) -> Int {
         let line = source.lines[number - 1]
+        if let login = Self.login(in: line) { hide(line: number, after: login) }
         guard let key = secretWord(in: line) else { return number + 1 }
         hide(line: number, after: key.end)
         if line.first(where: { $0 != " " && $0 != "\t" }) == "#" { return number + 1 }
@@ -78,6 +79,15 @@ struct SecretMask: Sendable {
             number += 1
         }
         return number
+    }
+
+    /// Where the login of an address (`://user:password@`) begins; nil where no address can have one.
+    private static func login(in line: [Unicode.Scalar]) -> Int? {
+        guard let start = line.firstRange(of: Array("://".unicodeScalars))?.upperBound, line[start...].contains("@")
+        else {
+            return nil
+        }
+        return start
     }
 
     /// The first word that names a credential: where it starts, and where its colon, or itself, ends.

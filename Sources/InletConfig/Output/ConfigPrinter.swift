@@ -49,7 +49,7 @@ package struct ConfigPrinter {
                 var inner = margin.next
                 write(YAMLText.text(name), .section(entry), .section(common + (type?.keys ?? [])), &inner)
             }
-        case (.section(let section), .section(let keys)):
+        case (.section(let section), .section(let keys)), (.section(let section), .brief(_, let keys)):
             output += "\n"
             var inner = margin.next
             write(section, keys, &inner)

@@ -47,7 +47,7 @@ package enum ConfigSchema {
 
     private static func schema(_ kind: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {
         switch kind {
-        case .string, .secret, .path: [("type", .string("string"))]
+        case .string, .secret, .url, .path: [("type", .string("string"))]
         case .boolean: [("type", .string("boolean"))]
         case .integer(let range):
             [
@@ -56,6 +56,9 @@ package enum ConfigSchema {
             ]
         case .bytesOrAuto: size(.string("auto"))
         case .bytes: size(.integer(512))
+        // YAML 1.1 readers take a bare `off` for false.
+        case .bytesOrOff:
+            [("anyOf", .array([.object(size(.string("off"))), .object([("enum", .array([.boolean(false)]))])]))]
         case .duration(let offAllowed):
             // YAML 1.1 readers take a bare `off` for false.
             [
@@ -74,6 +77,7 @@ package enum ConfigSchema {
         case .choice(let choices): [("enum", .array(choices.map { .string($0) }))]
         case .list(let item): list(item, types)
         case .section(let keys): object(keys, types)
+        case .brief(let single, let keys): brief(keys.first { $0.name == single }?.kind ?? .string, keys, types)
         case .map(.section(let keys)): named(keys, types)
         case .map(let value):
             [("type", .string("object")), ("additionalProperties", .object(schema(value, types)))]
@@ -99,6 +103,14 @@ package enum ConfigSchema {
         let element = JSONText.object(schema(item, types))
         let array: [(String, JSONText)] = [("type", .string("array")), ("items", element)]
         return item.isScalar ? [("oneOf", .array([element, .object(array)]))] : array
+    }
+
+    /// A mapping, or the one value that stands for it; a bare `off` is false to YAML 1.1 readers.
+    private static func brief(_ single: ValueKind, _ keys: [KeySpec], _ types: [DestinationType]) -> [(
+        String, JSONText
+    )] {
+        let alone: [JSONText] = [.object(schema(single, types)), .object([("enum", .array([.boolean(false)]))])]
+        return [("anyOf", .array(alone + [.object(object(keys, types))]))]
     }
 
     /// A mapping of names to sections whose keys follow from their `type`.

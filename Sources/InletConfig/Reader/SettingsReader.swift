@@ -41,6 +41,7 @@ struct SettingsReader {
         destinationTypes = Dictionary(uniqueKeysWithValues: settings.destinations.map { ($0.name, $0.type) })
         checkStorages(settings.destinations, section)
         settings.bandwidth = bandwidth(section)
+        settings.proxy = proxies(section, settings.destinations)
         settings.watch = sections("watch", of: section, root).map { watch($0.section, $0.node) }
         settings.routes = routes(section)
         readNotifications(section, into: &settings)
@@ -62,18 +63,6 @@ struct SettingsReader {
         guard let section, let after = section.duration("after") else { return nil }
         if after < .seconds(1) { report(position("after", section), "a file is there for a second (1s) at least") }
         return after
-    }
-
-    private func log(_ section: ConfigSection?) -> LogSettings {
-        var log = LogSettings()
-        guard let section else { return log }
-        if let level = section.string("level").flatMap(LogSettings.Level.init) { log.level = level }
-        if let format = section.string("format").flatMap(LogSettings.Format.init) { log.format = format }
-        if let output = section.string("output") {
-            let isStream = output == "stderr" || output == "stdout"
-            log.output = isStream ? output : values.interpolation.paths.resolve(output)?.string ?? output
-        }
-        return log
     }
 
     private func destinations(_ section: ConfigSection?) -> [DestinationSettings] {

@@ -16,6 +16,7 @@ extension ValueReader {
         switch kind {
         case .string: return filled(text, node).map { .string($0) }
         case .secret: return secret(text, node, key: key)
+        case .url: return url(text, node, key: key)
         case .path: return path(text, node, key: key)
         default: return plain(text, kind, node, key: key)
         }
@@ -35,7 +36,9 @@ extension ValueReader {
             return Int(text).flatMap { range.contains($0) ? .integer($0) : nil }
         case .bytesOrAuto where text == "auto":
             return .string(text)
-        case .bytes, .bytesOrAuto:
+        case .bytesOrOff where text == "off":
+            return .string(text)
+        case .bytes, .bytesOrAuto, .bytesOrOff:
             return ByteText.parse(text).map { .bytes($0) }
         case .duration(let offAllowed):
             if offAllowed, text == "off" { return .duration(nil) }
@@ -63,6 +66,8 @@ extension ValueReader {
             return "\(shown) is not a size; write for example 512, 8MiB, 6GB"
         case .bytesOrAuto:
             return "\(shown) is not a size; write for example 8MiB, 6GB, or auto"
+        case .bytesOrOff:
+            return "\(shown) is not a size; write for example 8MiB, 6GB, or off"
         case .duration(let offAllowed):
             return "\(shown) is not a duration; write for example 5s, 2m, 24h" + (offAllowed ? ", or off" : "")
         case .rate:
@@ -92,6 +97,19 @@ extension ValueReader {
             return nil
         }
         return .secret(Secret(secret))
+    }
+
+    /// An address: a login in it is as secret as any; the rest helps whoever looks at the configuration.
+    private mutating func url(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {
+        let marks = text.firstRange(of: "://")
+        let rest = text[(marks?.upperBound ?? text.startIndex)...]
+        let login = rest.lastIndex(of: "@").map { rest[..<$0] }
+        guard mode == .filled else {
+            guard let login else { return .string(text) }
+            return .string("\(text[..<login.startIndex])***\(text[login.endIndex...])")
+        }
+        guard login != nil else { return filled(text, node).map { .secret(Secret($0)) } }
+        return secret(text, node, key: key)
     }
 
     private mutating func path(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {

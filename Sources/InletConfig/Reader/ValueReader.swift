@@ -106,10 +106,21 @@ struct ValueReader {
         switch kind {
         case .list(let item): list(node, item, key: key)
         case .section(let keys): .section(section(node, keys, label: key))
+        case .brief(let single, let keys): .section(brief(node, single, keys, label: key))
         case .map(.section(let keys)): .section(named(node, keys, key: key))
         case .map: map(node, key: key)
         default: scalar(node, kind, key: key)
         }
+    }
+
+    /// A mapping of `keys`, or one value alone for the key `single`.
+    private mutating func brief(_ node: YAMLNode, _ single: String, _ keys: [KeySpec], label: String) -> ConfigSection {
+        guard case .scalar = node.content, let spec = keys.first(where: { $0.name == single }) else {
+            return section(node, keys, label: label)
+        }
+        var section = ConfigSection(values: [:], positions: [single: node.position], position: node.position)
+        section.values[single] = value(node, spec.kind, key: label)
+        return fillDefaults(keys, section)
     }
 
     /// A list, or a single scalar where scalars are listed.

@@ -16,6 +16,7 @@ package enum KeyTables {
             KeySpec(
                 "dashboard", .section(dashboard), "The page and the HTTP API on a port; without it there is no port."),
             KeySpec("limits", .section(limits), "Bounds of the whole agent."),
+            KeySpec.proxy,
             KeySpec("journal_backup", .section(journalBackup), "Backups of the journal in state_dir/backups."),
             KeySpec("journal_history", .section(journalHistory), "The compact history of files that ended long ago."),
             KeySpec(
@@ -27,10 +28,14 @@ package enum KeyTables {
 
     package static let log: [KeySpec] = [
         KeySpec("level", .choice(names(LogSettings.Level.self)), default: "info", "The least important level written."),
-        KeySpec("output", .string, default: "stderr", "stderr, stdout, or a file's path."),
+        KeySpec("output", .string, default: "stderr", "stderr, stdout, journald, or a file's path."),
         KeySpec(
             "format", .choice(names(LogSettings.Format.self)), default: "json",
-            "One JSON object a line, or text for people."),
+            "One JSON object a line, or text for people. journald has fields of its own, and text as the message."),
+        KeySpec(
+            "max_size", .bytesOrOff, default: "50MiB",
+            "A log file that would become larger is set aside as PATH.1, and a new one begun; from 64KiB."),
+        KeySpec("keep", .integer(1...1000), default: "5", "How many log files that were set aside are kept."),
     ]
 
     package static let limits: [KeySpec] =

@@ -4,7 +4,8 @@ extension ValueKind {
     /// The names of all keys below this kind whose values are secret.
     var secretNames: [String] {
         switch self {
-        case .section(let keys): keys.flatMap { $0.kind.isSecret ? [$0.name] : $0.kind.secretNames }
+        case .section(let keys), .brief(_, let keys):
+            keys.flatMap { $0.kind.isSecret ? [$0.name] : $0.kind.secretNames }
         case .list(let kind), .map(let kind): kind.secretNames
         default: []
         }
@@ -20,7 +21,7 @@ extension ValueKind {
 
     var isScalar: Bool {
         switch self {
-        case .list, .section, .map: false
+        case .list, .section, .brief, .map: false
         default: true
         }
     }

@@ -64,6 +64,7 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case insecureURL = "insecure_url"
     case forbiddenURL = "forbidden_url"
     case redirected = "redirected"
+    case proxyRefused = "proxy_refused"
     case answerTooLarge = "answer_too_large"
     // Answers
     case badAnswer = "bad_answer"

@@ -25,6 +25,8 @@ package indirect enum ValueKind: Sendable {
     case string
     /// Text that must not show anywhere; filled in like `string`.
     case secret
+    /// An address whose user and password must not show; otherwise like `string`. Read as a secret, shown without them.
+    case url
     /// A path; relative ones are taken from the configuration file's folder, `~/` from HOME.
     case path
     case boolean
@@ -33,6 +35,8 @@ package indirect enum ValueKind: Sendable {
     case bytes
     /// As `bytes`, or the word `auto`.
     case bytesOrAuto
+    /// As `bytes`, or the word `off`.
+    case bytesOrOff
     /// `250ms`, `5s`, `24h`, or `off` where `offAllowed`.
     case duration(offAllowed: Bool)
     /// `5MiB/s`, `20Mbit/s`, `0`, `off`: see `RateText`.
@@ -43,6 +47,8 @@ package indirect enum ValueKind: Sendable {
     case list(ValueKind)
     /// A mapping with known keys.
     case section([KeySpec])
+    /// The same; a single value is the mapping with this one key (`proxy: off`).
+    case brief(String, [KeySpec])
     /// A mapping with the user's own keys (`with:`).
     case map(ValueKind)
 }
@@ -92,7 +98,7 @@ package struct ConfigSection: Sendable, Equatable {
     package func secret(_ key: String) -> Secret? { if case .secret(let value)? = values[key] { value } else { nil } }
     package func boolean(_ key: String) -> Bool? { if case .boolean(let value)? = values[key] { value } else { nil } }
     package func integer(_ key: String) -> Int? { if case .integer(let value)? = values[key] { value } else { nil } }
-    /// nil when absent or `auto`.
+    /// nil when absent, `auto` or `off`.
     package func bytes(_ key: String) -> Int64? { if case .bytes(let value)? = values[key] { value } else { nil } }
     package func section(_ key: String) -> ConfigSection? {
         if case .section(let value)? = values[key] { value } else { nil }

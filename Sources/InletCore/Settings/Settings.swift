@@ -16,6 +16,8 @@ package struct Settings: Sendable {
     package var historyAfter: Duration? = .seconds(90 * 86_400)
     package var queueLimit = QueueLimit()
     package var bandwidth = BandwidthLimits()
+    /// nil = as the environment says.
+    package var proxy: ProxySettings?
     package var destinations: [DestinationSettings]
     package var watch: [WatchSettings]
     package var routes: [Route]
@@ -111,14 +113,27 @@ package struct LogSettings: Sendable, Equatable {
     }
 
     package var level: Level
-    /// `stderr`, `stdout`, or a file's path.
+    /// `stderr`, `stdout`, `journald`, or a file's path.
     package var output: String
     package var format: Format
+    /// How large the file may become before it is set aside as `PATH.1`, in bytes; nil = it is never.
+    package var maxSize: Int64?
+    /// How many that were set aside are kept.
+    package var keep: Int
 
-    package init(level: Level = .info, output: String = "stderr", format: Format = .json) {
+    package static let usualSize: Int64 = 50 << 20
+    /// Outputs that are no files.
+    package static let streams = ["stderr", "stdout", "journald"]
+
+    package init(
+        level: Level = .info, output: String = "stderr", format: Format = .json, maxSize: Int64? = Self.usualSize,
+        keep: Int = 5
+    ) {
         self.level = level
         self.output = output
         self.format = format
+        self.maxSize = maxSize
+        self.keep = keep
     }
 }
 

@@ -55,7 +55,7 @@ package struct LocalControl: ControlAPI {
     let view: AgentView
     let commands: AgentCommands
     private let known: [(name: String, type: String)]
-    private let by: String
+    let by: String
     private let dashboard: DashboardStanding?
 
     /// - Parameters:

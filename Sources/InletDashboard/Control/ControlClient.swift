@@ -100,6 +100,12 @@ package struct ControlClient: ControlAPI {
         return try Self.decode(try await send("POST", "roots/resume", body: .bytes(Array(body))))
     }
 
+    package func logLevel() async throws -> LogLevelReport { try await call("GET", "log/level") }
+
+    package func setLogLevel(_ wish: LogLevelWish) async throws -> CommandReport {
+        try Self.decode(try await send("POST", "log/level", body: .bytes(Array(try JSONEncoder().encode(wish)))))
+    }
+
     package func receipts(limit: Int) async throws -> [String] {
         try await call("GET", "receipts", query: [("limit", String(limit))])
     }

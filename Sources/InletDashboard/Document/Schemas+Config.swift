@@ -1,3 +1,5 @@
+internal import InletCore
+
 extension ReloadReport: Described {
     static var schemaName: String { "Reload" }
     static var schema: Schema {
@@ -33,4 +35,20 @@ extension ConfigReport: Described {
     static var schema: Schema {
         .object([.must("file", .text), .must("text", .text, "YAML."), .must("loaded_at", .time)])
     }
+}
+
+extension LogLevelReport: Described {
+    static var schemaName: String { "LogLevel" }
+    static var schema: Schema {
+        .object([
+            .must("level", level), .may("configured", level, "Where another one holds."), .must("levels", .list(level)),
+        ])
+    }
+
+    fileprivate static let level = Schema.word(LogSettings.Level.allCases.map(\.rawValue))
+}
+
+extension LogLevelWish: Described {
+    static var schemaName: String { "LogLevelOrder" }
+    static var schema: Schema { .object([.must("level", LogLevelReport.level)]) }
 }

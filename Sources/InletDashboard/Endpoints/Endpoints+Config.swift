@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import InletAgent
 internal import InletJournal
 
-/// The configuration that holds, and another one in its place.
+/// The configuration that holds, another one in its place, and how much is logged.
 extension Endpoints {
     static let configuration: [Endpoint] = [
         .get("config", "The configuration that holds; secrets are ***.") { _, desk in
@@ -14,6 +14,13 @@ extension Endpoints {
         },
         .post("reload", "Reads the configuration file again; a wrong one changes nothing.") { _, desk in
             try await desk.control.reload()
+        },
+        .get("log/level", "The least important level that is written to the log.") { _, desk in
+            guard let report = desk.control.logLevel() else { throw APIFault.conflict("no agent is running") }
+            return report
+        },
+        .post("log/level", "Sets that, until the next start or reload.", LogLevelWish.self) { call, desk, wish in
+            desk.control.acting(for: call.visitor.name).setLogLevel(wish)
         },
     ]
 

@@ -10,7 +10,10 @@ package final class WebFetch: Sendable {
     /// Redirects of one address.
     private static let mostHops = 5
 
-    package init(userAgent: String) { client = HTTPClient(threads: 1, userAgent: userAgent) }
+    /// - Parameter proxy: `proxy:` of the configuration, where there is one; nil = as the environment says.
+    package init(userAgent: String, proxy: ProxySettings? = nil) {
+        client = HTTPClient(threads: 1, userAgent: userAgent, proxies: ProxyRules(proxy))
+    }
 
     /// - Throws: `.forbiddenURL` and `.insecureURL` for an address, or one that it leads to, that is neither https nor on
     ///   this machine; `.redirected` for too many of them; otherwise as `Fetching`.

@@ -35,7 +35,7 @@ package struct GigHiveSettings: Sendable {
     package var trust: Trust
 
     package static let type = DestinationType(
-        name: "gighive", summary: "a GigHive server, by form or by tus", keys: keys + KeySpec.bandwidth,
+        name: "gighive", summary: "a GigHive server, by form or by tus", keys: keys + KeySpec.bandwidth + [.proxy],
         fields: GigHiveFields.specs,
         takesSidecars: false)
 

@@ -58,7 +58,7 @@ package struct R2Settings: Sendable {
             KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
-        ] + KeySpec.bandwidth, givesURLs: true)
+        ] + KeySpec.bandwidth + [.proxy], givesURLs: true)
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {

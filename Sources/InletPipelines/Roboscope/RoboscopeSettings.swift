@@ -21,7 +21,7 @@ package struct RoboscopeSettings: Sendable {
 
     package static let type = DestinationType(
         name: "roboscope", summary: "a Roboscope 2 server: models and scans registered, markers and sessions kept",
-        keys: keys + KeySpec.bandwidth, fields: RoboscopeFields.specs, takesSidecars: false)
+        keys: keys + KeySpec.bandwidth + [.proxy], fields: RoboscopeFields.specs, takesSidecars: false)
 
     private static let keys = [
         KeySpec("url", .string, required: true, "Address of the API, for example https://api.example/api/v1."),

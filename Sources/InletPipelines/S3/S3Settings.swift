@@ -122,7 +122,7 @@ extension S3Settings {
     /// The keys of `type: s3`.
     package static let type = DestinationType(
         name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",
-        keys: keys + KeySpec.bandwidth,
+        keys: keys + KeySpec.bandwidth + [.proxy],
         givesURLs: true)
 
     private static let keys: [KeySpec] = [

@@ -80,7 +80,7 @@ package final class VOPIAPI: Sendable {
     package static func mayHaveCreated(_ error: DeliveryError) -> Bool {
         switch error.code {
         case .connectFailed, .nameNotFound, .tlsFailed, .insecureURL, .forbiddenURL, .redirected, .badRequest,
-            .unauthorized, .notFound, .conflict, .outOfCredits, .tooLarge:
+            .unauthorized, .notFound, .conflict, .outOfCredits, .tooLarge, .proxyRefused:
             false
         default: true
         }

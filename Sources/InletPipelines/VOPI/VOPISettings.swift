@@ -35,7 +35,8 @@ package struct VOPISettings: Sendable {
     package var linkRules: URLRules { .sentByServer(at: url, allowHTTP: allowHTTP) }
 
     package static let type = DestinationType(
-        name: "vopi", summary: "a VOPI server, which makes product pictures of a video", keys: keys + KeySpec.bandwidth,
+        name: "vopi", summary: "a VOPI server, which makes product pictures of a video",
+        keys: keys + KeySpec.bandwidth + [.proxy],
         fields: fields, takesSidecars: false)
 
     private static let keys = [

@@ -84,6 +84,9 @@ final class CurlEasy {
     /// Status of the answer so far; 0 before there is one.
     var status: Int { Int(inlet_curl_status(handle)) }
 
+    /// Status of the proxy's answer when it was asked for a tunnel; 0 when it was not, or has not answered.
+    var connectStatus: Int { Int(inlet_curl_connect_status(handle)) }
+
     /// The server's own certificate in PEM, where it was asked for and TLS was spoken.
     var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
 

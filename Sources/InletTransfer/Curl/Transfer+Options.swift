@@ -34,6 +34,7 @@ extension Transfer {
     func configure(_ options: ClientOptions) {
         setCallbacks()
         setTarget()
+        setProxy(options.trust)
         request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
         setMethodAndBody()
         // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for certain.
@@ -63,8 +64,6 @@ extension Transfer {
         easy.note(inlet_curl_allow_http_only(easy.handle))
         easy.set(CURLOPT_PATH_AS_IS, true)
         easy.set(CURLOPT_URL, request.url.text)
-        // A proxy from the environment has no way back to this machine.
-        if request.url.isLoopback { easy.set(CURLOPT_NOPROXY, "*") }
         request.unixSocket?.withPlatformString { easy.set(CURLOPT_UNIX_SOCKET_PATH, path: $0) }
     }
 

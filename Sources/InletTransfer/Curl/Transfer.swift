@@ -14,13 +14,15 @@ struct Submission: Sendable {
     /// Where the body of the answer goes; nil keeps it in memory.
     let sink: (any AnswerSink)?
     let ticket: Ticket
+    /// What it goes through; nil = the direct way.
+    let proxy: ProxyServer?
     let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
     /// The same for requests that can share connections.
     let destination: String
 
     init(
         request: HTTPRequest, meter: TransferMeter?, lane: ThrottleLane?, sink: (any AnswerSink)?, ticket: Ticket,
-        continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
+        proxy: ProxyServer?, continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
     ) {
         self.request = request
         self.meter = meter
@@ -28,9 +30,13 @@ struct Submission: Sendable {
         note = lane == nil ? nil : HoldNote.current
         self.sink = sink
         self.ticket = ticket
+        self.proxy = proxy
         self.continuation = continuation
         destination = request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin
     }
+
+    /// The request and, where there is one, the proxy, for error texts.
+    var label: String { proxy.map { "\(request.label) through the proxy \($0)" } ?? request.label }
 
     func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
 
@@ -180,6 +186,7 @@ final class Transfer {
                     CURLE_PARTIAL_FILE, request.label, detail: "the answer ended in its head",
                     answered: answer.hasBegun))
         case CURLE_OK where status >= 300 || isWhole:
+            if let refusal = proxyRefusal(status) { return .failure(refusal) }
             var response = answer.response(status: status)
             if request.readsCertificate { response.certificate = easy.certificate }
             return .success(response)
@@ -189,10 +196,11 @@ final class Transfer {
         // A server that has refused the body early and hung up: its answer says more than the broken pipe.
         case CURLE_SEND_ERROR where status >= 300 && answer.hasFields,
             CURLE_RECV_ERROR where status >= 300 && answer.hasFields && !isWhole:
-            return .success(answer.response(status: status))
+            return proxyRefusal(status).map { .failure($0) } ?? .success(answer.response(status: status))
         default:
             return .failure(
-                CurlError.error(code, request.label, detail: easy.detail(code), answered: answer.hasBegun))
+                proxyFailure(code)
+                    ?? CurlError.error(code, submission.label, detail: easy.detail(code), answered: answer.hasBegun))
         }
     }
 

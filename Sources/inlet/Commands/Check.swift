@@ -45,6 +45,7 @@ struct Check: AsyncParsableCommand {
             ResultsCheck.run(FilePath(results), of: destination.name, config.settings.watch, &findings)
         }
         ReceiverCheck.run(config.settings.notify, outlets, &findings)
+        await ProxyCheck.run(config, factory, &findings)
         for destination in destinations { await check(destination, &findings) }
         for destination in destinations { checkStorage(destination, config.settings.destinations, &findings) }
         try findings.finish()

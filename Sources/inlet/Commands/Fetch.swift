@@ -51,7 +51,9 @@ struct Fetch: AsyncParsableCommand {
         let file = try FetchPlace(output, name: FetchPlace.name(of: source)).free(replacing: force)
         let order = FetchOrder(file: file, sha256: sha256.flatMap { Digest(.sha256, hex: $0) }, replaces: force)
         if isAddress {
-            let web = WebFetch(userAgent: "inlet/\(Inlet.version)")
+            // It needs no configuration; the proxy of one that is there holds all the same.
+            let proxy = (try? options.reload())?.settings.proxy
+            let web = WebFetch(userAgent: "inlet/\(Inlet.version)", proxy: proxy)
             defer { web.shutdown() }
             return try await show(order) { [source] in try await web.fetch(source, order) }
         }

@@ -158,6 +158,6 @@ extension PipelineFactory {
         PipelineFactory(
             pool: BlockingPool(name: "bulk", threads: 4), userAgent: "inlet/\(Inlet.version)",
             tokens: config.settings.stateDirectory.appending("tokens"),
-            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) })
+            readYAML: { bytes, name in try YAMLAsJSON.convert(bytes, file: name) }, proxy: config.settings.proxy)
     }
 }

@@ -1,0 +1,14 @@
+internal import InletCore
+
+extension AgentEvent {
+    /// What is said of the log itself.
+    var logLine: EventLine? {
+        switch self {
+        case .logLevel(let level, let by):
+            Self.line("log.level", .info, ("to", .text(level.rawValue)), ("by", .text(by)))
+        case .logTrouble(let reason): Self.line("log.trouble", .error, ("reason", .safe(reason)))
+        case .logLost(let lines): Self.line("log.lost", .warning, ("lines", .count(lines)))
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,62 @@
+internal import InletCore
+internal import InletLinux
+internal import Synchronization
+internal import SystemPackage
+
+/// systemd's journal, with each field of a line as a field there. While nobody takes the entries they go to standard error.
+final class JournalOutput: LogOutput {
+    /// How long a journal that does not take anything is left alone.
+    private static let pause = Duration.seconds(10)
+
+    private struct State {
+        var isDown = false
+        var nextTry: ContinuousClock.Instant?
+    }
+
+    private let path: FilePath
+    private let socket: JournalSocket?
+    private let fallback = StreamOutput(descriptor: 2)
+    private let state = Mutex(State())
+    private let clock = ContinuousClock()
+
+    init(_ path: FilePath) {
+        self.path = path
+        socket = try? JournalSocket(path)
+    }
+
+    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogNews {
+        let now = clock.now
+        return state.withLock { state in
+            if let next = state.nextTry, now < next { return fallback.write(lines, format, at: time) }
+            state.nextTry = nil
+            for (index, line) in lines.enumerated() {
+                do throws(SystemError) {
+                    guard let socket else { throw SystemError(call: "socket", path: path, code: .tooManyOpenFiles) }
+                    try socket.send(line.journalMessage)
+                    state.isDown = false
+                } catch {
+                    // Each entry would wait as long.
+                    if error.code == .resourceTemporarilyUnavailable { state.nextTry = now.advanced(by: Self.pause) }
+                    _ = fallback.write(Array(lines[index...]), format, at: time)
+                    defer { state.isDown = true }
+                    let trouble = "the journal does not take log lines, they go to standard error: \(error)"
+                    return LogNews(trouble: state.isDown ? nil : trouble)
+                }
+            }
+            return LogNews()
+        }
+    }
+}
+
+extension EventLine {
+    /// The line as the journal has it: text for people, and a field for each field.
+    var journalMessage: JournalMessage {
+        var message = JournalMessage()
+        message.add("MESSAGE", words)
+        message.add("PRIORITY", String(level.priority))
+        message.add("SYSLOG_IDENTIFIER", "inlet")
+        message.add("INLET_EVENT", name)
+        for (name, value) in fields { message.add(JournalMessage.fieldName("INLET_", name), value.plain) }
+        return message
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import InletSandbox
+import InletTestSupport
+import Testing
+
+/// `inlet log`, and what `check` says of proxies.
+@Suite(.serialized) struct LogCommandTests {
+    @Test func `a running agent changes its level, says who wanted it, and forgets it when it starts again`()
+        async throws
+    {
+        let place = try Place(.spiral(try FreePort.any()))
+        let agent = try await place.run()
+        try await agent.line("agent.ready")
+        #expect(try await place.inlet("log", "level").output == "debug\n")
+        let set = try await place.inlet("log", "level", "error")
+        #expect(set.ending == .code(0), "\(set)")
+        #expect(set.output == "log level: error, until the next start or reload (the configuration says debug)\n")
+        let told = try await agent.line("log.level")
+        #expect(told["to"] == "error" && told["by"]?.hasPrefix("uid ") == true)
+        try place.put("quiet.bin", bytes(10))
+        try await eventually("it is in the queue") {
+            try await place.inlet("queue", "list", "--json").output.contains("quiet.bin")
+        }
+        #expect(agent.lines("job.admitted").isEmpty)
+        let wrong = try await place.inlet("log", "level", "verbose")
+        #expect(wrong.ending == .code(64) && wrong.errors.contains("debug, info, warning, error"), "\(wrong)")
+        #expect(try await agent.stop() == .code(0))
+        #expect(try await place.inlet("log", "level").ending == .code(75))
+    }
+
+    @Test func `the schema of the log is JSON`() async throws {
+        let place = try Place()
+        let schema = try InletProcess(["log", "schema"], in: place.folder.path)
+        #expect(try await schema.ending() == .code(0))
+        let object = try JSONSerialization.jsonObject(with: Data(schema.output.utf8)) as? [String: Any]
+        #expect(object?["title"] as? String == "Inlet log line")
+    }
+
+    @Test func `check says which proxy a destination is reached through, and why`() async throws {
+        let proxy = try ForwardProxy(to: 1, refusal: "403 Forbidden")
+        let place = try Place()
+        try place.configure(
+            text: """
+                state_dir: state
+                proxy: { url: "\(proxy.address)", no_proxy: near.invalid }
+                destinations:
+                  far: { type: r2, api: "https://far.invalid", api_key: x }
+                  near: { type: r2, api: "https://near.invalid", api_key: x }
+                """)
+        let check = try await place.inlet("check")
+        #expect(check.ending == .code(69), "\(check)")
+        #expect(
+            check.output.contains(
+                "destination far: is to be reached through the proxy \(proxy.address) (by 'proxy' of the configuration)"
+            ))
+        #expect(check.output.contains("it answered 403"), "\(check)")
+        #expect(check.output.contains("destination near: is reached directly ('near.invalid' of no_proxy)"), "\(check)")
+    }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// Log files that are set aside, moved away, and full.
+@Suite struct LogRotationTests {
+    @Test(
+        arguments: [
+            (0, 5000, false), (100, 924, false), (100, 925, true), (1024, 1, true),
+        ] as [(Int64, Int, Bool)])
+    func `a log is set aside before it would be too large, and never while it is empty`(
+        _ size: Int64, _ count: Int, _ isDue: Bool
+    ) {
+        #expect(LogRotation(maxSize: 1024, keep: 1).isDue(size: size, adding: count) == isDue)
+        #expect(!LogRotation(maxSize: nil, keep: 1).isDue(size: size, adding: count))
+    }
+
+    @Test(
+        arguments: [
+            (3, [], [.rename(from: 0, to: 1)]),
+            (3, [1], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            (3, [1, 2, 3], [.rename(from: 2, to: 3), .rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            // A process died between two renames: only what is before the gap moves.
+            (3, [2, 3], [.rename(from: 0, to: 1)]), (3, [1, 3], [.rename(from: 1, to: 2), .rename(from: 0, to: 1)]),
+            (1, [1], [.rename(from: 0, to: 1)]), (1, [1, 2, 3], [.rename(from: 0, to: 1), .remove(2), .remove(3)]),
+            // A name of somebody else's that only looks like ours.
+            (1, [1, 2024], [.rename(from: 0, to: 1)]),
+        ] as [(Int, Set<Int>, [LogRotation.Step])])
+    func `each rename frees the name of the next`(_ keep: Int, _ there: Set<Int>, _ steps: [LogRotation.Step]) {
+        #expect(LogRotation(maxSize: 1, keep: keep).steps(there.contains) == steps)
+    }
+
+    @Test(arguments: 0...4)
+    func `wherever a process dies, the next rotation loses only the oldest`(_ done: Int) {
+        let rotation = LogRotation(maxSize: 1, keep: 4)
+        var files = [0: "e", 1: "d", 2: "c", 3: "b", 4: "a"]
+        func act(_ step: LogRotation.Step) {
+            switch step {
+            case .rename(let old, let new): (files[new], files[old]) = (files[old], nil)
+            case .remove(let number): files[number] = nil
+            }
+        }
+        for step in rotation.steps({ files[$0] != nil }).prefix(done) { act(step) }
+        if files[0] == nil { files[0] = "f" }
+        for step in rotation.steps({ files[$0] != nil }) { act(step) }
+        let kept = files.sorted { $0.key < $1.key }.map(\.value).joined()
+        // Without a death, and with one after the last rename, two rotations have gone over the file.
+        #expect(["edcb", "fedc"].contains(kept), "\(kept)")
+    }
+
+    private func lines(_ path: FilePath) throws -> [String] {
+        String(decoding: try Data(contentsOf: URL(fileURLWithPath: path.string)), as: UTF8.self)
+            .split(separator: "\n").map(String.init)
+    }
+
+    @Test func `what was written is in the files, each line once and whole`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("inlet.log")
+        let log = try EventLog(LogSettings(output: path.string, format: .json, maxSize: 64 << 10, keep: 3))
+        for number in 0..<1500 { log.emit(.queueWarning(waiting: number, limit: 1)) }
+        let files = [3, 2, 1, 0].map { LogRotation.path(path, $0) }
+        let sizes = try files.map { try AppendFile.standing(at: $0)?.size ?? 0 }
+        #expect(sizes.allSatisfy { $0 <= 64 << 10 } && sizes[2] > 0)
+        let numbers = try files.filter { try AppendFile.standing(at: $0) != nil }.flatMap { try lines($0) }.map {
+            line in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return try #require(object?["waiting"] as? Int)
+        }
+        #expect(numbers == Array(0..<1500))
+    }
+
+    @Test func `a file that was moved away is followed by a new one`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("inlet.log")
+        let clock = ContinuousClock()
+        let start = clock.now
+        var file = try LogFile(path, LogRotation(maxSize: nil, keep: 1), now: start)
+        _ = file.write(Array("one\n".utf8), at: start)
+        try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
+        // Within the second nobody asks: the line is where the file is now.
+        _ = file.write(Array("two\n".utf8), at: start)
+        _ = file.write(Array("three\n".utf8), at: start.advanced(by: .seconds(1)))
+        #expect(try lines(FilePath(path.string + ".moved")) == ["one", "two"])
+        #expect(try lines(path) == ["three"])
+    }
+
+    @Test func `a reload asks for the name at once, and brings the configuration's level back`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("inlet.log")
+        let settings = LogSettings(output: path.string, format: .text)
+        let log = try EventLog(settings)
+        #expect(log.setLevel(.error, by: "uid 7"))
+        log.emit(.journalFree)
+        try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
+        try log.reload(settings)
+        #expect(log.level == .info)
+        log.emit(.journalFree)
+        #expect(
+            try lines(FilePath(path.string + ".moved")).map { $0.hasSuffix("info log.level to=error by=\"uid 7\"") }
+                == [true])
+        #expect(try lines(path).count == 1)
+    }
+
+    @Test func `a line goes on after one that was cut off, on a line of its own`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("inlet.log")
+        try Data("half a li".utf8).write(to: URL(fileURLWithPath: path.string))
+        let log = try EventLog(LogSettings(output: path.string, format: .text))
+        log.emit(.journalFree)
+        let lines = try lines(path)
+        #expect(lines.count == 2 && lines[0] == "half a li" && lines[1].hasSuffix("journal.free"))
+    }
+
+    @Test func `a full disk stops nothing, and is said once`() throws {
+        let log = try EventLog(LogSettings(output: "/dev/full", format: .text))
+        let record = EventRecord(log)
+        for _ in 0..<3 { log.emit(.journalFree) }
+        #expect(record.names.filter { $0 == "log.trouble" }.count == 1)
+        #expect(record.names.filter { $0 == "journal.free" }.count == 3)
+    }
+
+    @Test func `of lines that were lost the number is told when there is room again`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path.appending("inlet.log")
+        try FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: "/dev/full")
+        let output = try FileOutput(path, LogRotation(maxSize: nil, keep: 1))
+        let line = AgentEvent.journalFree.line
+        #expect(output.write([line], .text, at: .now).trouble?.contains("No space left") == true)
+        #expect(output.write([line, line], .text, at: .now) == LogNews())
+        try FileManager.default.removeItem(atPath: path.string)
+        output.reopen()
+        #expect(output.write([line], .text, at: .now) == LogNews(lost: 3))
+        #expect(output.write([line], .text, at: .now) == LogNews())
+        #expect(try lines(path).count == 2)
+    }
+}
