@@ -1,5 +1,6 @@
 import Foundation
 import InletAgent
+import InletConfig
 import InletCore
 import InletJournal
 import InletLinux

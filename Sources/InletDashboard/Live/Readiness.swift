@@ -6,6 +6,8 @@ struct Readiness: Sendable, Equatable {
     /// Sentences; empty = it is ready.
     var reasons: [String]
 
+    private init(reasons: [String]) { self.reasons = reasons }
+
     /// - Parameter destinations: names, and states as `status` shows them.
     init(
         journalFailing: Bool, roots: [(path: String, state: IntakeStatus.State)],
@@ -31,7 +33,7 @@ struct Readiness: Sendable, Equatable {
     /// Of a running agent.
     init(_ live: AgentView.LiveView?) {
         guard let live else {
-            reasons = ["no agent is running"]
+            self.init(reasons: ["no agent is running"])
             return
         }
         self.init(
