@@ -1,22 +1,26 @@
-/// An address literal; an IPv4 address inside of IPv6 (`::ffff:a.b.c.d`) counts as what it is.
+/// An address of the internet protocol, as bytes: to compare and to judge, not to connect to.
 package struct IPAddress: Sendable, Hashable {
-    /// 4 or 16.
+    /// Four, or sixteen; an IPv4 address that is written as IPv6 (`::ffff:1.2.3.4`) counts as what it is.
     package let bytes: [UInt8]
 
-    /// nil for what is a name. IPv6 may stand in brackets.
+    /// nil for anything but an address: `127.0.0.1`, `::1`, `fe80::1%eth0`; without brackets.
     package init?(_ text: String) {
-        var bare = text[...]
-        if bare.hasPrefix("["), bare.hasSuffix("]") { bare = bare.dropFirst().dropLast() }
-        guard let bytes = bare.contains(":") ? Self.version6(bare) : Self.version4(bare) else { return nil }
-        let isMapped = bytes.count == 16 && bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10...11] == [0xFF, 0xFF]
-        self.bytes = isMapped ? Array(bytes.suffix(4)) : bytes
+        let text = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+        guard let found = text.contains(":") ? Self.six(text) : Self.four(text) else { return nil }
+        let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
+        bytes = found.count == 16 && Array(found.prefix(12)) == mapped ? Array(found.suffix(4)) : found
     }
 
-    /// Whether it leads to this machine: 127.0.0.0/8, ::1, and the unspecified addresses, which connect to it too.
+    /// Whether only this machine can be at the other end.
     package var isLoopback: Bool {
-        if bytes.count == 4 { return bytes[0] == 127 || bytes[0] == 0 }
-        return bytes.dropLast().allSatisfy { $0 == 0 } && (bytes.last ?? 2) <= 1
+        bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
     }
+
+    /// Whether it stands for every address of this machine.
+    package var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
+
+    /// What one person is given: an IPv4 address, or the /64 of an IPv6 one, in which anybody has as many addresses as he likes.
+    package var network: [UInt8] { bytes.count == 4 ? bytes : Array(bytes.prefix(8)) }
 
     /// Whether the first `bits` bits are those of `network`.
     package func isInside(_ network: IPAddress, bits: Int) -> Bool {
@@ -29,35 +33,38 @@ package struct IPAddress: Sendable, Hashable {
         return true
     }
 
-    private static func version4(_ text: Substring) -> [UInt8]? {
+    private static func four(_ text: Substring) -> [UInt8]? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        let bytes = parts.compactMap { part in
-            part.count <= 3 && part.utf8.allSatisfy { (0x30...0x39).contains($0) } ? UInt8(part) : nil
+        guard parts.count == 4 else { return nil }
+        let numbers = parts.compactMap { part -> UInt8? in
+            // A leading zero is octal to some readers.
+            guard part.utf8.allSatisfy({ (0x30...0x39).contains($0) }), part.count == 1 || part.first != "0" else {
+                return nil
+            }
+            return UInt8(part)
         }
-        return parts.count == 4 && bytes.count == 4 ? bytes : nil
+        return numbers.count == 4 ? numbers : nil
     }
 
-    /// RFC 4291, section 2.2.
-    private static func version6(_ text: Substring) -> [UInt8]? {
+    private static func six(_ text: Substring) -> [UInt8]? {
         guard let gap = text.firstRange(of: "::") else {
-            let whole = groups(text)
-            return whole?.count == 16 ? whole : nil
+            return groups(text).flatMap { $0.count == 16 ? $0 : nil }
         }
-        guard let head = groups(text[..<gap.lowerBound]), let tail = groups(text[gap.upperBound...]),
-            head.count + tail.count <= 14
+        guard let front = groups(text[..<gap.lowerBound]), let back = groups(text[gap.upperBound...]),
+            front.count + back.count <= 14
         else { return nil }
-        return head + [UInt8](repeating: 0, count: 16 - head.count - tail.count) + tail
+        return front + [UInt8](repeating: 0, count: 16 - front.count - back.count) + back
     }
 
-    /// Groups of up to four hexadecimal digits; the last may be an IPv4 address.
+    /// `fe80:0:1`, with an IPv4 address as its end where there is one; empty for nothing.
     private static func groups(_ text: Substring) -> [UInt8]? {
         if text.isEmpty { return [] }
         var bytes: [UInt8] = []
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() {
-            if index == parts.count - 1, part.contains("."), let address = version4(part) {
-                bytes += address
-            } else if (1...4).contains(part.utf8.count), let group = UInt16(part, radix: 16) {
+            if part.contains("."), index == parts.count - 1, let end = four(part) {
+                bytes += end
+            } else if (1...4).contains(part.count), part.allSatisfy(\.isHexDigit), let group = UInt16(part, radix: 16) {
                 bytes += [UInt8(group >> 8), UInt8(group & 0xFF)]
             } else {
                 return nil

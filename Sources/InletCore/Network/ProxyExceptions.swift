@@ -52,24 +52,30 @@ package struct ProxyExceptions: Sendable, Hashable {
     private static func entry(_ text: String) -> Entry? {
         if text == "*" { return Entry(text: text, rule: .all) }
         if let slash = text.firstIndex(of: "/") {
-            guard let network = IPAddress(String(text[..<slash])), let bits = Int(text[text.index(after: slash)...]),
+            guard let network = address(text[..<slash]), let bits = Int(text[text.index(after: slash)...]),
                 (0...network.bytes.count * 8).contains(bits)
             else { return nil }
             return Entry(text: text, rule: .network(network, bits: bits))
         }
-        if let address = IPAddress(text) { return Entry(text: text, rule: single(address)) }
+        if let address = address(text[...]) { return Entry(text: text, rule: single(address)) }
         var (host, port) = (text[...], UInt16?.none)
         if let colon = text.lastIndex(of: ":") {
             guard let number = UInt16(text[text.index(after: colon)...]), number > 0 else { return nil }
             (host, port) = (text[..<colon], number)
         }
-        if let address = IPAddress(String(host)) { return Entry(text: text, rule: single(address), port: port) }
+        if let address = address(host) { return Entry(text: text, rule: single(address), port: port) }
         if host.hasPrefix("*.") { host = host.dropFirst(2) }
         if host == "*" { return Entry(text: text, rule: .all, port: port) }
         while host.hasPrefix(".") { host = host.dropFirst() }
         if host.hasSuffix(".") { host = host.dropLast() }
         guard !host.isEmpty, !host.contains(where: { "*:/@[]".contains($0) }) else { return nil }
         return Entry(text: text, rule: .name(host.lowercased()), port: port)
+    }
+
+    /// IPv6 may stand in brackets.
+    private static func address(_ text: Substring) -> IPAddress? {
+        let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+        return IPAddress(String(isBracketed ? text.dropFirst().dropLast() : text))
     }
 
     private static func single(_ address: IPAddress) -> Rule { .network(address, bits: address.bytes.count * 8) }

@@ -94,6 +94,8 @@ package struct ProxyRules: Sendable, Hashable {
 
     private static func isLoopback(_ host: String) -> Bool {
         let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        return bare == "localhost" || bare.hasSuffix(".localhost") || IPAddress(bare)?.isLoopback ?? false
+        if bare == "localhost" || bare.hasSuffix(".localhost") { return true }
+        // Whoever connects to the unspecified address gets to this machine too.
+        return IPAddress(bare).map { $0.isLoopback || $0.isUnspecified } ?? false
     }
 }
