@@ -1,9 +1,9 @@
-import InletAgent
 import InletCore
 import InletLinux
 import SystemPackage
 import Testing
 
+@testable import InletAgent
 @testable import InletDashboard
 
 /// What is remembered of what happened: events, rates, and whether all is well.

@@ -1,6 +1,8 @@
 import Foundation
+import HTTPTypes
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
