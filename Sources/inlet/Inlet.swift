@@ -18,7 +18,7 @@ struct Inlet: AsyncParsableCommand {
             """,
         version: version,
         subcommands: [
-            Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, BatchCommand.self,
+            Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self, BatchCommand.self,
             Receipts.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self, Notify.self, Storage.self,
             Fetch.self,
             GigHive.self,
