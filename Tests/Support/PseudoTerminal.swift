@@ -38,8 +38,10 @@ package final class PseudoTerminal: Sendable {
 
     /// A handle that a program is given as its input and output.
     package func open() throws -> FileHandle {
-        guard let handle = FileHandle(forUpdatingAtPath: path.string) else { throw Errno.noSuchFileOrDirectory }
-        return handle
+        // It must not become the terminal of the tests themselves.
+        let options = FileDescriptor.OpenOptions(rawValue: O_NOCTTY | O_CLOEXEC)
+        let descriptor = try FileDescriptor.open(path, .readWrite, options: options)
+        return FileHandle(fileDescriptor: descriptor.rawValue, closeOnDealloc: true)
     }
 
     package func press(_ keys: String) throws { _ = try ours.writeAll(Array(keys.utf8)) }

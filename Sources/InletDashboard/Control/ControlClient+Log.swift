@@ -19,14 +19,20 @@ extension ControlClient {
 
     /// Calls `body` with each line from now on, on the thread of the connection, until the agent ends or the task is cancelled.
     ///
-    /// - Parameter sequence: the line after which to go on, as far as the agent remembers.
+    /// - Parameters:
+    ///   - sequence: the line after which to go on, as far as the agent remembers.
+    ///   - level: the least that is told.
     /// - Throws: `NotRunning` when nothing listens, `Failure` when it has ended.
-    package func followLog(after sequence: Int64?, _ body: @escaping @Sendable (LogFields) -> Void) async throws {
+    package func followLog(
+        after sequence: Int64?, level: LogSettings.Level, _ body: @escaping @Sendable (LogFields) -> Void
+    ) async throws {
         let sink = LogStream { event in
             if event.name == "log", let line = LogFields(event.data) { body(line) }
         }
         let headers = sequence.map { [("Last-Event-ID", String($0))] } ?? []
-        let response = try await send("GET", "events", headers: headers, deadline: Self.streamLife, into: sink)
+        let response = try await send(
+            "GET", "events", query: [("level", level.rawValue)], headers: headers, deadline: Self.streamLife, into: sink
+        )
         guard response.status == 200 else {
             throw Failure("the running agent does not tell its log; are both of one version?")
         }

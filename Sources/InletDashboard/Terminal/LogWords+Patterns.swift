@@ -23,6 +23,14 @@ extension LogWords {
         "notification.sent": "{sink} was told of {of}[, at try {tries}]",
         "notification.failed": "{sink} was not told of {notice}: {reason}[; tried again at {next_try}]",
         "notification.dropped": "{count} notices for {sink} were given up: {reason}",
+        "config.reloaded": "the configuration was read again[: {changes}][; only after a restart: {restart_needed}]",
+        "config.refused": "the new configuration cannot be used, the old one stays: {errors}",
+        "log.level": "the log is at level {to} now[, by {by}]",
+        "log.trouble": "the log cannot be written: {reason}",
+        "log.lost": "{lines} lines of the log were lost",
+        "dashboard.ready": "the page is at {url}",
+        "dashboard.failed": "no page at {address}: {reason}",
+        "dashboard.refused": "too many wrong tries to log in from {address}; refused for {wait_ms}",
         "limit.changed": "limit of {destination}: {bandwidth} ({cause})[ until {until}]",
     ]
 
@@ -91,6 +99,5 @@ extension LogWords {
         "destination.token_given": "{destination}: a token was given to {to}",
         "destination.paused": "{destination} is paused by {by}",
         "destination.resumed": "{destination} goes on, by {by}",
-        "config.reloaded": "the configuration was read again[: {changes}]",
     ]
 }

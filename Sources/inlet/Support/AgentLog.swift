@@ -57,7 +57,7 @@ struct AgentLog {
                 for line in earlier.suffix(wanted) where time.map({ line.time > $0 }) ?? true { printer.show(line) }
                 if let last = earlier.last { seen.withLock { $0 = last.time } }
                 (isFirst, isAway) = (false, false)
-                try await client.followLog(after: earlier.last?.sequence) { line in
+                try await client.followLog(after: earlier.last?.sequence, level: filter.level) { line in
                     printer.show(line)
                     seen.withLock { $0 = line.time }
                 }
