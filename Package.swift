@@ -35,6 +35,12 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
+/// What `inlet --version` says besides the number, as packaging/lib.sh gives it: hash and day. Only one C file is compiled
+/// with it, so that a new commit has that compiled and linked anew and nothing else; without it, as in debug builds, nothing.
+let commit = Context.environment["INLET_COMMIT", default: ""].filter {
+    $0.isASCII && ($0.isLetter || $0.isNumber || "+, -".contains($0))
+}
+
 let package = Package(
     name: "Inlet",
     products: [.executable(name: "inlet", targets: ["inlet"])],
@@ -57,6 +63,7 @@ let package = Package(
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
+        .target(name: "CBuild", cSettings: commit.isEmpty ? [] : [.define("INLET_COMMIT", to: "\"\(commit)\"")]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CMagic"),
         library("InletCore", [system, heap]),
@@ -75,7 +82,7 @@ let package = Package(
         library(
             "InletDashboard",
             [
-                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", hummingbird,
+                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", crypto, hummingbird,
                 hummingbirdCore, httpTypes, nioCore, nioPosix, lifecycle, logging, system,
             ]),
         library(
@@ -88,7 +95,8 @@ let package = Package(
             name: "inlet",
             dependencies: [
                 "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines",
-                "InletAgent", "InletDashboard", "InletSandbox", arguments, lifecycle, signals, logging, system,
+                "InletAgent", "InletDashboard", "InletSandbox", "CBuild", arguments, lifecycle, signals, logging,
+                system,
             ],
             swiftSettings: settings),
         .target(
@@ -116,7 +124,8 @@ let package = Package(
         tests(
             "InletDashboardTests",
             [
-                "InletDashboard", "InletAgent", "InletJournal", "InletPipelines", "InletLinux", "InletCore", system,
+                "InletDashboard", "InletAgent", "InletJournal", "InletPipelines", "InletTransfer", "InletLinux",
+                "InletCore", hummingbird, hummingbirdCore, httpTypes, nioCore, lifecycle, system,
             ]),
         tests(
             "CommandTests",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Format, layering, house rules, the benches' own tests, and a build that checks declared dependencies. --quick leaves the
-# last two out.
+# Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, and the modules' pages
+# and the man pages made of it. --quick leaves out what needs the build or takes long.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -14,24 +14,6 @@ esac
 
 need_toolchain
 need_packages "python3 command:python3"
-
-passed=0
-failed=0
-
-# check TITLE COMMAND…: one line, and the command's output when it failed.
-check() {
-    local title=$1 output
-    shift
-    if output="$("$@" 2>&1)"; then
-        printf 'ok    %s\n' "$title"
-        passed=$((passed + 1))
-    else
-        printf 'FAIL  %s\n' "$title"
-        # shellcheck disable=SC2001  # every line is indented, which ${//} cannot do
-        sed 's/^/        /' <<<"$output"
-        failed=$((failed + 1))
-    fi
-}
 
 # What `swift format` checks is named, so that a folder that vanished is an error and not "clean".
 formatted() { swift format lint --strict --recursive --configuration .swift-format Sources Tests Package.swift; }
@@ -64,9 +46,30 @@ bench_imports() {
     return "$ended"
 }
 
+# What is shipped for Prometheus and Grafana. The tests hold its names against the program, and a page through promtool.
+metrics_files() {
+    python3 -m json.tool packaging/grafana/inlet.json /dev/null || return 1
+    if command -v promtool >/dev/null; then
+        promtool check rules packaging/prometheus/alerts.yml && promtool test rules packaging/prometheus/alerts_test.yml
+    fi
+}
+
+# What they say comes from the program, so that it is enough to have them made and looked at.
+man_pages() {
+    local folder ended=0
+    folder="$(mktemp -d)"
+    python3 -B packaging/man/pages.py .build/debug/inlet "$folder" --lint || ended=1
+    rm -rf -- "$folder"
+    return "$ended"
+}
+
+# In tenths: 30 is "3.0". What verify says needs the program installed: packaging/deb/test.sh asks it.
+unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold=30 packaging/systemd/inlet.service; }
+
 check "swift format lint --strict" formatted
 check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
 check "Python scripts compile" python_scripts
+check "dashboard and alerts ($(command -v promtool >/dev/null && echo promtool || echo 'JSON only; promtool is not installed'))" metrics_files
 
 # check_sources.py prints lines of the same form, one for each of its checks.
 if rules="$(python3 -B packaging/check_sources.py 2>&1)"; then sources_ended=0; else sources_ended=$?; fi
@@ -77,12 +80,14 @@ broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
 if ((sources_ended != 0 && broken == 0)); then broken=1; fi
 failed=$((failed + broken))
 
+if command -v systemd-analyze >/dev/null; then check "systemd-analyze security is 3 at most" unit_exposure; fi
 check "bench scripts find what they import" bench_imports
 $quick || for bench in crash soak throughput bandwidth memory scale; do
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
 done
 $quick || check "builds, and every import is a declared dependency" build_debug
+$quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
+$quick || check "every command is explained, and man pages are made of that" man_pages
 
-printf '%d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+tally

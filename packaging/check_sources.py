@@ -38,6 +38,7 @@ MODULES = {
 # One dependency, one door: who may import what is not ours.
 DOORS = {
     "Glibc": {"InletLinux"},
+    "CBuild": {"inlet"},
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
@@ -219,6 +220,18 @@ def skipped_tests():
             yield f"{name}:{line_of(CODE[name], match.start())}: {match[0]}: a test that does not count"
 
 
+def one_version():
+    """Of `inlet --version` and of the package's changelog, whose first line is `inlet (0.9.0-1) …`."""
+    program = re.search(r'static let version = "([^"]+)"', TEXT.get(Path("Sources/inlet/Inlet.swift"), ""))
+    if not program:
+        yield "Sources/inlet/Inlet.swift names no version"
+    elif changelog := TEXT.get(Path("packaging/deb/changelog")):
+        package = re.match(r"inlet \((?:\d+:)?([^)]+)\)", changelog)
+        named = re.sub(r"-[^-]*$", "", package[1]) if package else None
+        if named != program[1]:
+            yield f"packaging/deb/changelog: begins with version {named}; Sources/inlet/Inlet.swift says {program[1]}"
+
+
 CHECKS = [
     ("modules import only what the table allows", allowed_modules),
     ("one dependency, one door", one_door),
@@ -229,6 +242,7 @@ CHECKS = [
     ("configuration files exist", configuration_files),
     ("no paths of one machine", local_paths),
     ("no skipped tests", skipped_tests),
+    ("the package has the program's version", one_version),
     ("what tests arm is in debug builds only", debug_only),
 ]
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What quickstart.sh, test.sh, check.sh and bench/*.sh share. Sourced, never run:
+# What quickstart.sh, test.sh, check.sh, bench/*.sh, deb/*.sh and docker/*.sh share. Sourced, never run:
 #     source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # Changes into the repository's root, so that every script works from any directory.
 
@@ -109,7 +109,16 @@ apt_update() {
     say "$output" "apt-get update failed; going on with the lists that are there"
 }
 
-build_release() { swift build -c release --static-swift-stdlib --product inlet >&2; }
+# What `inlet --version` says of a release build: hash and day of the commit, a + where files differ from it. Nothing
+# outside of a clone. A package or an image that is built without .git gives INLET_COMMIT itself.
+commit() {
+    local said changed=""
+    said="$(git -c safe.directory="$REPO_ROOT" show -s --abbrev=7 --format='%h, %cs' HEAD 2>/dev/null)" || return 0
+    git -c safe.directory="$REPO_ROOT" diff --quiet HEAD -- 2>/dev/null || changed=+
+    printf '%s%s, %s' "${said%%,*}" "$changed" "${said#*, }"
+}
+
+build_release() { INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2; }
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
 
 # The debug build of everything. check.sh and test.sh share it, flags included, so that nothing is built twice.
@@ -127,4 +136,28 @@ bench() {
     export INLET_BINARY
     # -B: no __pycache__ beside the sources.
     exec python3 -B "packaging/bench/$1.py" "${@:2}"
+}
+
+passed=0
+failed=0
+
+# check TITLE COMMAND…: one line, and the command's output when it failed.
+check() {
+    local title=$1 output
+    shift
+    if output="$("$@" 2>&1)"; then
+        printf 'ok    %s\n' "$title"
+        passed=$((passed + 1))
+    else
+        printf 'FAIL  %s\n' "$title"
+        # shellcheck disable=SC2001  # every line is indented, which ${//} cannot do
+        sed 's/^/        /' <<<"$output"
+        failed=$((failed + 1))
+    fi
+}
+
+# tally: the last line; fails when a check has.
+tally() {
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+    ((failed == 0))
 }

@@ -41,6 +41,9 @@ package final class Agent: Sendable {
         pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
+        // First of all, so that it counts what the start finds.
+        let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
+        _ = log.listen(tally.count)
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
         let notifier = try await Notifier(AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
         let board = try await Self.recover(journal, destinations, settings.workers, pace, log)
@@ -59,7 +62,7 @@ package final class Agent: Sendable {
             + parts.keepers + parts.intakes.fixed + parts.intakes.volumes
             + [parts.intakes.mounts, parts.watchdog]
         commands = AgentCommands(journal: journal, live: parts.live)
-        view = AgentView(journal: journal, live: parts.liveView(label.version))
+        view = AgentView(journal: journal, live: parts.liveView(label.version, tally))
     }
 
     /// Frees the claims of a process that died, and finds out how the destinations stand: those for which work waits are asked

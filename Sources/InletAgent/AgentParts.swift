@@ -208,13 +208,26 @@ struct AgentParts: Sendable {
             })
     }
 
-    func liveView(_ version: String) -> AgentView.LiveView {
+    func liveView(_ version: String, _ tally: MetricsTally) -> AgentView.LiveView {
         AgentView.LiveView(
             version: version, startedAt: .now, destinations: board.statuses,
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
             limits: limits.standings,
-            windows: settings.routes.compactMap { route in route.window.map { (route.name, $0) } })
+            windows: settings.routes.compactMap { route in route.window.map { (route.name, $0) } },
+            route: trial, watched: settings.watch.filter { $0.pattern == nil }.map(\.path), tally: tally)
+    }
+
+    /// Looks at a file only where it could be taken from: nobody learns here what there is elsewhere.
+    private var trial: @Sendable (FilePath, Int64?) async -> RouteTrial {
+        { [watch = settings.watch, table = RouteTable(settings.routes), board, asking] path, size in
+            let place = RoutePlace(path, in: watch)
+            // A folder of another machine may take its time.
+            let look = place.root == nil ? nil : try? await asking.run { () throws in try FileLook.look(at: path) }
+            let identity = look?.identity
+            return RouteTrial(
+                place, identity: identity, size: size, table: table, destination: { board[$0] }, at: .now)
+        }
     }
 }

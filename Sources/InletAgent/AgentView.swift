@@ -1,6 +1,7 @@
 package import InletCore
 package import InletJournal
 internal import InletLinux
+package import SystemPackage
 
 /// What can be seen of an agent: the command line and the page read here, and nowhere else.
 package struct AgentView: Sendable {
@@ -32,6 +33,12 @@ package struct AgentView: Sendable {
         package var limits: @Sendable () -> [BandwidthBook.Standing]
         /// The windows of the routes that have one.
         package var windows: [(route: String, window: DeliveryWindow)]
+        /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read.
+        package var route: @Sendable (FilePath, Int64?) async -> RouteTrial
+        /// The watched folders that have a name of their own, in the configuration's order.
+        package var watched: [FilePath]
+        /// What has happened since the start, counted.
+        package var tally: MetricsTally
     }
 
     /// The balance: every file seen is in exactly one state.
@@ -58,6 +65,8 @@ package struct AgentView: Sendable {
         package var oldest: WallTime?
         /// `waiting` by destination; those without any are left out.
         package var byDestination: [String: Int] = [:]
+        /// All by destination, as the journal counts them, with what waits at hand as what waits.
+        package var counts: [String: QueueCounts] = [:]
     }
 
     /// Where the open deliveries are. What a process that is gone was sending waits.
@@ -74,6 +83,9 @@ package struct AgentView: Sendable {
             queue.parked += counts.parked
             if counts.waiting > 0, let oldest = counts.oldest { queue.oldest = min(queue.oldest ?? oldest, oldest) }
             if waiting > 0 { queue.byDestination[name] = waiting }
+            queue.counts[name] = counts
+            queue.counts[name]?.waiting = waiting
+            queue.counts[name]?.claimed = counts.claimed - waitingClaims
         }
         if queue.waiting > 0, queue.oldest == nil { queue.oldest = try await journal.oldestPending() }
         return queue

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import InletCore
 internal import Synchronization
 
 /// Group commit: changes that arrive while a transaction is being synced to disk share the next one.
@@ -25,10 +26,14 @@ final class CommitQueue: Sendable {
 
     private let database: DatabaseQueue
     private let state = Mutex(State())
+    private let written = Mutex(Histogram.ofWrites)
     /// Bounds how long the first of a burst waits for the last.
     private static let transactionLimit = 512
 
     init(_ database: DatabaseQueue) { self.database = database }
+
+    /// How long transactions took that changed something, from their begin until they were on the disk, in seconds.
+    var writeTimes: Histogram { written.withLock { $0 } }
 
     func commit<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
@@ -88,15 +93,20 @@ final class CommitQueue: Sendable {
     }
 
     private func commit(_ batch: [Change], _ database: Database) {
+        let (start, changes) = (ContinuousClock.now, database.totalChangesCount)
         do {
             var answers: [@Sendable () -> Void] = []
             try database.inTransaction(.immediate) {
                 answers = try batch.map { try $0.run(database, batch.count == 1) }
                 return .commit
             }
+            // One that only looked has waited for no disk.
+            if database.totalChangesCount != changes { note(start.duration(to: .now)) }
             for answer in answers { answer() }
         } catch {
             for change in batch { change.fail(error) }
         }
     }
+
+    private func note(_ time: Duration) { written.withLock { $0.add(time) } }
 }

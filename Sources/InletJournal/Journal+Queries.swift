@@ -30,7 +30,7 @@ extension Journal {
     /// which hardly anything is let through, keeps nobody from the journal.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         var jobs: [Job] = []
-        var cursor: Int64?
+        var cursor = filter.below
         while jobs.count < filter.limit {
             let part = try await matches(filter, from: cursor, newestFirst: true)
             let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)

@@ -12,6 +12,10 @@ package struct FileFilter: Sendable {
     package var route: String?
     /// The path below its root, by the rules of routes; the whole path of a file that was sent by name.
     package var path: GlobPattern?
+    /// A part of the whole path, letters of ASCII in either case.
+    package var text: String?
+    /// Only files of smaller numbers: where a list went on the page before.
+    package var below: Int64?
     package var labels: [String: String] = [:]
     /// Why it, or one of its deliveries, is as it is.
     package var code: String?
@@ -110,6 +114,7 @@ private struct FileSearch {
         }
         if let route = filter.route { add("route = ?", .text(route)) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", .integer(before.milliseconds)) }
+        addText()
         if let destination = filter.destination {
             add(
                 "EXISTS (SELECT 1 FROM \(shelf.deliveries) WHERE file_id = file.id AND destination = ?)",
@@ -123,9 +128,26 @@ private struct FileSearch {
         }
     }
 
+    private mutating func addText() {
+        if let text = filter.text {
+            add(
+                "(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'",
+                .text("%\(Self.literal(text))%"))
+        }
+        if let below = filter.below { add("id < ?", .integer(below)) }
+    }
+
     private mutating func add(_ condition: String, _ value: SQLValue) {
         conditions.append(condition)
         values.append(value)
+    }
+
+    /// What LIKE takes for nothing but itself.
+    private static func literal(_ text: String) -> String {
+        text.reduce(into: "") { result, character in
+            if character == "%" || character == "_" || character == "\\" { result.append("\\") }
+            result.append(character)
+        }
     }
 
     private static func list(_ states: [FileState]) -> String {

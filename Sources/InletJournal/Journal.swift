@@ -14,6 +14,9 @@ package final class Journal: Sendable {
     let database: DatabaseQueue
     private let commits: CommitQueue
 
+    /// How long changes took to be durable since this was opened, in seconds: each transaction once, however many share it.
+    package var writeTimes: Histogram { commits.writeTimes }
+
     /// Opens or creates the journal and brings its schema up to date.
     ///
     /// A journal that does not open is renamed, never changed or removed, and `JournalError` says where it went.

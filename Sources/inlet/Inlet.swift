@@ -1,24 +1,38 @@
 import ArgumentParser
+import CBuild
 
 /// The command line. One command, one file, below `Commands/`.
 @main
 struct Inlet: AsyncParsableCommand {
-    static let version = "0.1.0"
+    /// The one place where it stands; the package's changelog begins with it.
+    static let version = "0.9.0"
+    /// `inlet 0.9.0 (ca79110, 2026-11-22)`: with the commit and its day, where the build was told them (packaging/lib.sh).
+    static let release: String = {
+        let commit = inlet_build_commit().map { String(cString: $0) } ?? ""
+        return "inlet \(version)" + (commit.isEmpty ? "" : " (\(commit))")
+    }()
 
     static let configuration = CommandConfiguration(
         commandName: "inlet",
         abstract: "Delivers files that are dropped in watched folders: once, whole, even if the power goes.",
         discussion: """
             Start with 'inlet demo': it needs no account and no configuration.
-            Then write a configuration (config/inlet.yaml is an annotated example), try it with
-            'inlet check --config FILE', and start it with 'inlet run --config FILE'.
+            Then have a configuration written with 'inlet init', try it with 'inlet check' and
+            'inlet run --dry-run', and start it with 'inlet run'.
+
+            Examples:
+              inlet demo
+              inlet init --watch ~/Drop --to folder --path ~/Library
+              inlet run --dry-run
+              inlet run
 
             Exit codes: 0 all delivered, 1 some failed, 64 usage, 69 destination unavailable,
             75 try later (another instance is running), 78 configuration.
             """,
-        version: version,
+        version: release,
         subcommands: [
-            Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self, BatchCommand.self,
+            Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
+            BatchCommand.self,
             Receipts.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self, Notify.self, Storage.self,
             Fetch.self,
             GigHive.self,

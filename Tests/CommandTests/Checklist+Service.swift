@@ -79,11 +79,11 @@ extension Checklist {
             ])),
         Row(
             "S1.36",
-            .shown(
-                by: [
-                    "a file that is there at the start is delivered",
-                    "existing: skip leaves old files alone, also after a restart, and takes new ones",
-                    "status has the files and bytes of each state, and all of them as seen",
-                ], later: "issue 7 of 8: metrics of recovery")),
+            .shown(by: [
+                "a file that is there at the start is delivered",
+                "existing: skip leaves old files alone, also after a restart, and takes new ones",
+                "status has the files and bytes of each state, and all of them as seen",
+                "what an earlier process left is in the metrics from the start, and what has become of it",
+            ])),
     ]
 }

@@ -62,7 +62,7 @@ import Testing
         (.jobWaiting(ref, until: WallTime(milliseconds: 0)), "job.waiting"),
         (.jobDelivered(ref, proof, duration: .milliseconds(1500)), "job.delivered"),
         (.jobFailed(ref, state: .failed, error), "job.failed"),
-        (.jobFinished(job: 1, path: path, state: .delivered, disposition: hostile), "job.finished"),
+        (.jobFinished(job: 1, path: path, state: .delivered, disposition: hostile, route: "r"), "job.finished"),
         (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered"),
         (.batchClosed(batch: 1, path: path, route: "r", files: 3), "batch.closed"),
         (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),
@@ -89,6 +89,9 @@ import Testing
         (.notificationSent(sink: "s", notice: "n", event: "failed", tries: 1), "notification.sent"),
         (.notificationFailed(sink: "s", notice: "n", reason: hostile, next: nil), "notification.failed"),
         (.notificationDropped(sink: "s", count: 1, reason: hostile), "notification.dropped"),
+        (.dashboardReady(url: hostile), "dashboard.ready"),
+        (.dashboardFailed(address: "127.0.0.1:8844", reason: hostile), "dashboard.failed"),
+        (.dashboardRefused(address: hostile, wait: .seconds(60)), "dashboard.refused"),
     ]
 
     @Test func `every event has its own stable name`() {

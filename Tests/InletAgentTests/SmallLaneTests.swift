@@ -167,7 +167,7 @@ import Testing
                 case .jobAdmitted(_, let path, _, _, _, _): said[path, default: []].append("admitted")
                 case .jobStarted(let ref, _, _, _, _, _): said[ref.path, default: []].append("started")
                 case .jobDelivered(let ref, _, _): said[ref.path, default: []].append("delivered")
-                case .jobFinished(_, let path, _, _): said[path, default: []].append("finished")
+                case .jobFinished(_, let path, _, _, _): said[path, default: []].append("finished")
                 default: break
                 }
             }

@@ -43,7 +43,7 @@ def machine():
     libcurl = next((word for word in said("curl", "-V").split() if word.startswith("libcurl/")), "")
     return {"cores": len(os.sched_getaffinity(0)), "cpu": model, "kernel": platform.release(),
             "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / GIB, 1),
-            "libcurl": libcurl.removeprefix("libcurl/"), "openssl": ssl.OPENSSL_VERSION, "inlet": said(binary(), "--version"),
+            "libcurl": libcurl.removeprefix("libcurl/"), "openssl": ssl.OPENSSL_VERSION, "inlet": said(binary(), "--version").removeprefix("inlet "),
             "build": os.environ.get("INLET_BUILD", "as given"),
             **{f"{name}_cpu_seconds_per_gib": round(hash_seconds_per_gib(name), 3) for name in ("md5", "sha256")}}
 

@@ -111,7 +111,9 @@ struct Finisher: Service {
         guard let finish else { return }
         defer { ended(file) }
         log.emit(
-            .jobFinished(job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition))
+            .jobFinished(
+                job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition,
+                route: file.route ?? ""))
         guard let batch = finish.endedBatch else { return }
         log.emit(.batchEnded(batch))
         batchBell.ring()

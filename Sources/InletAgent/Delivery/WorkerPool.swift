@@ -152,7 +152,8 @@ struct DeliveryEnds: Sendable {
         guard let finish = settled.finish else { return told }
         Failpoint.finished.reached()
         let finished = AgentEvent.jobFinished(
-            job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition)
+            job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition,
+            route: file.route ?? "")
         return told + [finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
     }
 

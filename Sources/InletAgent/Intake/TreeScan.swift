@@ -21,6 +21,8 @@ struct TreeScan: ~Copyable {
     private var isWaiting: Set<FilePath> = []
     private var current: FilePath = ""
     private var stream: DirectoryStream?
+    /// What was passed over for its name, with all that is below such a folder.
+    private(set) var ignored = (files: 0, folders: 0)
 
     init(root: FilePath, isRecursive: Bool) {
         self.root = root
@@ -80,9 +82,13 @@ struct TreeScan: ~Copyable {
         let path = current.appending(entry.name)
         switch entry.kind {
         case .directory:
-            if isRecursive, !ignore.ignoresName(path, isDirectory: true) { add(path) }
+            guard isRecursive else { return nil }
+            if ignore.ignoresName(path, isDirectory: true) { ignored.folders += 1 } else { add(path) }
             return nil
-        case .regular: return ignore.ignoresName(path, isDirectory: false) ? nil : .file(path)
+        case .regular:
+            guard ignore.ignoresName(path, isDirectory: false) else { return .file(path) }
+            ignored.files += 1
+            return nil
         case .symlink, .other: return ignore.ignoresName(path, isDirectory: false) ? nil : .irregular(path)
         case .unknown: return nil
         }

@@ -53,7 +53,7 @@ final class ResumeWatch: Sendable {
     private func take(_ event: AgentEvent) {
         let isOver: ResumeSummary? =
             switch event {
-            case .jobFinished(let job, _, let end, _): note(job, end)
+            case .jobFinished(let job, _, let end, _, _): note(job, end)
             case .jobRetry(let ref, _, _, _): note(ref.job, .pending)
             case .jobWaiting(let ref, _, _, _): note(ref.job, .pending)
             default: nil

@@ -64,10 +64,10 @@ extension AgentEvent {
             Self.line(
                 "job.duplicate", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
                 ("destinations", .list(destinations)), ("same_as", .number(first)))
-        case .jobFinished(let job, let path, let state, let disposition):
+        case .jobFinished(let job, let path, let state, let disposition, let route):
             Self.line(
-                "job.finished", .info, ("job", .number(job)), ("path", .path(path)), ("state", .text(state.rawValue)),
-                ("disposition", .safe(disposition)))
+                "job.finished", .info, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
+                ("state", .text(state.rawValue)), ("disposition", .safe(disposition)))
         case .jobRecovered(let claims, let parked, let unparked):
             Self.line(
                 "job.recovered", parked > 0 ? .warning : .info, ("claims", .count(claims)), ("parked", .count(parked)),
@@ -138,7 +138,7 @@ extension AgentEvent {
             Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
         case .destinationResumed(let name, let by):
             Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
-        default: notificationLine ?? volumeLine ?? limitLine ?? Self.line("agent.event", .debug)
+        default: notificationLine ?? volumeLine ?? limitLine ?? dashboardLine ?? Self.line("agent.event", .debug)
         }
     }
 

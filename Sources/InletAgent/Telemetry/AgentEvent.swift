@@ -69,7 +69,8 @@ package enum AgentEvent: Sendable {
     case jobFailed(JobRef, state: DeliveryState, DeliveryError)
     /// A file was not delivered in its time; nothing of it is deleted.
     case jobExpired(job: Int64, path: FilePath, route: String, destinations: [String])
-    case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String)
+    /// `route` is empty for a file that none has taken.
+    case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String, route: String = "")
     case jobRecovered(claims: Int, parked: Int, unparked: Int)
     /// A unit is complete: all its files are sent now.
     case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
@@ -112,6 +113,12 @@ package enum AgentEvent: Sendable {
     /// One was not taken; `next` is when it is tried again, nil when it is given up.
     case notificationFailed(sink: String, notice: String, reason: String, next: WallTime?)
     case notificationDropped(sink: String, count: Int, reason: String)
+    /// The page and the API listen there.
+    case dashboardReady(url: String)
+    /// They cannot listen; tried again until they can. Said once for each reason.
+    case dashboardFailed(address: String, reason: String)
+    /// Somebody has given too many wrong tokens or passwords, and is not listened to for a while; nil = whoever it is.
+    case dashboardRefused(address: String?, wait: Duration)
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {

@@ -82,7 +82,7 @@ package struct ConfigPrinter {
 }
 
 /// Single values as YAML text.
-enum YAMLText {
+package enum YAMLText {
     static func scalar(_ value: ConfigValue) -> String {
         switch value {
         case .string(let value): text(value)
@@ -104,7 +104,7 @@ enum YAMLText {
     }
 
     /// A double-quoted scalar; everything but printable characters is escaped.
-    static func quoted(_ text: String) -> String {
+    package static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
             switch scalar {
@@ -118,6 +118,9 @@ enum YAMLText {
         }
         return result + "\""
     }
+
+    /// A double-quoted scalar that is read as `text` where `${…}` is filled in.
+    package static func literal(_ text: String) -> String { quoted(text.replacing("${", with: "$${")) }
 
     /// The largest binary unit that divides the count.
     static func bytes(_ count: Int64) -> String {

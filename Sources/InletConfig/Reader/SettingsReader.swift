@@ -40,6 +40,7 @@ struct SettingsReader {
         settings.watch = sections("watch", of: section, root).map { watch($0.section, $0.node) }
         settings.routes = routes(section)
         readNotifications(section, into: &settings)
+        settings.dashboard = dashboard(section)
         checkFolders(settings, section)
         checkVolumes(settings, section)
         return settings

@@ -23,6 +23,8 @@ package struct Settings: Sendable {
     package var notify: [NotifySettings] = []
     /// nil = nobody counts on hearing from us.
     package var ping: PingSettings?
+    /// nil = nothing listens on a port; the control socket is there all the same.
+    package var dashboard: DashboardSettings?
 
     package init(
         stateDirectory: FilePath, workers: Int = 4, shutdownGrace: Duration = .seconds(30),

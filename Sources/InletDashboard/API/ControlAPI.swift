@@ -52,24 +52,35 @@ package struct LocalControl: ControlAPI {
     let commands: AgentCommands
     let configured: [(name: String, type: String)]
     private let by: String
+    private let dashboard: DashboardStanding?
 
     /// - Parameters:
     ///   - configured: the destinations' names and types.
     ///   - by: who asks, for the log.
+    ///   - dashboard: nil where nothing listens on a port.
     package init(
-        view: AgentView, commands: AgentCommands, configured: [(name: String, type: String)], by: String = "a person"
+        view: AgentView, commands: AgentCommands, configured: [(name: String, type: String)], by: String = "a person",
+        dashboard: DashboardStanding? = nil
     ) {
         self.view = view
         self.commands = commands
         self.configured = configured
         self.by = by
+        self.dashboard = dashboard
     }
 
-    package func status() async throws -> StatusReport { try await StatusReport(view, configured: configured) }
+    package func status() async throws -> StatusReport {
+        var report = try await StatusReport(view, configured: configured)
+        report.dashboard = dashboard?.current
+        return report
+    }
 
     package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
-        let filter = FileFilter(states: states, destination: destination, limit: limit)
-        return try await view.jobs(filter).map { JobReport($0) }
+        try await jobs(FileFilter(states: states, destination: destination, limit: limit))
+    }
+
+    func jobs(_ filter: FileFilter) async throws -> [JobReport] {
+        try await view.jobs(filter).map { JobReport($0) }
     }
 
     package func jobs(_ selection: JobSelection) async throws -> [JobReport] {
@@ -216,6 +227,6 @@ package struct LocalControl: ControlAPI {
 
     /// The same API, on behalf of somebody else.
     func acting(for who: String) -> LocalControl {
-        LocalControl(view: view, commands: commands, configured: configured, by: who)
+        LocalControl(view: view, commands: commands, configured: configured, by: who, dashboard: dashboard)
     }
 }

@@ -60,6 +60,11 @@ package struct Health: Codable, Sendable, Equatable {
             let remedy = "start it with 'inlet run', or 'systemctl start inlet'"
             needs.append(Need(report.pending > 0 ? .trouble : .attention, "no agent runs", remedy))
         }
+        if let page = report.dashboard, page.state == .failing {
+            let why = page.error.map { " (\(DisplayText.escape($0)))" } ?? ""
+            needs.append(
+                Need(.attention, "the page cannot be served", "is dashboard.listen right, and its port free?\(why)"))
+        }
         let ways = report.destinations
         if report.running, ways.count > 1, ways.allSatisfy({ $0.state == "down" }) {
             needs.append(Need(.trouble, "all destinations are down", "is this machine's network there?"))

@@ -100,6 +100,8 @@ package struct StatusReport: Codable, Sendable {
     package var limits: [LimitReport]?
     /// The windows of the routes that have one.
     package var windows: [WindowReport]?
+    /// The page and the API on a port; nil where there is none.
+    package var dashboard: DashboardReport?
 
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {

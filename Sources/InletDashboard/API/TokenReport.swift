@@ -1,7 +1,7 @@
 package import InletCore
 
 /// What asks for a token where the last one was refused. Text only in the request on the control socket.
-struct TokenWish: Codable {
+struct TokenWish: Codable, Sendable {
     var refused: String
 }
 

@@ -96,7 +96,7 @@ package struct ControlClient: ControlAPI {
     }
 
     package func resume(root: FilePath) async throws -> CommandReport {
-        let body = try JSONEncoder().encode(RootOrder(path: root.bytes))
+        let body = try JSONEncoder().encode(RootOrder(path: Array(root.bytes)))
         return try Self.decode(try await send("POST", "roots/resume", body: .bytes(Array(body))))
     }
 

@@ -59,6 +59,7 @@ extension StatusReport {
         var report = self
         report.running = false
         (report.version, report.started_at, report.limits, report.resuming) = (nil, nil, nil, nil)
+        report.dashboard = nil
         report.queue.waiting += report.queue.in_flight
         (report.queue.in_flight, report.in_flight, report.roots) = (0, [], [])
         for index in report.destinations.indices where report.destinations[index].state != "paused" {

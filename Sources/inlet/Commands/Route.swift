@@ -61,25 +61,15 @@ struct RouteExplanation {
         var lines = [Console.tint(path.display, .strong)]
         let identity = (try? FileLook.look(at: path))?.identity
         if identity == nil { lines.append("  (not there: taken as an empty file)") }
-        let root = settings.watch.compactMap { $0.root(of: path) }.first
-        var relative = path
-        if let root {
-            _ = relative.removePrefix(root)
-        } else {
+        let place = RoutePlace(path, in: settings.watch)
+        if place.root == nil {
             lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
-            relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
         }
-        if root != nil, let watch = settings.watch.first(where: { $0.root(of: path) == root }),
-            IgnoreList(user: watch.ignore).ignores(relative, isDirectory: false)
-        {
+        if place.isIgnored {
             lines.append("  ignored: its name, or a folder's, is on the list of names that are never a user's file")
         }
-        let now = WallTime.now
-        let arrival = Arrival(
-            root: root ?? "", path: relative,
-            identity: identity
-                ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0),
-            volume: (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) })
+        let volume = (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) }
+        let arrival = place.arrival(identity, volume: volume, at: .now)
         let table = RouteTable(settings.routes)
         let (facts, trouble) = await Self.firstFacts(table, arrival, path)
         if let trouble { lines.append(Console.tint("  \(trouble)", .warning)) }
@@ -90,7 +80,8 @@ struct RouteExplanation {
         let (more, isTaken, plan) = try await Self.decision(table, arrival, path, facts, destinations)
         self.plan = plan.map { ($0, size) }
         // A companion needs no route of its own.
-        let goesAlong = !mains.isEmpty && table.route(for: relative, size: size, mediaType: facts.mediaType) == nil
+        let goesAlong =
+            !mains.isEmpty && table.route(for: place.relative, size: size, mediaType: facts.mediaType) == nil
         self.isTaken = isTaken || goesAlong
         text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
     }
@@ -201,9 +192,7 @@ struct RouteExplanation {
     private static func lines(
         of plan: Plan, _ arrival: Arrival, _ facts: Facts, _ destinations: [String: Destination]
     ) -> [String] {
-        let storages = destinations.compactMapValues(\.storage)
-            .filter { $0.value.isNeeded(arrival.path, fields: plan.with) }.mapValues(\.destination)
-        let steps = DeliverySteps(plan.destinations, storages: storages).steps.map { step in
+        let steps = DeliverySteps(plan, of: arrival.path, destination: { destinations[$0] }).steps.map { step in
             step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
         }
         var lines = [

@@ -13,17 +13,30 @@ struct Run: AsyncParsableCommand {
             SIGTERM or Ctrl-C stops taking work, lets running parts end (shutdown_timeout, 30 s) and exits with 0;
             what is left goes on at the next start. A second one stops at once (130).
 
+            With --dry-run the watched folders are listed once, and for each file is said what would be done with it:
+            route, why, destinations, key, what becomes of it. Nothing is sent and nothing is written, not even to the
+            journal; a running agent is not disturbed. Where a route asks for a checksum or a date, files are read.
+
             Examples:
               inlet run --config /etc/inlet/inlet.yaml
+              inlet run --dry-run
+              inlet run --dry-run --json | jq -r 'select(.verdict == "planned") | .key'
               INLET_CONFIG=~/inlet.yaml inlet run 2>> inlet.log
             """)
 
     @OptionGroup var options: ConfigOption
+    @Flag(help: "Say what would be done with the files that are there, and do nothing.") var dryRun = false
+    @Flag(help: "With --dry-run: print one JSON object a file.") var json = false
+
+    func validate() throws {
+        if json, !dryRun { throw ValidationError("--json is for --dry-run; what 'inlet run' logs is set under 'log'.") }
+    }
 
     func run() async throws {
         let config = try options.load(warns: true)
         try Self.requireWork(config)
         try Self.requireMediaTypes(config)
+        if dryRun { return try await Rehearsal.run(config, json: json) }
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
@@ -36,7 +49,7 @@ struct Run: AsyncParsableCommand {
             let log = try EventLog(config.settings.log)
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
-                label: config.file.display, outlets: outlets,
+                label: config.file.display, outlets: outlets, dashboard: config.settings.dashboard,
                 renew: { [options] name in
                     guard let now = try? options.reload() else { return nil }
                     return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }

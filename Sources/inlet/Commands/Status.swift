@@ -89,6 +89,7 @@ struct StatusText {
         if report.journal_failing {
             head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad)
         }
+        if let dashboard = report.dashboard { head += "\n" + Self.dashboard(dashboard) }
         if let resuming = report.resuming { head += "\nSince the start: \(resuming.text)" }
         blocks.append(head)
         blocks.append(Self.balance(report))
@@ -110,6 +111,14 @@ struct StatusText {
             }
         return (["\(mark) \(Console.tint(health.sentence, .strong))"] + health.needs.map { "  \($0)" })
             .joined(separator: "\n")
+    }
+
+    private static func dashboard(_ report: DashboardReport) -> String {
+        switch report.state {
+        case .listening: "Dashboard  \(report.url)"
+        case .starting: "Dashboard  \(report.url) (starting)"
+        case .failing: Console.tint("Dashboard  cannot listen: \(report.error ?? "")", .bad)
+        }
     }
 
     private static func balance(_ report: StatusReport) -> String {

@@ -6,7 +6,9 @@ import InletPipelines
 
 struct Storage: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Looks into a destination that can be listed (type s3).", subcommands: [StorageList.self])
+        abstract: "Looks into a destination that can be listed (type s3).",
+        discussion: "Example: inlet storage list archive",
+        subcommands: [StorageList.self])
 }
 
 struct StorageList: AsyncParsableCommand {

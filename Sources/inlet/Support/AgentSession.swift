@@ -17,21 +17,27 @@ struct AgentSession: Sendable {
     let control: LocalControl
     private let factory: PipelineFactory
     private let socket: FilePath
+    private let pulse: Pulse
+    /// nil where nothing listens on a port.
+    private let dashboard: DashboardServer?
 
     /// Builds everything from settings; nothing runs yet. The caller keeps `state` while the session lives.
     ///
     /// - Parameters:
     ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
     ///   - outlets: those who are told what happens.
+    ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - renew: makes a destination anew from the configuration as it is now.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil,
-        outlets: Outlets = Outlets(), renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
+        outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
+        pulse = Pulse(log)
         journal = try Journal(path: state.journal, now: .now)
         Failpoint.opened.reached()
         agent = try await Agent(
@@ -39,8 +45,15 @@ struct AgentSession: Sendable {
             label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
             outlets: outlets, valve: factory.valve, renew: renew)
         ProcessMemory.releaseColdPages()
-        control = LocalControl(
-            view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) })
+        let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }
+        let control = LocalControl(
+            view: agent.view, commands: agent.commands, configured: destinations.map { ($0.name, $0.type) },
+            dashboard: standing)
+        self.control = control
+        let pulse = pulse
+        self.dashboard = dashboard.flatMap { settings in
+            standing.map { DashboardServer(settings, control: control, pulse: pulse, standing: $0, log: log) }
+        }
         self.factory = factory
         socket = state.controlSocket
     }
@@ -60,7 +73,8 @@ struct AgentSession: Sendable {
 
     /// Runs until a signal or until `body` returns; then stops in order. A second signal ends the process at once (130).
     func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
-        let services = others + agent.services + [ControlServer(path: socket, control: control)]
+        let doors: [any Service] = [ControlServer(path: socket, control: control, pulse: pulse)]
+        let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
         let quiet = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
         let group = ServiceGroup(configuration: .init(services: services, logger: quiet))
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)

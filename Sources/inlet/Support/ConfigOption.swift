@@ -51,6 +51,22 @@ struct ConfigOption: ParsableArguments {
             path, types: PipelineFactory.types, environment: environment, defaults: Self.defaults(environment))
     }
 
+    /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
+    func newFile() -> FilePath {
+        let environment = ProcessInfo.processInfo.environment
+        let folder = FilePath(FileManager.default.currentDirectoryPath)
+        let named = config ?? environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        let usual = ProcessSetup.userID == 0 ? nil : Self.places(environment).first
+        return folder.pushing(named.map { FilePath($0) } ?? usual ?? "/etc/inlet/inlet.yaml").lexicallyNormalized()
+    }
+
+    /// Whether `file` is what commands take that are given none.
+    func isUsual(_ file: FilePath) -> Bool {
+        let environment = ProcessInfo.processInfo.environment
+        if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
+        return Self.places(environment).first { (try? FileLook.look(at: $0))?.identity != nil } == file
+    }
+
     private func path(_ environment: [String: String]) -> FilePath? {
         if let config { return FilePath(config) }
         if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }

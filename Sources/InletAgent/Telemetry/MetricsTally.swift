@@ -1,0 +1,82 @@
+internal import InletCore
+internal import InletJournal
+internal import Synchronization
+
+/// Counts what the agent says, for `/metrics`. An event costs a look-up or two and makes no text: thousands come in a second.
+///
+/// Labels are the names of destinations and routes that the configuration has, or has had; all others count together, so that
+/// neither a name in the journal nor a file can make this grow.
+package final class MetricsTally: Sendable {
+    /// The label of whatever the configuration does not name.
+    package static let other = "other"
+    /// Destinations or routes that are counted by name, be it after a thousand reloads.
+    static let mostNames = 1000
+
+    private let state = Mutex(MetricsFigures())
+
+    /// - Parameters:
+    ///   - destinations: the names of the configuration, as `routes` are.
+    package init(destinations: [String], routes: [String]) { add(destinations: destinations, routes: routes) }
+
+    /// Counts these by name from now on, beside those it knows: a counter never goes back.
+    package func add(destinations: [String], routes: [String]) {
+        state.withLock { state in
+            for name in [Self.other] + destinations
+            where state.destinations[name] == nil && state.destinations.count < Self.mostNames {
+                state.destinations[name] = MetricsFigures.Destination()
+            }
+            for name in [Self.other] + routes
+            where state.files[name] == nil && state.files.count < Self.mostNames {
+                state.files[name] = [:]
+            }
+        }
+    }
+
+    /// As they are now.
+    package var figures: MetricsFigures { state.withLock { $0 } }
+
+    /// To be called with every event, on any thread.
+    package func count(_ event: AgentEvent) {
+        switch event {
+        case .jobDelivered(let ref, let proof, let duration):
+            at(ref.destination) { destination in
+                destination.ends[.delivered, default: 0] += 1
+                destination.deliveredBytes += proof.size
+                destination.durations.add(duration)
+            }
+        case .jobFinished(_, _, let end, _, let route): fileEnded(route, end)
+        case .jobStarted(let ref, _, _, _, _, let isResumed):
+            if isResumed { at(ref.destination) { $0.resumed += 1 } }
+        case .jobRetry(let ref, let error, _, _):
+            // A person or a limit has ended it, and nothing has failed.
+            if error.verdict != .cancelled { at(ref.destination) { $0.retries += 1 } }
+        case .jobFailed(let ref, let end, _): ended([ref.destination], MetricsFigures.Outcome(end))
+        case .jobExpired(_, _, _, let destinations): ended(destinations, .expired)
+        case .jobDuplicate(_, _, _, let destinations, _): ended(destinations, .duplicate)
+        case .watchOverflow: state.withLock { $0.overflows += 1 }
+        case .jobRecovered(let claims, _, _): state.withLock { $0.recovered += claims }
+        case .queueResumed(let summary): state.withLock { $0.resume = summary }
+        default: break
+        }
+    }
+
+    private func ended(_ destinations: [String], _ result: MetricsFigures.Outcome?) {
+        guard let result else { return }
+        for name in destinations { at(name) { $0.ends[result, default: 0] += 1 } }
+    }
+
+    private func fileEnded(_ route: String, _ end: FileState) {
+        state.withLock { state in
+            let index = state.files.index(forKey: route) ?? state.files.index(forKey: Self.other)
+            if let index { state.files.values[index][end, default: 0] += 1 }
+        }
+    }
+
+    /// Changes the figures of a destination in their place.
+    private func at(_ name: String, _ change: (inout MetricsFigures.Destination) -> Void) {
+        state.withLock { state in
+            let index = state.destinations.index(forKey: name) ?? state.destinations.index(forKey: Self.other)
+            if let index { change(&state.destinations.values[index]) }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+/// `dashboard:` — where the page and the API are served, and to whom.
+package struct DashboardSettings: Sendable, Equatable {
+    package var listen: ListenAddress
+    /// For programs, and for people who like to paste: may do everything.
+    package var token: Secret?
+    /// For people: may do everything.
+    package var password: Secret?
+    /// May look, and change nothing.
+    package var readOnlyToken: Secret?
+    /// Names under which browsers reach it besides its address, as they say them: `inlet.example`, `nas.lan:8844`.
+    package var hosts: [String]
+
+    package init(
+        listen: ListenAddress, token: Secret? = nil, password: Secret? = nil, readOnlyToken: Secret? = nil,
+        hosts: [String] = []
+    ) {
+        self.listen = listen
+        self.token = token
+        self.password = password
+        self.readOnlyToken = readOnlyToken
+        self.hosts = hosts
+    }
+
+    /// Whether whoever reaches the port may do everything: it is on loopback, and nothing is asked for.
+    package var isOpen: Bool { token == nil && password == nil }
+}
+
+/// A host and a port to listen at.
+package struct ListenAddress: Sendable, Hashable {
+    /// Why a text is none, with what to write instead.
+    package struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// An address without brackets, or a name.
+    package var host: String
+    package var port: Int
+
+    package init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// `127.0.0.1:8844`, `[::1]:8844`, `localhost:8844`.
+    package init(_ text: String) throws(Fault) {
+        let example = "write an address and a port, as in 127.0.0.1:8844"
+        guard let colon = text.lastIndex(of: ":") else {
+            throw Fault(description: "'listen' is an address and a port; \(example)")
+        }
+        let (before, after) = (String(text[..<colon]), String(text[text.index(after: colon)...]))
+        guard after.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(after), (1...65_535).contains(port)
+        else { throw Fault(description: "'listen' needs a port from 1 to 65535; \(example)") }
+        if before.isEmpty || before == "*" {
+            throw Fault(
+                description:
+                    "'listen' has no address: 127.0.0.1:\(port) is for this machine only, 0.0.0.0:\(port) for its networks"
+            )
+        }
+        self.port = port
+        host = try Self.host(before, port: port)
+    }
+
+    private static func host(_ text: String, port: Int) throws(Fault) -> String {
+        if text.hasPrefix("["), text.hasSuffix("]") {
+            let inner = String(text.dropFirst().dropLast())
+            guard IPAddress(inner)?.bytes.count == 16 else {
+                throw Fault(description: "'listen' has no IPv6 address in its brackets; write [::1]:\(port)")
+            }
+            return inner
+        }
+        if text.contains(":") {
+            throw Fault(description: "'listen' has an IPv6 address without brackets; write it as in [::1]:\(port)")
+        }
+        let isName = text.utf8.allSatisfy { byte in
+            byte == 0x2D || byte == 0x2E || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF)
+        }
+        let looksLikeAddress = text.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
+        guard isName, !looksLikeAddress || IPAddress(text) != nil else {
+            throw Fault(description: "'listen' needs an address of this machine; write 127.0.0.1:\(port)")
+        }
+        return text
+    }
+
+    /// nil for a name.
+    package var address: IPAddress? { IPAddress(host) }
+
+    /// Whether only this machine can reach it. A name might be anybody's.
+    package var isLoopback: Bool { host.lowercased() == "localhost" || address?.isLoopback == true }
+
+    /// As it is written.
+    package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}

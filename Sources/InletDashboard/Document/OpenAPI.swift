@@ -1,0 +1,91 @@
+internal import HTTPTypes
+
+/// The document that describes the API (OpenAPI 3.0.3), made from the table and the types' schemas.
+enum OpenAPI {
+    static func document(_ table: [Endpoint], version: String) -> JSONValue {
+        var types: [String: any Described.Type] = [ErrorReport.schemaName: ErrorReport.self]
+        var paths: [String: [String: JSONValue]] = [:]
+        for endpoint in table {
+            if case .json(let schema) = endpoint.answer { schema.collect(&types) }
+            endpoint.body?.schema.collect(&types)
+            paths[endpoint.path, default: [:]][endpoint.method.rawValue.lowercased()] = operation(endpoint)
+        }
+        return .object([
+            "openapi": .text("3.0.3"),
+            "info": .object([
+                "title": .text("Inlet"), "version": .text(version),
+                "description": .text(
+                    "The API of a running agent. Operations with x-inlet-need 'socket' are served on its control socket only; there, no login is needed."
+                ),
+            ]),
+            "servers": .list([.object(["url": .text("/")])]),
+            "security": .list([.object(["bearer": .list([])]), .object(["session": .list([])])]),
+            "paths": .object(paths.mapValues { .object($0) }),
+            "components": .object([
+                "schemas": .object(types.mapValues { $0.schema.json }), "securitySchemes": securitySchemes,
+            ]),
+        ])
+    }
+
+    private static var securitySchemes: JSONValue {
+        .object([
+            "bearer": .object(["type": .text("http"), "scheme": .text("bearer")]),
+            "session": .object([
+                "type": .text("apiKey"), "in": .text("cookie"), "name": .text(LoginSessions.cookieName),
+            ]),
+        ])
+    }
+
+    private static func operation(_ endpoint: Endpoint) -> JSONValue {
+        var object: [String: JSONValue] = [
+            "summary": .text(endpoint.summary), "operationId": .text(name(endpoint)),
+            "x-inlet-need": .text(endpoint.need.rawValue), "responses": responses(endpoint),
+        ]
+        let places = endpoint.placeNames.map { parameter($0, in: "path", .text, note: nil) }
+        let query = endpoint.query.map { parameter($0.name, in: "query", $0.schema, note: $0.note) }
+        if !(places + query).isEmpty { object["parameters"] = .list(places + query) }
+        if let body = endpoint.body {
+            object["requestBody"] = .object([
+                "required": .flag(body.isRequired), "content": content("application/json", body.schema),
+            ])
+        }
+        if endpoint.need == .nothing { object["security"] = .list([]) }
+        return .object(object)
+    }
+
+    /// `get_jobs_id_story`.
+    private static func name(_ endpoint: Endpoint) -> String {
+        let path =
+            endpoint.path.hasPrefix(Endpoint.base) ? endpoint.path.dropFirst(Endpoint.base.count) : endpoint.path[...]
+        let words = path.split { !$0.isLetter && !$0.isNumber }
+        return ([endpoint.method.rawValue.lowercased()] + words.map(String.init)).joined(separator: "_")
+    }
+
+    private static func parameter(_ name: String, in place: String, _ schema: Schema, note: String?) -> JSONValue {
+        var object: [String: JSONValue] = [
+            "name": .text(name), "in": .text(place), "required": .flag(place == "path"), "schema": schema.json,
+        ]
+        if let note { object["description"] = .text(note) }
+        return .object(object)
+    }
+
+    private static func responses(_ endpoint: Endpoint) -> JSONValue {
+        let answer: JSONValue =
+            switch endpoint.answer {
+            case .json(let schema): content("application/json", schema)
+            case .text(let type): content(type, .text)
+            case .stream: content("text/event-stream", .text)
+            }
+        let statuses = ([200] + endpoint.others).map { status in
+            (String(status), JSONValue.object(["description": .text("The answer."), "content": answer]))
+        }
+        let refusal = JSONValue.object([
+            "description": .text("Why not."), "content": content("application/json", .named(ErrorReport.self)),
+        ])
+        return .object(Dictionary(statuses + [("default", refusal)]) { first, _ in first })
+    }
+
+    private static func content(_ type: String, _ schema: Schema) -> JSONValue {
+        .object([type: .object(["schema": schema.json])])
+    }
+}

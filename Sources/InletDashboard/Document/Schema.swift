@@ -1,0 +1,93 @@
+/// What a value of the API looks like, as far as OpenAPI can say it.
+indirect enum Schema: Sendable {
+    case text
+    /// One of these words.
+    case word([String])
+    /// RFC 3339.
+    case time
+    case integer
+    case number
+    case flag
+    case list(Schema)
+    /// Values under names that are not known beforehand.
+    case map(Schema)
+    /// `more`: what other keys hold; nil = there are none.
+    case object([Field], more: Schema? = nil)
+    /// Described under its own name.
+    case named(any Described.Type)
+    case anything
+
+    struct Field: Sendable {
+        var name: String
+        var schema: Schema
+        /// Keys that are not required are left out where there is nothing to say.
+        var isRequired: Bool
+        var note: String?
+    }
+
+    /// As in the document.
+    var json: JSONValue {
+        switch self {
+        case .text: .object(["type": .text("string")])
+        case .word(let words): .object(["type": .text("string"), "enum": .list(words.map { .text($0) })])
+        case .time: .object(["type": .text("string"), "format": .text("date-time")])
+        case .integer: .object(["type": .text("integer"), "format": .text("int64")])
+        case .number: .object(["type": .text("number")])
+        case .flag: .object(["type": .text("boolean")])
+        case .list(let item): .object(["type": .text("array"), "items": item.json])
+        case .map(let value): .object(["type": .text("object"), "additionalProperties": value.json])
+        case .object(let fields, let more): Self.object(fields, more)
+        case .named(let type): .object(["$ref": .text("#/components/schemas/\(type.schemaName)")])
+        case .anything: .object([:])
+        }
+    }
+
+    private static func object(_ fields: [Field], _ more: Schema?) -> JSONValue {
+        var properties: [String: JSONValue] = [:]
+        for field in fields {
+            var json = field.schema.json
+            // Beside a $ref nothing else is read.
+            if let note = field.note, case .object(var keys) = json, keys["$ref"] == nil {
+                keys["description"] = .text(note)
+                json = .object(keys)
+            }
+            properties[field.name] = json
+        }
+        var object: [String: JSONValue] = ["type": .text("object"), "properties": .object(properties)]
+        let required = fields.filter(\.isRequired).map { JSONValue.text($0.name) }
+        if !required.isEmpty { object["required"] = .list(required) }
+        if let more { object["additionalProperties"] = more.json }
+        return .object(object)
+    }
+
+    /// The types that it names, and those that they name.
+    func collect(_ found: inout [String: any Described.Type]) {
+        switch self {
+        case .text, .word, .time, .integer, .number, .flag, .anything: break
+        case .list(let inner), .map(let inner): inner.collect(&found)
+        case .object(let fields, let more):
+            for field in fields { field.schema.collect(&found) }
+            more?.collect(&found)
+        case .named(let type):
+            guard found[type.schemaName] == nil else { return }
+            found[type.schemaName] = type
+            type.schema.collect(&found)
+        }
+    }
+}
+
+extension Schema.Field {
+    static func must(_ name: String, _ schema: Schema, _ note: String? = nil) -> Schema.Field {
+        Schema.Field(name: name, schema: schema, isRequired: true, note: note)
+    }
+
+    static func may(_ name: String, _ schema: Schema, _ note: String? = nil) -> Schema.Field {
+        Schema.Field(name: name, schema: schema, isRequired: false, note: note)
+    }
+}
+
+/// A type of the API that the document describes under its own name.
+protocol Described: Sendable {
+    static var schemaName: String { get }
+    static var schema: Schema { get }
+}

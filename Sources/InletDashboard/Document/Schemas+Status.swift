@@ -1,0 +1,136 @@
+internal import InletAgent
+internal import InletCore
+internal import InletJournal
+
+extension StatusReport: Described {
+    static var schemaName: String { "Status" }
+    static var schema: Schema {
+        .object([
+            .may("health", .named(Health.self)), .must("running", .flag), .must("queue", .named(Queue.self)), .may("version", .text),
+            .may("started_at", .time), .must("journal_failing", .flag),
+            .must("seen", .integer, "Files seen: the sum of files and ignored."), .must("pending", .integer),
+            .must("ignored", .integer), .must("files", .map(.integer), "Files by state."),
+            .must("bytes", .map(.integer), "Their bytes by state."), .may("oldest_pending", .time),
+            .must("destinations", .list(.named(Destination.self))), .must("roots", .list(.named(Root.self))),
+            .must("in_flight", .list(.named(Transfer.self))), .may("notices_waiting", .integer),
+            .may("notices_failed", .integer), .may("resuming", .named(ResumeSummary.self)),
+            .may("limits", .list(.named(LimitReport.self))), .may("windows", .list(.named(WindowReport.self))),
+            .may("dashboard", .named(DashboardReport.self)),
+        ])
+    }
+}
+
+extension Health: Described {
+    static var schemaName: String { "Health" }
+    static var schema: Schema {
+        .object([
+            .must("state", .word(["ok", "attention", "trouble"])),
+            .must("sentence", .text, "What a person should know first."),
+            .must("needs", .list(.text), "What needs a person, the worst first, each with its remedy."),
+        ])
+    }
+}
+
+extension StatusReport.Destination: Described {
+    static var schemaName: String { "Destination" }
+    static var schema: Schema {
+        .object([
+            .must("name", .text), .must("type", .text),
+            .must(
+                "state", .text, "up, down, credentials refused, asks for time, not asked yet, paused, or not running"),
+            .may("last_error", .text), .may("next_probe", .time), .must("waiting", .integer, "Deliveries."),
+        ])
+    }
+}
+
+extension StatusReport.Root: Described {
+    static var schemaName: String { "Root" }
+    static var schema: Schema {
+        .object([
+            .must("path", .text), .must("state", .text), .must("directories", .integer), .must("polled", .integer),
+            .must("settling", .integer), .must("ignored", .integer),
+            .must("unsettled", .list(.named(StatusReport.Unsettled.self))),
+        ])
+    }
+}
+
+extension StatusReport.Unsettled: Described {
+    static var schemaName: String { "Unsettled" }
+    static var schema: Schema {
+        .object([
+            .must("path", .text), .must("writer", .flag), .may("waits_for", .text), .may("held_by", .text),
+            .may("waiting_ms", .integer),
+        ])
+    }
+}
+
+extension StatusReport.Transfer: Described {
+    static var schemaName: String { "Transfer" }
+    static var schema: Schema {
+        .object([
+            .must("job", .integer), .must("path", .text), .must("destination", .text), .must("sent", .integer),
+            .must("size", .integer), .must("since", .time), .may("percent", .number), .may("step", .text),
+            .may("next_look", .time),
+        ])
+    }
+}
+
+extension StatusReport.Queue: Described {
+    static var schemaName: String { "Queue" }
+    static var schema: Schema {
+        .object([
+            .must("total", .integer, "Open deliveries."), .must("in_flight", .integer), .must("waiting", .integer),
+            .must("retrying", .integer), .must("held", .integer), .must("parked", .integer),
+            .must("failed", .integer, "Files."), .must("expired", .integer, "Files."), .may("oldest_waiting", .time),
+            .may("oldest_waiting_ms", .integer),
+        ])
+    }
+}
+
+extension ResumeSummary: Described {
+    static var schemaName: String { "Resuming" }
+    static var schema: Schema {
+        .object([
+            .must("of", .integer), .must("resumed", .integer), .must("failed", .integer), .must("waiting", .integer),
+        ])
+    }
+}
+
+extension LimitReport: Described {
+    static var schemaName: String { "Limit" }
+    static var schema: Schema {
+        .object([
+            .may("destination", .text, "Left out for all together."),
+            .may("bytes_per_second", .integer, "0 sends nothing; left out where there is no limit."),
+            .must("why", .text, "configuration, schedule or command"), .may("until", .time),
+        ])
+    }
+}
+
+extension WindowReport: Described {
+    static var schemaName: String { "Window" }
+    static var schema: Schema {
+        .object([
+            .must("route", .text), .must("window", .text), .must("open", .flag), .may("next_change", .time),
+        ])
+    }
+}
+
+extension DashboardReport: Described {
+    static var schemaName: String { "Dashboard" }
+    static var schema: Schema {
+        .object([
+            .must("url", .text), .must("state", .word(State.allCases.map(\.rawValue))), .may("error", .text),
+        ])
+    }
+}
+
+extension LimitWish: Described {
+    static var schemaName: String { "LimitWish" }
+    static var schema: Schema {
+        .object([
+            .must("limit", .text, "20MiB/s, 160Mbit/s, 0 (nothing is sent), off, or auto (what is configured)"),
+            .may("destination", .text, "Without it, all together."),
+        ])
+    }
+}

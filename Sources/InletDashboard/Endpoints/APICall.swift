@@ -1,0 +1,80 @@
+internal import Foundation
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletAgent
+internal import InletCore
+
+/// What endpoints work with.
+struct APIDesk: Sendable {
+    var control: LocalControl
+    /// nil where nothing is remembered: a journal without its agent.
+    var pulse: Pulse?
+    var version: String { control.view.live?.version ?? "" }
+    let seats = StreamSeats()
+    let status = SharedStatus()
+
+    init(control: LocalControl, pulse: Pulse? = nil) {
+        self.control = control
+        self.pulse = pulse
+    }
+}
+
+/// Who asks, as far as the endpoints care.
+struct Visitor: Sendable {
+    var access: Access
+    var login = LoginKind.none
+    /// For the log.
+    var name: String
+    /// Whether that is still so: a stream outlives its request.
+    var isStillIn: @Sendable () -> Bool = { true }
+    /// Opens a session; nil where there are none.
+    var logIn: (@Sendable (Secret) throws -> (access: Access, cookie: String))?
+    /// Ends the session. - Returns: the cookie that takes the old one away.
+    var logOut: (@Sendable () -> String)?
+}
+
+/// A request, as an endpoint sees it.
+struct APICall: Sendable {
+    var request: Request
+    var visitor: Visitor
+    /// What stands in the places of the path.
+    var places: [String: String]
+    var query: [(name: String, value: String)]
+    var body: [UInt8]
+    /// Closes the connection when its other end takes too long.
+    var deadline: ConnectionDeadline
+
+    func value(_ name: String) -> String? { query.first { $0.name == name }.map(\.value) }
+    func values(_ name: String) -> [String] { query.filter { $0.name == name }.map(\.value) }
+
+    /// The number in a place of the path.
+    func number(_ name: String) throws(APIFault) -> Int64 {
+        guard let number = Int64(places[name] ?? "") else { throw .notFound("'\(places[name] ?? "")' is no number") }
+        return number
+    }
+
+    func number(inQuery name: String) throws(APIFault) -> Int64? {
+        guard let text = value(name) else { return nil }
+        guard let number = Int64(text) else { throw .badRequest("'\(name)' is a number") }
+        return number
+    }
+
+    /// How many are wanted: from 1 to 10,000.
+    func limit(_ usual: Int = 100) -> Int { min(max(value("limit").flatMap { Int($0) } ?? usual, 1), 10_000) }
+
+    func decoded<Body: Decodable>(_: Body.Type) throws -> Body {
+        try JSONDecoder().decode(Body.self, from: Data(body))
+    }
+
+    /// `a=1&b=two+words`, percent signs resolved.
+    static func query(_ text: String?) -> [(name: String, value: String)] {
+        (text ?? "").split(separator: "&").map { pair in
+            let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let texts = halves.map { half in
+                let spaced = half.replacing("+", with: " ")
+                return spaced.removingPercentEncoding ?? String(spaced)
+            }
+            return (texts.first ?? "", texts.count > 1 ? texts[1] : "")
+        }
+    }
+}

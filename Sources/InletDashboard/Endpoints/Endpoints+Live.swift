@@ -1,0 +1,82 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletAgent
+internal import InletCore
+
+/// What happens now, and lately.
+extension Endpoints {
+    static let live: [Endpoint] = [
+        .get("rates", "Bytes per second of the last hour, in steps of ten seconds.") { _, desk in
+            try pulse(desk).rates(desk.control.view.live?.inFlight() ?? [])
+        },
+        .getList("log", "The newest events, newest last.", query: logFilters) { call, desk in
+            try pulse(desk).newest(
+                call.limit(200), level: level(call), job: call.number(inQuery: "job"),
+                before: call.number(inQuery: "before"))
+        },
+        events,
+    ]
+
+    private static let levels = Schema.word(LogSettings.Level.allCases.map(\.rawValue))
+
+    private static let logFilters: [Endpoint.QueryItem] = [
+        .init(name: "level", schema: levels, note: "The least important that is wanted; info without it."),
+        .init(name: "job", schema: .integer, note: "Only of this file."),
+        .init(name: "before", schema: .integer, note: "Only those of smaller numbers (seq)."), limit,
+    ]
+
+    private static let events = Endpoint(
+        method: .get, path: Endpoint.base + "events",
+        summary: "An event stream: hello, then log (an Event each), status (a Status) and rates, as they come.",
+        need: .read,
+        query: [
+            .init(name: "level", schema: levels, note: "The least important of log; info without it."),
+            .init(name: "after", schema: .integer, note: "As the header Last-Event-ID: go on after this seq."),
+        ], answer: .stream
+    ) { call, desk in
+        // A page of another site could not read it, but it could keep others out.
+        let site = call.request.headers[HTTPField.Name.fetchSite]
+        guard site == nil || site == "same-origin" || site == "none" else {
+            throw APIFault(403, "csrf", "other sites' pages are not told what happens here")
+        }
+        let after = call.request.headers[HTTPField.Name.lastEventID].flatMap { Int64($0) }
+        let stream = EventStream(
+            desk: desk, pulse: try pulse(desk), level: try level(call),
+            after: try after ?? call.number(inQuery: "after"), call: call)
+        guard let seat = desk.seats.take() else {
+            throw APIFault(
+                503, "streams", "\(StreamSeats.most) streams are open, and more are not served; close another page",
+                wait: .seconds(30))
+        }
+        return stream.response(seat)
+    }
+
+    private static func pulse(_ desk: APIDesk) throws -> Pulse {
+        guard let pulse = desk.pulse else { throw APIFault.conflict("no agent is running") }
+        return pulse
+    }
+
+    private static func level(_ call: APICall) throws -> LogSettings.Level {
+        guard let name = call.value("level") else { return .info }
+        guard let level = LogSettings.Level(rawValue: name) else {
+            throw APIFault.badRequest("'level' is debug, info, warning or error")
+        }
+        return level
+    }
+}
+
+extension HTTPField.Name {
+    /// What a browser says of the page that asks (W3C Fetch Metadata).
+    static var fetchSite: Self { unsafeName("Sec-Fetch-Site") }
+    /// Where a reader of an event stream wants to go on (WHATWG HTML, server-sent events).
+    static var lastEventID: Self { unsafeName("Last-Event-ID") }
+    /// A header that a page of another site cannot send without asking first.
+    static var mark: Self { unsafeName("X-Inlet") }
+    /// Tells a proxy to pass each piece on as it comes (nginx).
+    static var buffering: Self { unsafeName("X-Accel-Buffering") }
+    static var forwardedProto: Self { unsafeName("X-Forwarded-Proto") }
+    static var forwardedFor: Self { unsafeName("X-Forwarded-For") }
+
+    /// For names that stand here as they are.
+    private static func unsafeName(_ text: String) -> Self { Self(text) ?? .userAgent }
+}

@@ -1,0 +1,93 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletAgent
+internal import InletCore
+internal import InletJournal
+
+/// Files and batches.
+extension Endpoints {
+    static let limit = Endpoint.QueryItem(name: "limit", schema: .integer, note: "At most so many, to 10000.")
+
+    static let reading: [Endpoint] = [
+        .get("status", "What is moving, what waits, and what needs somebody.") { _, desk in
+            try await desk.control.status()
+        },
+        .getList("jobs", "Files, newest first.", query: jobFilters) { call, desk in
+            try await desk.control.jobs(filter(call))
+        },
+        .get("jobs/{id}", "One file, with the batch that it belongs to.") { call, desk in
+            guard let job = try await desk.control.job(call.number("id")) else { throw noJob(call) }
+            return job
+        },
+        .get("jobs/{id}/story", "All that is known of one file.") { call, desk in
+            let id = try call.number("id")
+            guard let story = try await desk.control.view.story(id), let job = try await desk.control.job(id) else {
+                throw noJob(call)
+            }
+            return StoryReport(story, job, pulse: desk.pulse)
+        },
+        receipts,
+        .post("route", "Where a file would go, and why; nothing of it is read.", RouteQuestion.self, need: .read) {
+            _, desk, question in try await desk.control.route(question)
+        },
+    ]
+
+    static let batches: [Endpoint] = [
+        .getList("batches", "Files that belong together, newest first.", query: [limit]) { call, desk in
+            try await desk.control.batches(limit: call.limit())
+        },
+        .get("batches/{id}/offload", "What became of a batch's files; 'last' is the one that ended last.") {
+            call, desk in
+            let id = call.places["id"] == "last" ? nil : try call.number("id")
+            guard let report = try await desk.control.offload(id) else {
+                throw APIFault.notFound("there is no such batch")
+            }
+            return report
+        },
+    ]
+
+    static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.places["id"] ?? "")") }
+
+    private static let receipts = Endpoint(
+        method: .get, path: Endpoint.base + "receipts", summary: "Receipts as lines of JSON, newest first.",
+        need: .read, query: [limit], answer: .json(.list(.text))
+    ) { call, desk in try await .json(desk.control.receipts(limit: call.limit())) }
+
+    private static let jobFilters: [Endpoint.QueryItem] = [
+        .init(name: "state", schema: .text, note: "States of files, with commas between them."),
+        .init(name: "destination", schema: .text, note: "One that the file goes to."),
+        .init(name: "route", schema: .text, note: "The route that took it."),
+        .init(name: "path", schema: .text, note: "A pattern of the path below its root, by gitignore's rules."),
+        .init(name: "q", schema: .text, note: "A part of the whole path; ASCII letters in either case."),
+        .init(name: "label", schema: .text, note: "NAME=VALUE; may be given several times."),
+        .init(name: "batch", schema: .integer, note: "The batch that it belongs to."),
+        .init(name: "before", schema: .integer, note: "Only jobs of smaller numbers: the next page."),
+        limit,
+    ]
+
+    /// Longer texts are nobody's search.
+    private static let longestText = 1000
+
+    static func filter(_ call: APICall) throws -> FileFilter {
+        var filter = FileFilter(destination: call.value("destination"), limit: call.limit())
+        filter.states = try (call.value("state") ?? "").split(separator: ",").map { name in
+            guard let state = FileState(rawValue: String(name)) else {
+                let known = FileState.allCases.map(\.rawValue).joined(separator: ", ")
+                throw APIFault.badRequest("'\(DisplayText.escape(String(name)))' is not a state; there are \(known)")
+            }
+            return state
+        }
+        filter.route = call.value("route")
+        filter.path = try call.value("path").map { try GlobPattern($0) }
+        filter.text = call.value("q").flatMap { $0.isEmpty ? nil : $0 }
+        if let text = filter.text, text.utf8.count > longestText { throw APIFault.badRequest("'q' is too long") }
+        for label in call.values("label") {
+            let halves = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard halves.count == 2 else { throw APIFault.badRequest("'label' is NAME=VALUE") }
+            filter.labels[String(halves[0])] = String(halves[1])
+        }
+        filter.batch = try call.number(inQuery: "batch")
+        filter.below = try call.number(inQuery: "before")
+        return filter
+    }
+}

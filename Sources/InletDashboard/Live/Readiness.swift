@@ -1,0 +1,54 @@
+internal import InletAgent
+internal import InletCore
+
+/// Whether the agent does what it is there for, and if not, why: for whoever starts and watches it. Pure.
+struct Readiness: Sendable, Equatable {
+    /// Sentences; empty = it is ready.
+    var reasons: [String]
+
+    /// - Parameter destinations: names, and states as `status` shows them.
+    init(
+        journalFailing: Bool, roots: [(path: String, state: IntakeStatus.State)],
+        destinations: [(name: String, state: String)]
+    ) {
+        reasons = journalFailing ? ["the journal cannot be written: is the disk full?"] : []
+        for root in roots {
+            switch root.state {
+            case .starting: reasons.append("\(root.path) is being looked through for the first time")
+            case .failing(let why): reasons.append("\(root.path) cannot be watched: \(why)")
+            case .guarded(let why): reasons.append("\(root.path) is paused: \(why)")
+            // One that is not there yet is no fault: it is picked up when it appears.
+            case .missing, .watching: break
+            }
+        }
+        let away = destinations.filter { ["down", "credentials refused"].contains($0.state) }
+        if !destinations.isEmpty, away.count == destinations.count {
+            reasons.append(
+                "nothing can be sent: " + away.map { "\($0.name) is \($0.state)" }.sorted().joined(separator: ", "))
+        }
+    }
+
+    /// Of a running agent.
+    init(_ live: AgentView.LiveView?) {
+        guard let live else {
+            reasons = ["no agent is running"]
+            return
+        }
+        self.init(
+            journalFailing: live.journalIsFailing(),
+            roots: live.roots().map { ($0.root.display, $0.state) },
+            destinations: live.destinations().map { ($0.name, StatusReport.destination($0, [:]).state) })
+    }
+}
+
+/// What `/readyz` answers.
+struct ReadyReport: Codable, Sendable {
+    var ready: Bool
+    /// Left out where there are none, and for those who may not see them.
+    var reasons: [String]?
+}
+
+extension ReadyReport: Described {
+    static var schemaName: String { "Ready" }
+    static var schema: Schema { .object([.must("ready", .flag), .may("reasons", .list(.text))]) }
+}

@@ -1,0 +1,80 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletCore
+internal import NIOCore
+
+/// What the port answers: the page's files to everybody, the API to those who may.
+struct DashboardHandler: Sendable {
+    let responder: APIResponder
+    let door: Door
+    let assets: WebAssets
+    let bounds: DashboardServer.Bounds
+
+    /// Bytes of a path with its query.
+    private static let longestPath = 8 << 10
+    /// What watchers ask by whatever address they know.
+    private static let openToAllHosts: Set<String> = ["/healthz", "/readyz"]
+
+    func deadline(_ channel: any Channel) -> ConnectionDeadline {
+        ConnectionDeadline(channel: channel, reading: .init(bounds.reading), writing: .init(bounds.writing))
+    }
+
+    /// - Returns: the answer, and whether the connection must end after it.
+    func respond(to request: Request, on channel: any Channel) async -> (response: Response, closes: Bool) {
+        var (response, closes) = await answer(request, channel)
+        for field in Self.alwaysSent { response.headers[field.name] = field.value }
+        if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
+        if closes { response.headers[.connection] = "close" }
+        return (response, closes)
+    }
+
+    private func answer(_ request: Request, _ channel: any Channel) async -> (response: Response, closes: Bool) {
+        if (request.head.path ?? "").utf8.count > Self.longestPath {
+            return (.fault(.tooLarge("the path is longer than \(Self.longestPath) bytes")), false)
+        }
+        let head = Gate.Head(request)
+        let hostFault = door.gate.hostFault(head)
+        if let hostFault, !Self.openToAllHosts.contains(request.uri.path) { return (.fault(hostFault), false) }
+        if let response = assets.response(to: request) { return (response, false) }
+        var visitor: Visitor
+        do throws(APIFault) {
+            if let fault = door.gate.crossFault(head) { throw fault }
+            visitor = try door.visitor(head, request, from: channel.remoteAddress?.ipAddress)
+        } catch {
+            return (.fault(error), false)
+        }
+        if hostFault != nil { visitor.access = .none }
+        let access = visitor.access
+        return await responder.respond(to: request, from: visitor, deadline(channel)) { endpoint in
+            if let fault = Gate.accessFault(access, endpoint.need) { throw fault }
+        }
+    }
+
+    /// The page needs nothing from elsewhere, and is in nobody's frame.
+    private static let alwaysSent: [HTTPField] = [
+        HTTPField(
+            name: .contentSecurityPolicy,
+            value: """
+                default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                form-action 'self'; frame-ancestors 'none'; base-uri 'none'
+                """),
+        HTTPField(name: .xContentTypeOptions, value: "nosniff"),
+        HTTPField(name: .referrerPolicy, value: "no-referrer"),
+    ]
+}
+
+extension Gate.Head {
+    init(_ request: Request) {
+        let headers = request.headers
+        self.init(
+            method: request.method.rawValue, host: request.head.authority ?? headers[values: .host].first,
+            origin: headers[.origin], fetchSite: headers[HTTPField.Name.fetchSite],
+            contentType: headers[.contentType], mark: headers[HTTPField.Name.mark],
+            authorization: headers[.authorization])
+    }
+}
+
+extension HTTPField.Name {
+    fileprivate static var host: Self { Self("Host") ?? .origin }
+    fileprivate static var referrerPolicy: Self { Self("Referrer-Policy") ?? .server }
+}

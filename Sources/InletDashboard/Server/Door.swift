@@ -1,0 +1,101 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import InletAgent
+internal import InletCore
+internal import NIOCore
+internal import Synchronization
+
+/// Lets visitors of the port in, and remembers who is. What it decides by are `Gate`, `Credentials`, `LoginTries` and
+/// `LoginSessions`; all that is remembered is forgotten with the process.
+final class Door: Sendable {
+    private struct State {
+        var tries = LoginTries()
+        var sessions = LoginSessions()
+    }
+
+    let gate: Gate
+    private let credentials: Credentials
+    private let log: EventLog
+    private let state = Mutex(State())
+
+    init(_ settings: DashboardSettings, log: EventLog) {
+        gate = Gate(settings)
+        credentials = Credentials(settings)
+        self.log = log
+    }
+
+    /// Who asks. A wrong token is a wrong try.
+    ///
+    /// - Throws: `APIFault` where there were too many of these.
+    func visitor(_ head: Gate.Head, _ request: Request, from peer: String?) throws(APIFault) -> Visitor {
+        let address = Self.address(request, peer)
+        let name = "dashboard (\(address))"
+        guard credentials.login != .none else { return Visitor(access: .full, name: name) }
+        let cookie = Self.cookie(request)
+        var visitor = Visitor(access: .none, login: credentials.login, name: name)
+        if let token = head.bearer {
+            visitor.access = try access(by: token, asToken: true, address)
+        } else if let id = cookie.map({ Credentials.id(of: $0) }) {
+            visitor.access = state.withLock { $0.sessions.access(of: id, at: .now) } ?? .none
+            visitor.isStillIn = { [weak self] in
+                self?.state.withLock { $0.sessions.access(of: id, at: .now) } != nil
+            }
+        }
+        let isSecure = Self.isLoopback(peer) && request.headers[HTTPField.Name.forwardedProto] == "https"
+        visitor.logIn = { [self] secret in
+            let access = try access(by: secret.reveal(), asToken: false, address)
+            let (text, id) = Credentials.newCookie()
+            state.withLock { $0.sessions.open(id, access, at: .now) }
+            return (access, Self.setCookie(text, isSecure: isSecure))
+        }
+        visitor.logOut = { [self] in
+            if let cookie { state.withLock { $0.sessions.close(Credentials.id(of: cookie)) } }
+            return Self.setCookie(nil, isSecure: isSecure)
+        }
+        return visitor
+    }
+
+    private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
+        let network = IPAddress(address)?.network ?? []
+        if let wait = state.withLock({ $0.tries.wait(network, at: .now) }) { throw Self.tooMany(wait) }
+        if let access = credentials.access(secret, asToken: asToken) {
+            state.withLock { $0.tries.succeeded(network) }
+            return access
+        }
+        switch state.withLock({ $0.tries.failed(network, at: .now) }) {
+        case .none: break
+        case .wait(let wait): log.emit(.dashboardRefused(address: address, wait: wait))
+        case .waitTogether(let wait): log.emit(.dashboardRefused(address: nil, wait: wait))
+        }
+        throw APIFault(401, "login_needed", asToken ? "that is no token of this agent" : "that is not it; try again")
+    }
+
+    private static func tooMany(_ wait: Duration) -> APIFault {
+        let seconds = Duration.seconds(wait.components.seconds + 1)
+        return APIFault(
+            429, "tries", "too many wrong tries; the next is looked at in \(DurationText.format(seconds))",
+            wait: seconds)
+    }
+
+    private static func setCookie(_ text: String?, isSecure: Bool) -> String {
+        let life = text == nil ? 0 : LoginSessions.life.components.seconds
+        return "\(LoginSessions.cookieName)=\(text ?? ""); Path=/; Max-Age=\(life); HttpOnly; SameSite=Strict"
+            + (isSecure ? "; Secure" : "")
+    }
+
+    private static func cookie(_ request: Request) -> String? {
+        let cookies = request.headers[values: .cookie].flatMap { $0.split(separator: ";") }
+        let mine = cookies.lazy.map { $0.drop { $0 == " " } }.first { $0.hasPrefix(LoginSessions.cookieName + "=") }
+        return mine.map { String($0.dropFirst(LoginSessions.cookieName.count + 1)) }
+    }
+
+    /// Who it comes from: what a proxy of this machine says of that, where there is one.
+    private static func address(_ request: Request, _ peer: String?) -> String {
+        guard isLoopback(peer), let list = request.headers[HTTPField.Name.forwardedFor],
+            let last = list.split(separator: ",").last.map({ $0.filter { $0 != " " } }), IPAddress(last) != nil
+        else { return peer ?? "unknown" }
+        return last
+    }
+
+    private static func isLoopback(_ peer: String?) -> Bool { peer.flatMap { IPAddress($0) }?.isLoopback ?? false }
+}

@@ -1,0 +1,163 @@
+import ArgumentParser
+import Foundation
+import InletAgent
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import SystemPackage
+
+struct Init: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Writes a first configuration: asks a few questions, or takes the answers as options.",
+        discussion: """
+            Without a terminal, or with --yes, nothing is asked, and what is missing is an error (64). No secret is written
+            into the configuration: it names environment variables or files. A secret that is typed goes to a file of its own
+            beside it, which only you can read.
+
+            Examples:
+              inlet init
+              inlet init --watch ~/Drop --to folder --path /srv/library --on-success archive --yes
+              inlet init --watch /srv/drop --to s3 --endpoint https://s3.example.com --bucket media
+              inlet init --watch /srv/drop --to r2 --api https://storage.example.com --env api_key=SPIRAL_KEY
+            """)
+
+    @OptionGroup var options: ConfigOption
+    @OptionGroup(title: "Answers") var flags: InitFlags
+    @Flag(help: "Replace a configuration that is there.") var force = false
+    @Flag(help: "Ask nothing: take the defaults, and make folders that are missing.") var yes = false
+
+    func run() async throws {
+        let file = options.newFile()
+        if !force, (try? FileLook.look(at: file)) != .missing {
+            Self.refuse("\(file.display) is there already; --force replaces it")
+            throw ExitCode.validationFailure
+        }
+        let environment = ProcessInfo.processInfo.environment
+        let rules = InitRules(file: file, environment: environment, defaults: ConfigOption.defaults(environment))
+        let isAsked = !yes && ProcessSetup.isTerminal(0) && Console.isTerminal
+        let dialog = InitDialog(rules: rules, person: isAsked ? Self.terminal : nil)
+        let answers: InitAnswers
+        do {
+            answers = try dialog.answers(try flags.given())
+        } catch {
+            Self.refuse(error.description)
+            throw ExitCode.validationFailure
+        }
+        do {
+            try InitFiles(configuration: file, replaces: force).write(answers.text, secrets: answers.typed)
+            for folder in try rules.folders(answers) { try makeFolder(folder, dialog) }
+        } catch let error as SystemError {
+            Self.refuse("\(error)")
+            throw ExitStatus.failed
+        }
+        Console.print("Wrote \(file.display).")
+        try await next(file, unset: answers.variables.filter { environment[$0]?.isEmpty ?? true }, dialog)
+    }
+
+    private func makeFolder(_ folder: FilePath, _ dialog: InitDialog) throws(SystemError) {
+        guard try FileLook.look(at: folder) == .missing else { return }
+        guard yes || dialog.confirms("\(folder.display) is not there. Make it?") else {
+            return Console.print("\(folder.display) is not there yet.")
+        }
+        try DurableFile.makeDirectories(folder, mode: 0o755)
+        Console.print("Made \(folder.display).")
+    }
+
+    /// What to do with it: a check at once, where a person wants one and nothing is missing for it.
+    private func next(_ file: FilePath, unset: [String], _ dialog: InitDialog) async throws {
+        let named = options.isUsual(file) ? "" : " --config \(Self.shellWord(file.display))"
+        if !unset.isEmpty {
+            Console.print("Set in the environment of the agent before it runs: \(unset.joined(separator: ", "))")
+        } else if dialog.confirms("Check it now?") {
+            return try await Check.parse(["--config", file.string]).run()
+        }
+        let commands = ["check", "run --dry-run", "run"].map { "  inlet \($0)\(named)" }
+        Console.print("Next:\n" + commands.joined(separator: "\n"))
+    }
+
+    private static func refuse(_ text: String) { Console.printError("inlet: \(text)") }
+
+    private static func shellWord(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || "/._-~".utf8.contains(byte)
+        }
+        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+
+    private static var terminal: InitDialog.Person {
+        InitDialog.Person(
+            ask: { question, isHidden in
+                let line = TerminalInput.line(isHidden: isHidden) { Console.draw(question) }
+                // The end of a line that is not shown is not shown either.
+                if isHidden || line == nil { Console.draw("\n") }
+                return line
+            },
+            say: { Console.print($0) })
+    }
+}
+
+/// The answers as options.
+struct InitFlags: ParsableArguments {
+    @Option(help: ArgumentHelp("The folder to watch.", valueName: "DIR")) var watch: String?
+    @Option(
+        help: ArgumentHelp(
+            "Where files go: \(InitKind.all.map(\.type).joined(separator: ", ")).", valueName: "TYPE")) var to: String?
+    @Option(help: ArgumentHelp("With roboscope: what stores the files, r2 or s3.", valueName: "TYPE"))
+    var storage: String?
+    @Option(help: ArgumentHelp("r2: the address of the API.", valueName: "URL")) var api: String?
+    @Option(help: ArgumentHelp("s3: the address of the store; AWS without it.", valueName: "URL")) var endpoint: String?
+    @Option(help: ArgumentHelp("s3: the bucket.", valueName: "NAME")) var bucket: String?
+    @Option(help: ArgumentHelp("s3: its region.", valueName: "NAME")) var region: String?
+    @Option(name: .customLong("public-url"), help: ArgumentHelp("r2, s3: where objects can be read.", valueName: "URL"))
+    var publicURL: String?
+    @Option(help: ArgumentHelp("gighive, vopi, roboscope: the server's address.", valueName: "URL")) var url: String?
+    @Option(help: ArgumentHelp("gighive: the user.", valueName: "NAME")) var user: String?
+    @Option(help: ArgumentHelp("vopi: a file with the refresh token of a login.", valueName: "FILE"))
+    var refreshTokenFile: String?
+    @Option(help: ArgumentHelp("vopi: the folder for what it makes.", valueName: "DIR")) var results: String?
+    @Option(help: ArgumentHelp("folder: the folder that files go to.", valueName: "DIR")) var path: String?
+    @Option(
+        help: ArgumentHelp(
+            "The environment variable that holds a secret, such as api_key=SPIRAL_KEY.", valueName: "KEY=VARIABLE"))
+    var env: [String] = []
+    @Option(help: ArgumentHelp("The file that holds a secret.", valueName: "KEY=FILE")) var secretFile: [String] = []
+    @Option(help: ArgumentHelp("What becomes of a delivered file: keep, archive or delete.", valueName: "WHAT"))
+    var onSuccess: String?
+
+    func given() throws(InitRefusal) -> InitGiven {
+        var given = InitGiven(watch: watch, type: to, storage: storage)
+        let texts = [
+            "api": api, "endpoint": endpoint, "bucket": bucket, "region": region, "public_url": publicURL, "url": url,
+            "user": user, "refresh_token_file": refreshTokenFile, "results": results, "path": path,
+        ]
+        given.values = texts.compactMapValues { $0.map { .text($0) } }
+        for word in env { try Self.split(word, "--env KEY=VARIABLE", &given) { .variable($0) } }
+        let folder = FilePath(FileManager.default.currentDirectoryPath)
+        for word in secretFile {
+            try Self.split(word, "--secret-file KEY=FILE", &given) { path in
+                .file(path.hasPrefix("~") ? path : folder.pushing(FilePath(path)).lexicallyNormalized().string)
+            }
+        }
+        if let onSuccess {
+            guard let choice = Route.OnSuccess(rawValue: onSuccess) else {
+                throw InitRefusal(
+                    description: "--on-success: '\(DisplayText.escape(onSuccess))' is not keep, archive or delete")
+            }
+            given.onSuccess = choice
+        }
+        return given
+    }
+
+    private static func split(
+        _ word: String, _ flag: String, _ given: inout InitGiven, _ value: (String) -> InitAnswers.Value
+    ) throws(InitRefusal) {
+        let parts = word.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2 else {
+            throw InitRefusal(
+                description: "\(flag): '\(DisplayText.escape(word))' has no KEY and value with = between them")
+        }
+        given.values[String(parts[0])] = value(String(parts[1]))
+    }
+}

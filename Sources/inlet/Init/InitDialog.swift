@@ -1,0 +1,159 @@
+import InletConfig
+import InletCore
+import SystemPackage
+
+/// What the command line gave of the answers.
+struct InitGiven: Sendable {
+    var watch: String?
+    var type: String?
+    /// The type of the destination that stores the files of one that only registers them.
+    var storage: String?
+    /// By the destinations' keys.
+    var values: [String: InitAnswers.Value] = [:]
+    var onSuccess: Route.OnSuccess?
+}
+
+/// Why there is no configuration, for the person who asked for one.
+struct InitRefusal: Error, CustomStringConvertible {
+    let description: String
+
+    static func missing(_ flag: String) -> InitRefusal {
+        InitRefusal(description: "\(flag) is missing; on a terminal, 'inlet init' asks for it")
+    }
+}
+
+/// Completes the answers: what the command line did not give, a person is asked for. Each answer is checked at once, by
+/// itself, and asked for again where the configuration's reader would not take it.
+struct InitDialog {
+    /// Who can be asked.
+    struct Person {
+        /// Shows a question, and waits for the line that answers it; nil when no more comes. The flag: it is not shown.
+        let ask: (String, Bool) -> String?
+        let say: (String) -> Void
+    }
+
+    let rules: InitRules
+    /// nil: what is missing is an error.
+    let person: Person?
+
+    func answers(_ given: InitGiven) throws(InitRefusal) -> InitAnswers {
+        let watch = try text("Which folder are files dropped in?", flag: "--watch DIR", given.watch) { text in
+            var answers = InitRules.example(.r2)
+            answers.watch = absolute(text)
+            return answers
+        }
+        if given.type == nil { person?.say(Self.types) }
+        let kind = try kind("Where do they go?", "--to TYPE", given.type, among: InitKind.all)
+        var known = InitRules.example(kind)
+        known.watch = absolute(watch ?? "")
+        var answers = known
+        var left = given.values
+        if kind.needsStorage {
+            let types = InitKind.all.filter { InitKind.storages.contains($0.type) }
+            let stored = try self.kind("What stores their files?", "--storage TYPE", given.storage, among: types)
+            answers.storage = try target(stored, isStorage: true, &left) { target in
+                var answers = known
+                answers.storage = target
+                return answers
+            }
+        } else if given.storage != nil {
+            throw InitRefusal(description: "--storage is not for '--to \(kind.type)', which stores files itself")
+        }
+        answers.target = try target(kind, isStorage: false, &left) { target in
+            var answers = known
+            answers.target = target
+            return answers
+        }
+        if let key = left.keys.min() {
+            throw InitRefusal(description: "\(InitKind.flag(of: key)) is not for '--to \(kind.type)'")
+        }
+        answers.onSuccess = try onSuccess(given.onSuccess)
+        if rules.defaults.stateDirectory == "/var/lib/inlet" { answers.stateDirectory = "/var/lib/inlet" }
+        // Together they may be wrong though each is right, as with a library inside of the watched folder.
+        if let objection = rules.objection(to: answers) { throw InitRefusal(description: objection) }
+        return answers
+    }
+
+    /// Yes is what an empty answer means; no is what there is without a person.
+    func confirms(_ question: String) -> Bool {
+        guard let person, let answer = person.ask("\(question) [Y/n] ", false) else { return false }
+        return ["", "y", "yes"].contains(answer.lowercased().filter { $0 != " " })
+    }
+
+    // MARK: - The questions
+
+    private static let types =
+        InitKind.all.map { "  \($0.type.padded(10)) \($0.summary)" }.joined(separator: "\n")
+
+    private func kind(
+        _ words: String, _ flag: String, _ given: String?, among kinds: [InitKind]
+    ) throws(InitRefusal) -> InitKind {
+        let names = kinds.map(\.type).joined(separator: " | ")
+        while true {
+            let answer = try line("\(words) \(names)", flag, given)
+            if let kind = kinds.first(where: { $0.type == answer }) { return kind }
+            try refuse("'\(DisplayText.escape(answer))' is none of \(names)", flag, isGiven: given != nil)
+        }
+    }
+
+    private func onSuccess(_ given: Route.OnSuccess?) throws(InitRefusal) -> Route.OnSuccess {
+        guard given == nil, let person else { return given ?? .keep }
+        let names = Route.OnSuccess.allCases.map(\.rawValue).joined(separator: " | ")
+        while true {
+            let words = "What becomes of a file once it is delivered? \(names) [keep] "
+            guard let answer = person.ask(words, false) else { throw Self.ended }
+            if answer.isEmpty { return .keep }
+            if let choice = Route.OnSuccess(rawValue: answer) { return choice }
+            person.say("  '\(DisplayText.escape(answer))' is none of \(names)")
+        }
+    }
+
+    /// - Parameter around: complete answers with this destination among them.
+    private func target(
+        _ kind: InitKind, isStorage: Bool, _ left: inout [String: InitAnswers.Value],
+        _ around: (InitAnswers.Target) -> InitAnswers
+    ) throws(InitRefusal) -> InitAnswers.Target {
+        var filled = InitRules.filled(kind)
+        if isStorage { filled.values[InitKind.publicURL.key] = .text(InitKind.publicURL.example) }
+        var target = InitAnswers.Target(kind)
+        var questions = kind.questions + (isStorage ? [InitKind.publicURL] : [])
+        // Nobody is asked for it where nothing needs it.
+        if !isStorage, InitKind.storages.contains(kind.type), left[InitKind.publicURL.key] != nil {
+            questions.append(InitKind.publicURL)
+        }
+        for question in questions {
+            let given = left.removeValue(forKey: question.key)
+            if given == nil, kind.loginIsKnown(target.values, question.key) { continue }
+            let needed = question.isRequired || kind.isLastLogin(question.key)
+            let value = try value(of: question, isRequired: needed, given) { value in
+                var tried = filled
+                // The one way to log in, or the other.
+                if kind.isLogin(question.key) { tried.values = tried.values.filter { !kind.isLogin($0.key) } }
+                tried.values[question.key] = value
+                return around(tried)
+            }
+            if let value { target.values[question.key] = value }
+        }
+        return target
+    }
+
+    private func value(
+        of question: InitKind.Question, isRequired: Bool, _ given: InitAnswers.Value?,
+        _ around: (InitAnswers.Value) -> InitAnswers
+    ) throws(InitRefusal) -> InitAnswers.Value? {
+        if case .secret(let variable) = question.kind {
+            return try secret(question, variable, isRequired: isRequired, given, around)
+        }
+        var text: String?
+        switch given {
+        case .text(let known)?: text = known
+        case nil: break
+        default: throw InitRefusal(description: "'\(question.key)' is no secret; give it with \(question.flag)")
+        }
+        let isPath = if case .path = question.kind { true } else { false }
+        let said = try self.text(question.words, flag: question.flag, text, isRequired: isRequired) { text in
+            around(.text(isPath ? absolute(text) : text))
+        }
+        return said.map { .text(isPath ? absolute($0) : $0) }
+    }
+}

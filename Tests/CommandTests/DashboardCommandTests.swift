@@ -1,0 +1,104 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The port of a real agent, and what it says after the agent was killed.
+@Suite(.serialized) struct DashboardCommandTests {
+    private static func place(_ port: Int, _ keys: String = "", destination: String? = nil) throws -> Place {
+        var config = ConfigText()
+        config.top.append("dashboard: { listen: \"127.0.0.1:\(port)\"\(keys) }")
+        if let destination { config.destination = destination }
+        return try Place(config)
+    }
+
+    private static func get(_ port: Int, _ path: String) async throws -> [String: Any] {
+        let answer = try await RawClient(port: port).request("GET", path)
+        return try JSONSerialization.jsonObject(with: Data(answer.body.utf8)) as? [String: Any] ?? [:]
+    }
+
+    private static func jobs(_ port: Int) async throws -> [String: String] {
+        let answer = try await RawClient(port: port).request("GET", "/api/v1/jobs")
+        let list = try JSONSerialization.jsonObject(with: Data(answer.body.utf8)) as? [[String: Any]] ?? []
+        let pairs = list.map { ($0["path"] as? String ?? "", $0["state"] as? String ?? "") }
+        return Dictionary(uniqueKeysWithValues: pairs)
+    }
+
+    private static func expectStory(_ port: Int) async throws {
+        let story = try await get(port, "/api/v1/jobs/1/story")
+        let names = (story["events"] as? [[String: Any]])?.compactMap { $0["event"] as? String } ?? []
+        #expect(names.contains("job.delivered") && story["receipt"] is [String: Any], "\(story)")
+    }
+
+    @Test func `after a kill and a restart everything that the port says is true at once`() async throws {
+        let port = try FreePort.any()
+        let gone = try FreePort.any()
+        let place = try Self.place(
+            port,
+            destination: "type: r2, api: \"http://127.0.0.1:\(gone)\", dialect: v1, api_key: \"\(ConfigText.apiKey)\"")
+        let first = try await place.run()
+        try await first.line("dashboard.ready") { $0["url"] == "http://127.0.0.1:\(port)/" }
+        for name in ["a", "b", "c"] as [FilePath] { try place.put(name, bytes(30)) }
+        try await first.line("job.admitted", number: 3)
+        try await first.line("destination.down")
+        try await first.kill()
+
+        let second = try await place.run()
+        try await second.line("dashboard.ready")
+        let status = try await Self.get(port, "/api/v1/status")
+        #expect(status["running"] as? Bool == true && status["pending"] as? Int == 3)
+        #expect((status["dashboard"] as? [String: Any])?["state"] as? String == "listening")
+        let expected = Dictionary(uniqueKeysWithValues: ["a", "b", "c"].map { ("\(place.drop)/\($0)", "pending") })
+        #expect(try await Self.jobs(port) == expected)
+        try await second.line("destination.down")
+        let ready = try await Self.get(port, "/readyz")
+        #expect(ready["ready"] as? Bool == false)
+        #expect((ready["reasons"] as? [String])?.contains("nothing can be sent: store is down") == true, "\(ready)")
+        let text = try await place.inlet("status").output
+        #expect(text.contains("Dashboard  http://127.0.0.1:\(port)/"), "\(text)")
+
+        try await withSandbox(place.folder.path.appending("store"), port: gone) { _, _ in
+            try await second.line("job.finished", number: 3)
+            try await second.wait("it is ready") {
+                try await Self.get(port, "/readyz")["ready"] as? Bool == true
+            }
+            let states = try await Set(Self.jobs(port).values)
+            #expect(states == ["delivered"])
+            let after = try await Self.get(port, "/api/v1/status")
+            #expect((after["files"] as? [String: Int])?["delivered"] == 3 && after["pending"] as? Int == 0)
+            try await Self.expectStory(port)
+        }
+        #expect(try await second.stop() == .code(0))
+    }
+
+    @Test func `a port that is taken stops nothing, and status says so`() async throws {
+        let holder = try ScriptedServer { $0.waitForEnd() }
+        let place = try Self.place(Int(holder.port))
+        let agent = try await place.run()
+        try await agent.line("dashboard.failed") { $0["reason"]?.hasPrefix("another program listens there") == true }
+        try place.put("a", bytes(30))
+        try await agent.line("job.finished")
+        let text = try await place.inlet("status").output
+        #expect(text.contains("cannot listen: another program listens there"), "\(text)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `no secret of it is in the log, in what is shown, or in an answer`() async throws {
+        let port = try FreePort.any()
+        let place = try Self.place(
+            port, ", token: canary-token, password: canary-password, read_only_token: canary-reader")
+        let agent = try await place.run()
+        try await agent.line("dashboard.ready")
+        let client = try RawClient(port: port)
+        var said = ""
+        for token in ["canary-token", "canary-reader", "canary-wrong"] {
+            for path in ["/api/v1/status", "/api/v1/log?level=debug", "/api/v1/session", "/"] {
+                said += try await client.request("GET", path, headers: ["Authorization": "Bearer \(token)"]).body
+            }
+        }
+        let shown = try await place.inlet("config", "show").output
+        #expect(try await agent.stop() == .code(0))
+        for text in [said, shown, agent.errors] { #expect(!text.contains("canary"), "\(text)") }
+        #expect(shown.contains("token: \"***\""))
+    }
+}

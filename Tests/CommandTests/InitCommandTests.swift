@@ -1,0 +1,134 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// `inlet init` as people and scripts run it.
+@Suite struct InitCommandTests {
+    private func inlet(_ arguments: [String], in folder: TemporaryDirectory) async throws -> InletProcess {
+        let process = try InletProcess(arguments, in: folder.path)
+        _ = try await process.ending()
+        return process
+    }
+
+    private func mode(_ path: FilePath) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path.string)
+        return try #require(attributes[.posixPermissions] as? NSNumber).intValue
+    }
+
+    private func exists(_ path: FilePath) -> Bool { FileManager.default.fileExists(atPath: path.string) }
+
+    @Test func `flags alone make a configuration that shows, and that a dry run takes files by`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = folder.path.appending("etc").appending("inlet.yaml")
+        let wanted = [
+            "--config", file.string, "--watch", "drop", "--to", "folder", "--path", "library", "--on-success",
+            "archive",
+        ]
+        let made = try await inlet(["init"] + wanted + ["--yes"], in: folder)
+        #expect(try await made.ending() == .code(0), "\(made.errors)")
+        #expect(made.output.contains("inlet run --dry-run --config"))
+        #expect(try mode(file) == 0o600)
+        #expect(exists(folder.path.appending("drop")) && exists(folder.path.appending("library")))
+        let shown = try await inlet(["config", "show", "--config", file.string], in: folder)
+        #expect(try await shown.ending() == .code(0), "\(shown.errors)")
+        #expect(shown.output.contains("on_success: archive"))
+        try folder.write(Data("hello".utf8), to: "drop/hello.txt")
+        let tried = try await inlet(["run", "--dry-run", "--config", file.string], in: folder)
+        #expect(tried.output.contains("1 file would be sent, 5 bytes"), "\(tried.output) \(tried.errors)")
+    }
+
+    @Test func `what is missing is 64 and named, and nothing is written`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = folder.path.appending("inlet.yaml")
+        for (arguments, flag) in [
+            (["--to", "folder"], "--watch DIR"), (["--watch", "drop"], "--to TYPE"),
+            (["--watch", "drop", "--to", "s3"], "--bucket"), (["--watch", "drop", "--to", "ftp"], "'ftp' is none of"),
+            (["--watch", "drop", "--to", "folder", "--path", "drop/in"], "drop"),
+            (["--watch", "drop", "--to", "folder", "--path", "lib", "--bucket", "x"], "--bucket is not for"),
+        ] {
+            let refused = try await inlet(["init", "--config", file.string] + arguments, in: folder)
+            #expect(try await refused.ending() == .code(64), "\(arguments): \(refused.errors)")
+            #expect(refused.errors.contains(flag), "\(arguments): \(refused.errors)")
+            #expect(!exists(file))
+        }
+    }
+
+    @Test func `a configuration that is there stays, unless it is to be replaced`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write("# mine\n".utf8, to: "inlet.yaml")
+        let arguments = ["init", "--config", file.string, "--watch", "drop", "--to", "folder", "--path", "library"]
+        let refused = try await inlet(arguments, in: folder)
+        #expect(try await refused.ending() == .code(64))
+        #expect(refused.errors.contains("--force"))
+        #expect(try String(contentsOfFile: file.string, encoding: .utf8) == "# mine\n")
+        let replaced = try await inlet(arguments + ["--force"], in: folder)
+        #expect(try await replaced.ending() == .code(0), "\(replaced.errors)")
+        #expect(try String(contentsOfFile: file.string, encoding: .utf8).contains("type: folder"))
+        #expect(!exists(folder.path.appending("drop")), "nobody said that it shall be made")
+    }
+
+    @Test func `in a folder that hands on its group, the group can read it`() async throws {
+        let folder = try TemporaryDirectory()
+        try folder.makeDirectory("etc")
+        let etc = folder.path.appending("etc")
+        #expect(chmod(etc.string, 0o2750) == 0)
+        let file = etc.appending("inlet.yaml")
+        let made = try await inlet(
+            ["init", "--config", file.string, "--watch", "drop", "--to", "folder", "--path", "library"], in: folder)
+        #expect(try await made.ending() == .code(0), "\(made.errors)")
+        #expect(try mode(file) == 0o640)
+    }
+
+    /// Types each line once its question is there; exits as the program does.
+    private static let typist = """
+        import os, pty, sys
+        lines = sys.argv[2].split("|")
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execv(sys.argv[3], sys.argv[3:])
+        seen = b""
+        while True:
+            try:
+                more = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not more:
+                break
+            os.write(1, more)
+            seen += more
+            if lines and seen.endswith((b"? ", b"] ", b": ", b"folder ")):
+                os.write(terminal, lines.pop(0).encode() + b"\\n")
+                seen = b""
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+
+    @Test func `on a terminal it asks, keeps a typed secret out of sight, and checks at the end`() async throws {
+        let folder = try TemporaryDirectory()
+        let script = try folder.write(Self.typist.utf8, to: "typist.py")
+        let file = folder.path.appending("inlet.yaml")
+        // Folder, where to, address, the key typed, keep, make the folder, no check now.
+        let answers = "drop|r2|http://127.0.0.1:9|=|hunter2||y|n"
+        let process = try InletProcess(
+            ["init", "--config", file.string], in: folder.path, environment: ["TERM": "dumb"],
+            launcher: ["/usr/bin/python3", script.string, "typist", answers])
+        #expect(try await process.ending() == .code(0), "\(process.output) \(process.errors)")
+        #expect(!process.output.contains("hunter2"))
+        #expect(exists(folder.path.appending("drop")))
+        let text = try String(contentsOfFile: file.string, encoding: .utf8)
+        #expect(!text.contains("hunter2"))
+        #expect(text.contains("${file:r2.api_key}"))
+        let secret = folder.path.appending("r2.api_key")
+        #expect(try String(contentsOfFile: secret.string, encoding: .utf8) == "hunter2\n")
+        #expect(try mode(secret) == 0o600 && mode(file) == 0o600)
+        let shown = try await inlet(["config", "show", "--config", file.string], in: folder)
+        #expect(try await shown.ending() == .code(0), "\(shown.errors)")
+    }
+
+    @Test func `the version is told with the program's name`() async throws {
+        let folder = try TemporaryDirectory()
+        let said = try await inlet(["--version"], in: folder)
+        #expect(try await said.ending() == .code(0))
+        #expect(said.output.contains(/^inlet \d+\.\d+\.\d+( \([0-9a-f]+\+?, \d{4}-\d\d-\d\d\))?\n$/), "\(said.output)")
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import ServiceLifecycle
+import SystemPackage
+
+@testable import InletAgent
+@testable import InletDashboard
+@testable import InletPipelines
+
+/// An agent as far as the dashboard sees one, with a journal of its own, served on a port that the system chooses.
+struct DashboardScene: Sendable {
+    let directory: TemporaryDirectory
+    let journal: Journal
+    let log: EventLog
+    let pulse: Pulse
+    let control: LocalControl
+    let standing: DashboardStanding
+    let server: DashboardServer
+
+    static let route = Route(name: "all", to: ["disk"])
+
+    init(
+        token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
+        roots: [IntakeStatus] = [], bounds: DashboardServer.Bounds = DashboardServer.Bounds()
+    ) throws {
+        directory = try TemporaryDirectory()
+        journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        log = try EventLog(nil)
+        pulse = Pulse(log)
+        let settings = DashboardSettings(
+            listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
+            password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"])
+        standing = DashboardStanding(url: DashboardServer.url(settings.listen))
+        let view = AgentView(journal: journal, live: Self.live(directory.path, roots))
+        control = LocalControl(
+            view: view, commands: AgentCommands(journal: journal), configured: [("disk", "folder")],
+            dashboard: standing)
+        server = DashboardServer(
+            settings, control: control, pulse: pulse, standing: standing, log: log, bounds: bounds)
+    }
+
+    private static func live(_ folder: FilePath, _ roots: [IntakeStatus]) -> AgentView.LiveView {
+        let watch = [WatchSettings(path: folder)]
+        return AgentView.LiveView(
+            version: "1.2.3", startedAt: .now, destinations: { [] }, roots: { roots }, inFlight: { [] },
+            waiting: { [:] }, isWaiting: { _ in false }, step: { _ in nil }, resume: { nil },
+            journalIsFailing: { false }, limits: { [] }, windows: [],
+            route: { path, size in
+                RouteTrial(
+                    RoutePlace(path, in: watch), identity: nil, size: size, table: RouteTable([Self.route]),
+                    destination: { _ in nil }, at: .now)
+            }, watched: [folder])
+    }
+
+    /// Runs `body` while the port is served.
+    func serving(_ body: (_ port: Int) async throws -> Void) async throws {
+        let server = server
+        defer { journal.close() }
+        try await whileServing({ try await server.run() }) {
+            try await eventually("it listens") { standing.current.state == .listening }
+            try await body(port)
+        }
+    }
+
+    /// Where it listens.
+    var port: Int { URL(string: standing.current.url)?.port ?? 0 }
+
+    /// A file that waits for `disk`.
+    @discardableResult
+    func admit(_ name: String, size: Int64 = 9) async throws -> Int64 {
+        let plan = Plan(
+            route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["disk"])
+        let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
+        let admission = Admission(
+            Arrival(root: "/in", path: FilePath(name), identity: identity), plan: plan, lanes: [:], uptimes: [:])
+        guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { return 0 }
+        return id
+    }
+
+    /// What our page sends with whatever changes something.
+    static let marks = ["Content-Type": "application/json", "X-Inlet": "1"]
+
+    static func bearer(_ token: String) -> [String: String] {
+        ["Authorization": "Bearer \(token)", "Content-Type": "application/json"]
+    }
+}
+
+extension RawAnswer {
+    /// The code of a refusal.
+    var error: String? { object["error"] as? String }
+
+    var object: [String: Any] {
+        (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [String: Any] ?? [:]
+    }
+
+    var list: [[String: Any]] {
+        (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [[String: Any]] ?? []
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import InletCore
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+@testable import InletDashboard
+
+/// What a reader of the event stream is told.
+@Suite(.serialized) struct EventStreamTests {
+    private static func open(_ port: Int, _ query: String = "", headers: String = "") throws -> RawClient {
+        let client = try RawClient(port: port)
+        client.send("GET /api/v1/events\(query) HTTP/1.1\r\nHost: 127.0.0.1\r\n\(headers)\r\n")
+        return client
+    }
+
+    @Test func `hello comes first, then the status, then what happens, as it happens`() async throws {
+        let scene = try DashboardScene()
+        try await scene.serving { port in
+            let reader = try Self.open(port)
+            try await reader.receive("hello") { $0.contains("event: hello\ndata: {") }
+            #expect(reader.text.contains("Content-Type: text/event-stream"))
+            try await reader.receive("a status") { $0.contains("event: status\n") && $0.contains("\"running\":true") }
+            scene.log.emit(.jobAdmitted(job: 8, path: "/in/b", route: "all", size: 3, deliveries: ["disk"]))
+            scene.log.emit(.jobKnown(job: 9, path: "/in/c"))
+            scene.log.emit(.queueFree)
+            try await reader.receive("the events") { $0.contains("queue.free") }
+            #expect(reader.text.contains("\"event\":\"job.admitted\"") && !reader.text.contains("job.known"))
+            #expect(reader.text.contains("id: \(scene.pulse.last)\n"))
+        }
+    }
+
+    @Test func `a reader that was away goes on where it was`() async throws {
+        let scene = try DashboardScene()
+        for number in 1...3 { scene.log.emit(.queueResuming(waiting: number)) }
+        let last = scene.pulse.last
+        try await scene.serving { port in
+            let back = try Self.open(port, headers: "Last-Event-ID: \(last - 1)\r\n")
+            try await back.receive("what it missed") { $0.contains("id: \(last)\n") }
+            #expect(!back.text.contains("id: \(last - 1)\n"))
+            let old = try Self.open(port, "?after=1&level=debug")
+            try await old.receive("all that is remembered") { $0.contains("id: \(last)\n") }
+            #expect(old.text.contains("id: \(last - 2)\n"))
+        }
+    }
+
+    @Test func `there are so many streams and no more, and one that is closed makes room`() async throws {
+        try await DashboardScene().serving { port in
+            var readers: [RawClient] = []
+            for _ in 0..<StreamSeats.most {
+                let reader = try Self.open(port)
+                try await reader.receive("hello") { $0.contains("event: hello") }
+                readers.append(reader)
+            }
+            let refused = try await Self.open(port).answer()
+            #expect(refused.status == 503 && refused.error == "streams")
+            readers.removeLast()
+            try await eventually("there is room") {
+                let reader = try Self.open(port)
+                try await reader.receive("an answer") { $0.contains("event: hello") || $0.contains(" 503 ") }
+                return reader.text.contains("event: hello")
+            }
+        }
+    }
+
+    @Test func `another site's page has no stream, and a session that ends has no more of it`() async throws {
+        try await DashboardScene().serving { port in
+            let answer = try await Self.open(port, headers: "Sec-Fetch-Site: cross-site\r\n").answer()
+            #expect(answer.status == 403 && answer.error == "csrf")
+        }
+    }
+}

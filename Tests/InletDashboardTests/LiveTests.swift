@@ -1,0 +1,134 @@
+import InletAgent
+import InletCore
+import InletLinux
+import SystemPackage
+import Testing
+
+@testable import InletDashboard
+
+/// What is remembered of what happened: events, rates, and whether all is well.
+@Suite struct LiveTests {
+    private let start = WallTime(milliseconds: 1_000_000_000_000)
+    private static let ref = AgentEvent.JobRef(job: 7, delivery: 70, path: "/in/a", route: "all", destination: "r2")
+
+    @Test func `a ring keeps the newest, and a reader goes on where he was`() {
+        var ring = EventRing(after: 100, capacity: 3)
+        #expect(ring.since == nil && ring.after(0, limit: 9).isEmpty)
+        for number in 1...5 { ring.append(.queueResuming(waiting: number), at: start + .seconds(number)) }
+        #expect(ring.last == 105 && ring.since == start + .seconds(3))
+        #expect(ring.after(103, limit: 9).map(\.seq) == [104, 105])
+        #expect(ring.after(105, limit: 9).isEmpty)
+        #expect(ring.after(103, limit: 1).map(\.seq) == [104])
+        // Of what is forgotten, and of a number that never was, all that there is.
+        for seq in [0, 101, 900] as [Int64] { #expect(ring.after(seq, limit: 9).map(\.seq) == [103, 104, 105]) }
+        #expect(ring.before(105).map(\.seq) == [103, 104] && ring.before(nil).count == 3)
+    }
+
+    @Test func `bytes are spread over the time in which they left`() {
+        var rates = RateHistory(from: start)
+        rates.add(3000, to: "r2", from: start, until: start + .milliseconds(29_999))
+        rates.add(500, to: "disk", from: start + .seconds(25), until: start + .seconds(25))
+        let report = rates.series(at: start + .seconds(30))
+        #expect(report.total.count == RateHistory.steps && report.step_ms == 10_000)
+        #expect(report.destinations["r2"]?.suffix(4) == [0, 100, 100, 100])
+        #expect(report.destinations["disk"]?.suffix(3) == [0, 0, 50])
+        #expect(report.total.suffix(3) == [100, 100, 150])
+        #expect(WallTime(rfc3339: report.from) == start + .seconds(30 - 3600))
+    }
+
+    @Test func `what is older than an hour is forgotten, whatever the clock does`() {
+        var rates = RateHistory(from: start)
+        rates.add(1000, to: "r2", from: start, until: start)
+        #expect(rates.series(at: start + .seconds(10)).total.last == 100)
+        #expect(rates.series(at: start + .seconds(3600)).total.first == 100)
+        #expect(rates.series(at: start + .seconds(3610)).destinations.isEmpty)
+        rates.add(1000, to: "r2", from: start, until: start + .seconds(99_999))
+        rates.add(1000, to: "r2", from: start + .seconds(50), until: start)
+        #expect(rates.series(at: start).total.allSatisfy { $0 >= 0 })
+    }
+
+    @Test(arguments: 1...50)
+    func `no byte is lost or counted twice by spreading`(seed: Int) {
+        var random = SystemRandomNumberGenerator()
+        var rates = RateHistory(from: start)
+        var sum: Int64 = 0
+        for _ in 0..<seed {
+            let begin = Int.random(in: 0...2_000_000, using: &random)
+            let count = Int64.random(in: 1...1_000_000, using: &random) * 10
+            let end = begin + Int.random(in: 0...1_000_000, using: &random)
+            rates.add(count, to: "r2", from: start + .milliseconds(begin), until: start + .milliseconds(end))
+            sum += count
+        }
+        let shown = rates.series(at: start + .seconds(3500)).total.reduce(0, +) * 10
+        // Each step is shown in whole bytes per second.
+        #expect(shown <= sum && sum - shown <= 10 * Int64(RateHistory.steps), "\(shown) of \(sum)")
+    }
+
+    @Test func `what was seen of a delivery is not counted again when it is delivered`() {
+        var sent = SentBytes()
+        let later = start + .seconds(5)
+        #expect(sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start) == nil)
+        #expect(
+            sent.seen(30, of: 70, to: "r2", at: start)
+                == SentBytes.Share(destination: "r2", count: 30, since: start))
+        #expect(sent.heard(.transferProgress(Self.ref, sent: 30, size: 100), at: later) == nil)
+        let proof = Proof(key: "a", size: 100, method: .size)
+        let end = sent.heard(.jobDelivered(Self.ref, proof, duration: .seconds(5)), at: later)
+        #expect(end == SentBytes.Share(destination: "r2", count: 70, since: later))
+        #expect(sent.seen(100, of: 70, to: "r2", at: later) == nil)
+    }
+
+    @Test func `what an earlier process sent, and what only was registered, are no bytes of now`() {
+        var sent = SentBytes()
+        let proof = Proof(key: "a", size: 100, method: .size)
+        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 2, size: 100, isResumed: true), at: start)
+        #expect(sent.seen(60, of: 70, to: "r2", at: start) == nil)
+        #expect(sent.heard(.jobDelivered(Self.ref, proof, duration: .zero), at: start)?.count == 40)
+        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start)
+        let registered = Proof(key: "a", size: 100, method: .registered)
+        #expect(sent.heard(.jobDelivered(Self.ref, registered, duration: .zero), at: start) == nil)
+        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100, isPoll: true), at: start)
+        #expect(sent.heard(.jobDelivered(Self.ref, proof, duration: .zero), at: start) == nil)
+    }
+
+    @Test func `a pulse hears what is said, and tells it by level and by job`() throws {
+        let log = try EventLog(nil)
+        let pulse = Pulse(log)
+        let before = pulse.last
+        log.emit(.queueFree)
+        log.emit(.jobKnown(job: 7, path: "/in/a"))
+        log.emit(.jobAdmitted(job: 8, path: "/in/b", route: "all", size: 3, deliveries: ["r2"]))
+        #expect(pulse.events(after: before, limit: 9).count == 3)
+        #expect(pulse.newest(9, level: .info).map(\.seq) == [before + 1, before + 3])
+        #expect(pulse.newest(9, level: .debug, job: 7).map(\.seq) == [before + 2])
+        #expect(pulse.newest(1, level: .debug).map(\.seq) == [before + 3])
+        #expect(pulse.newest(9, level: .debug, before: before + 2).map(\.seq) == [before + 1])
+        #expect(Pulse(log).last >= before)
+    }
+
+    @Test(
+        arguments: [
+            (false, [], [], []),
+            (false, [.watching], ["up", "down"], []),
+            (false, [.watching, .missing], ["not asked yet"], []),
+            (true, [.watching], ["up"], ["the journal cannot be written: is the disk full?"]),
+            (false, [.starting], ["up"], ["/0 is being looked through for the first time"]),
+            (
+                false, [.failing("no room"), .guarded("empty")], ["up"],
+                ["/0 cannot be watched: no room", "/1 is paused: empty"]
+            ),
+            (
+                false, [.watching], ["down", "credentials refused"],
+                ["nothing can be sent: d0 is down, d1 is credentials refused"]
+            ),
+            (false, [.watching], ["paused", "down"], []),
+        ] as [(Bool, [IntakeStatus.State], [String], [String])])
+    func `readiness says why not`(
+        journalFailing: Bool, roots: [IntakeStatus.State], destinations: [String], reasons: [String]
+    ) {
+        let readiness = Readiness(
+            journalFailing: journalFailing, roots: roots.enumerated().map { ("/\($0.offset)", $0.element) },
+            destinations: destinations.enumerated().map { ("d\($0.offset)", $0.element) })
+        #expect(readiness.reasons == reasons)
+    }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+@testable import InletDashboard
+
+/// What `/metrics` says of a real journal, and of an agent on it.
+@Suite struct MetricsPageTests {
+    /// Each series with its value, as `name{label="value"}`.
+    private static func series(_ view: AgentView, _ tally: MetricsTally? = nil) async throws -> [String: Double] {
+        let text = try await MetricsPage(view: view, tally: tally).text()
+        let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        let pairs = lines.compactMap { line in
+            line.lastIndex(of: " ").map { (String(line[..<$0]), Double(line[line.index(after: $0)...]) ?? .nan) }
+        }
+        #expect(Set(pairs.map(\.0)).count == pairs.count, "no series is there twice")
+        #expect(pairs.count == lines.count && !pairs.contains { $0.1.isNaN })
+        return Dictionary(pairs) { first, _ in first }
+    }
+
+    @Test func `gauges are the journal's sums, with or without an agent`() async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        for name in ["a", "b", "c"] { try await place.admit(name) }
+        try await place.settle(.ended(.failed, code: .badRequest, reason: "no"))
+        let page = try await Self.series(AgentView(journal: place.journal))
+        #expect(page["inlet_files{state=\"failed\"}"] == 1 && page["inlet_files{state=\"pending\"}"] == 2)
+        #expect(page["inlet_file_bytes{state=\"pending\"}"] == 18 && page["inlet_files{state=\"delivered\"}"] == 0)
+        #expect(page["inlet_queue_waiting"] == 2)
+        #expect(page["inlet_deliveries_open{destination=\"here\",state=\"waiting\"}"] == 2)
+        #expect(try #require(page["inlet_oldest_waiting_seconds"]) >= 3599)
+        #expect(try #require(page["inlet_journal_write_seconds_count"]) >= 4)
+        #expect(page["inlet_info{version=\"test\"}"] == nil, "no agent runs")
+    }
+
+    @Test func `an open delivery is in one place only`() async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        for name in ["a", "b", "c", "d"] { try await place.admit(name) }
+        let later = WallTime.now + .seconds(3600)
+        try await place.settle(.again(at: later, countsAttempt: true, code: .timedOut, reason: "busy"))
+        try await place.settle(.waiting(until: later, saying: "it works on it"))
+        let page = try await Self.series(AgentView(journal: place.journal))
+        let open = ["waiting", "retrying", "held", "parked", "sending", "working"].map {
+            page["inlet_deliveries_open{destination=\"here\",state=\"\($0)\"}"]
+        }
+        #expect(open == [2, 1, 0, 0, 0, 1])
+    }
+
+    @Test func `the counters are those of the tally, and series are there before their first event`() async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        let tally = MetricsTally(destinations: ["here", "there"], routes: ["all"])
+        let ref = AgentEvent.JobRef(job: 1, delivery: 1, path: "/in/a", route: "all", destination: "here")
+        let proof = Proof(key: "k", size: 1 << 40, method: .size)
+        tally.count(.jobDelivered(ref, proof, duration: .seconds(90)))
+        tally.count(.jobFinished(job: 1, path: "/in/a", state: .delivered, disposition: "kept", route: "all"))
+        let page = try await Self.series(AgentView(journal: place.journal), tally)
+        #expect(page["inlet_deliveries_total{destination=\"here\",result=\"delivered\"}"] == 1)
+        #expect(page["inlet_deliveries_total{destination=\"there\",result=\"failed\"}"] == 0)
+        #expect(page["inlet_delivered_bytes_total{destination=\"here\"}"] == Double(1 << 40))
+        #expect(page["inlet_delivery_duration_seconds_bucket{destination=\"here\",le=\"60\"}"] == 0)
+        #expect(page["inlet_delivery_duration_seconds_bucket{destination=\"here\",le=\"120\"}"] == 1)
+        #expect(page["inlet_delivery_duration_seconds_sum{destination=\"here\"}"] == 90)
+        #expect(page["inlet_files_ended_total{route=\"all\",state=\"delivered\"}"] == 1)
+        #expect(page["inlet_files_ended_total{route=\"all\",state=\"failed\"}"] == 0)
+        #expect(!page.keys.contains { $0.contains("other") }, "nothing was counted there")
+    }
+
+    @Test func `an agent's page says how its destinations, folders and process are`() async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        let log = try EventLog(nil)
+        let agent = try await place.agent(log)
+        let page = try await Self.series(agent.view)
+        let root = PrometheusText.escape(place.root.display, quotes: true)
+        #expect(page["inlet_info{version=\"test\"}"] == 1 && page["inlet_journal_failing"] == 0)
+        #expect(try #require(page["inlet_start_time_seconds"]) > 1.7e9)
+        #expect(page["inlet_destination_up{destination=\"here\"}"] == 1)
+        #expect(page["inlet_destination_paused{destination=\"here\"}"] == 0)
+        let states = page.filter { $0.key.hasPrefix("inlet_destination_state{destination=\"here\"") }
+        #expect(states.count == 6 && states.values.reduce(0, +) == 1)
+        #expect(page["inlet_destination_state{destination=\"here\",state=\"up\"}"] == 1)
+        #expect(page["inlet_root_up{root=\"\(root)\"}"] == 0, "nobody has looked yet")
+        #expect(page["inlet_limit_bytes_per_second{destination=\"*\"}"] == 1_000_000)
+        #expect(page["inlet_resuming_files"] == 0 && page["inlet_transfer_bytes_in_flight"] == 0)
+        for name in ["process_resident_memory_bytes", "process_open_fds", "process_cpu_seconds_total"] {
+            #expect(try #require(page[name]) > 0)
+        }
+        log.emit(.watchOverflow(root: place.root))
+        #expect(try await Self.series(agent.view)["inlet_watch_overflows_total"] == 1)
+    }
+
+    @Test func `what an earlier process left is in the metrics from the start, and what has become of it`() async throws
+    {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        let jobs = try await [place.admit("a"), place.admit("b"), place.admit("c")]
+        // That process ends with one of them in its hands.
+        let wish = ClaimWish(lane: .big, rooms: [MetricsPlace.room], most: 1, owner: "gone")
+        #expect(try await place.journal.exchange([], for: wish, at: .now).claims.count == 1)
+        let log = try EventLog(nil)
+        let agent = try await place.agent(log)
+        let recovery = [
+            "inlet_resuming_files", "inlet_resumed_files{result=\"delivered\"}",
+            "inlet_resumed_files{result=\"failed\"}", "inlet_resumed_files{result=\"waiting\"}",
+        ]
+        func figures() async throws -> [Double?] {
+            let page = try await Self.series(agent.view)
+            #expect(page["inlet_recovered_deliveries_total"] == 1)
+            return recovery.map { page[$0] }
+        }
+        #expect(try await figures() == [3, 0, 0, 0])
+        let path: FilePath = "/in/a"
+        log.emit(.jobFinished(job: jobs[0], path: path, state: .delivered, disposition: "kept", route: "all"))
+        #expect(try await figures() == [2, 1, 0, 0])
+        let ref = AgentEvent.JobRef(job: jobs[1], delivery: 2, path: path, route: "all", destination: "here")
+        log.emit(.jobStarted(ref, key: "k", attempt: 2, size: 9, isResumed: true))
+        log.emit(.jobRetry(ref, DeliveryError(.outage(after: nil), .timedOut, "away"), attempt: 2, wait: .zero))
+        #expect(try await figures() == [1, 1, 0, 1])
+        log.emit(.jobFinished(job: jobs[2], path: path, state: .failed, disposition: "kept", route: "all"))
+        #expect(try await figures() == [0, 1, 1, 1], "it is still said once all have been tried")
+        #expect(try await Self.series(agent.view)["inlet_delivery_resumes_total{destination=\"here\"}"] == 1)
+    }
+
+    @Test func `every metric is on the page of an agent, with the labels that the documents name`() async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        let text = try await MetricsPage(view: place.agent(EventLog(nil)).view).text()
+        for metric in Metric.allCases {
+            let name = metric.kind == .histogram ? metric.rawValue + "_count" : metric.rawValue
+            let lines = text.split(separator: "\n").filter { $0.hasPrefix(name + "{") || $0.hasPrefix(name + " ") }
+            #expect(!lines.isEmpty, "\(name)")
+            for line in lines {
+                #expect(line.matches(of: /(\w+)="/).map { String($0.1) } == metric.labels, "\(line)")
+            }
+        }
+    }
+
+    @Test(.enabled(if: Promtool.isThere, "needs promtool, of Debian's package prometheus"))
+    func `promtool finds nothing to object to`() async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        try await place.admit("a")
+        let log = try EventLog(nil)
+        let agent = try await place.agent(log)
+        let path: FilePath = "/in/a"
+        for route in ["all", "unknown"] {
+            log.emit(.jobFinished(job: 9, path: path, state: .rejected, disposition: "kept", route: route))
+        }
+        let ref = AgentEvent.JobRef(job: 9, delivery: 9, path: path, route: "all", destination: "here")
+        log.emit(.jobDelivered(ref, Proof(key: "k", size: 7, method: .size), duration: .milliseconds(20)))
+        let answer = try Promtool.check(try await MetricsPage(view: agent.view).text())
+        #expect(answer.code == 0 && answer.said.isEmpty, "\(answer.said)")
+    }
+
+    @Test(.enabled(if: Promtool.isThere, "needs promtool, of Debian's package prometheus"))
+    func `promtool would have found a broken page`() throws {
+        #expect(try Promtool.check("inlet_files{state=\"a\n\"} 1\n").code != 0)
+    }
+}

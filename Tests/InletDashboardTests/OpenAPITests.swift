@@ -1,0 +1,173 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+@testable import InletDashboard
+
+/// The document against the real answers.
+@Suite(.serialized) struct OpenAPITests {
+    /// A request for each endpoint of the table, with what it needs.
+    private static let requests: [(method: String, path: String, query: String, body: String?)] = [
+        ("GET", "/api/v1/status", "", nil),
+        ("GET", "/api/v1/jobs", "?state=pending,failed&q=FILM&label=a=b&before=99&limit=5&path=*.mp4", nil),
+        ("GET", "/api/v1/jobs/{id}", "", nil), ("GET", "/api/v1/jobs/{id}/story", "", nil),
+        ("GET", "/api/v1/receipts", "?limit=3", nil),
+        ("POST", "/api/v1/route", "", #"{"path": "gigs/a.mp4", "size": 5}"#),
+        ("GET", "/api/v1/batches", "", nil), ("GET", "/api/v1/batches/{id}/offload", "", nil),
+        ("GET", "/api/v1/rates", "", nil), ("GET", "/api/v1/log", "?level=debug", nil),
+        ("POST", "/api/v1/jobs/{id}/retry", "", "{}"), ("POST", "/api/v1/jobs/{id}/cancel", "", "{}"),
+        ("POST", "/api/v1/jobs/{id}/forget", "", "{}"),
+        ("POST", "/api/v1/queue/retry", "?dry_run=1", "{}"), ("POST", "/api/v1/queue/cancel", "?dry_run=1", "{}"),
+        ("POST", "/api/v1/queue/forget", "?dry_run=1", #"{"states": ["failed"], "older_ms": 5}"#),
+        ("POST", "/api/v1/queue/clear", "", "{}"), ("POST", "/api/v1/queue/list", "", #"{"limit": 2}"#),
+        ("POST", "/api/v1/pause", "?destination=disk", "{}"), ("POST", "/api/v1/resume", "", "{}"),
+        ("GET", "/api/v1/limits", "", nil), ("POST", "/api/v1/limits", "", #"{"limit": "5MiB"}"#),
+        ("POST", "/api/v1/roots/resume", "", #"{"text": "/nowhere"}"#),
+        ("GET", "/api/v1/session", "", nil), ("POST", "/api/v1/login", "", #"{"secret": "the-token"}"#),
+        ("POST", "/api/v1/logout", "", "{}"), ("GET", "/readyz", "", nil),
+        ("POST", "/api/v1/jobs/{id}/undo/{type}", "", nil), ("POST", "/api/v1/tokens/{destination}", "", nil),
+        ("POST", "/api/v1/queue/backup", "", "{}"), ("POST", "/api/v1/send", "", #"{"paths": ["L2Zvbw=="]}"#),
+        ("POST", "/api/v1/follow", "", "[1, 99]"), ("POST", "/api/v1/proofs", "", #"{"jobs": [], "after": 0}"#),
+        ("GET", "/api/v1/openapi.json", "", nil),
+    ]
+
+    private static func filled(_ path: String) -> String {
+        path.replacing("{id}", with: "1")
+            .replacing("{type}", with: "gighive").replacing("{destination}", with: "disk")
+    }
+
+    /// An admitted file of a batch that is complete, and another one.
+    private static func fill(_ scene: DashboardScene) async throws {
+        for name in ["A001/film.mp4", "other.mp4"] {
+            let plan = Plan(
+                route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: ["disk"])
+            let identity = FileIdentity(size: 9, modified: 1, changed: 1, inode: 1, device: 1)
+            var admission = Admission(
+                Arrival(root: "/in", path: FilePath(name), identity: identity), plan: plan, lanes: [:], uptimes: [:])
+            if name.hasPrefix("A001") { admission.unit = "A001" }
+            _ = try await scene.journal.admit(admission, at: .now)
+        }
+        _ = try await scene.journal.closeUnit(
+            "A001", root: "/in", routes: ["all"], marker: nil, uptimes: [:], at: .now)
+        scene.log.emit(.jobAdmitted(job: 1, path: "/in/A001/film.mp4", route: "all", size: 9, deliveries: ["disk"]))
+    }
+
+    private static func check(_ answer: RawAnswer, _ method: String, _ path: String, _ document: JSONValue) throws {
+        let operation = try #require(document["paths"]?[path]?[method.lowercased()], "\(method) \(path)")
+        let described = try #require(
+            operation["responses"]?[String(answer.status)]?["content"]?["application/json"]?["schema"],
+            "\(method) \(path): \(answer.status) \(answer.body)")
+        let faults = SchemaCheck(document).faults(try JSONValue.read(answer.body), described)
+        #expect(faults.isEmpty, "\(method) \(path): \(faults)\n\(answer.body)")
+    }
+
+    @Test func `every answer of the port is as the document says`() async throws {
+        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let scene = try DashboardScene(token: "the-token")
+        try await scene.serving { port in
+            try await Self.fill(scene)
+            let client = try RawClient(port: port)
+            for (method, path, query, body) in Self.requests {
+                let endpoint = try #require(Endpoints.all.first { $0.path == path && $0.method.rawValue == method })
+                let answer = try await client.request(
+                    method, Self.filled(path) + query, headers: DashboardScene.bearer("the-token"), body: body)
+                if endpoint.need == .socket {
+                    #expect(answer.status == 404, "\(path)")
+                } else {
+                    try Self.check(answer, method, path, document)
+                }
+            }
+            let health = try await client.request("GET", "/healthz")
+            #expect(health.status == 200 && health.headers["content-type"]?.hasPrefix("text/plain") == true)
+        }
+    }
+
+    @Test func `every answer of the control socket is as the document says`() async throws {
+        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let scene = try DashboardScene()
+        defer { scene.journal.close() }
+        try await Self.fill(scene)
+        let socket = scene.directory.path.appending("control.sock")
+        let server = ControlServer(path: socket, control: scene.control, pulse: scene.pulse)
+        try await whileServing({ try await server.run() }) {
+            try await eventually("it listens") { (try? RawClient(unixSocket: socket)) != nil }
+            let client = try RawClient(unixSocket: socket)
+            for (method, path, query, body) in Self.requests {
+                // As the command line asks: neither marks nor tokens.
+                let answer = try await client.request(method, Self.filled(path) + query, body: body)
+                try Self.check(answer, method, path, document)
+            }
+        }
+    }
+
+    /// What has no JSON answer, or needs a digest that only a journal knows.
+    private static let unasked: Set<String> = ["GET /healthz", "GET /api/v1/events", "POST /api/v1/contents"]
+
+    @Test func `every endpoint is in the document and is asked here, and nothing else is`() throws {
+        let document = OpenAPI.document(Endpoints.all, version: "1")
+        let table = Endpoints.all.map { "\($0.method.rawValue) \($0.path)" }
+        let described = (document["paths"]?.object ?? [:]).flatMap { path, operations in
+            (operations.object ?? [:]).keys.map { "\($0.uppercased()) \(path)" }
+        }
+        #expect(Set(table) == Set(described) && Set(table).count == table.count)
+        #expect(Set(table) == Set(Self.requests.map { "\($0.method) \($0.path)" }).union(Self.unasked))
+    }
+
+    @Test func `every reference in the document leads somewhere`() throws {
+        let text = String(
+            decoding: try JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
+        let named = Set(text.matches(of: /#\/components\/schemas\/(\w+)/).map { String($0.1) })
+        let known = SchemaCheck(try JSONValue.read(text)).schemas
+        #expect(!named.isEmpty && named.allSatisfy { known[$0] != nil })
+    }
+
+    @Test func `what is wrong is said with its code`() async throws {
+        let scene = try DashboardScene()
+        try await scene.serving { port in
+            let client = try RawClient(port: port)
+            let cases: [(method: String, path: String, body: String?, status: Int, code: String)] = [
+                ("GET", "/api/v1/jobs?state=odd", nil, 400, "bad_request"),
+                ("GET", "/api/v1/jobs?before=x", nil, 400, "bad_request"),
+                ("GET", "/api/v1/jobs?label=x", nil, 400, "bad_request"),
+                ("GET", "/api/v1/jobs/17", nil, 404, "not_found"), ("GET", "/api/v1/jobs/x", nil, 404, "not_found"),
+                ("GET", "/api/v1/jobs/17/story", nil, 404, "not_found"),
+                ("GET", "/api/v1/nothing", nil, 404, "not_found"), ("POST", "/api/v1/status", "{}", 405, "method"),
+                ("POST", "/api/v1/limits", "{", 400, "bad_request"),
+                ("POST", "/api/v1/limits", "{}", 400, "bad_request"),
+                ("POST", "/api/v1/queue/cancel", #"{"jobz": [1]}"#, 400, "bad_request"),
+                ("POST", "/api/v1/queue/cancel", #"{"states": ["odd"]}"#, 400, "bad_request"),
+                ("POST", "/api/v1/route", #"{"path": ""}"#, 400, "bad_request"),
+                ("GET", "/api/v1/log?level=loud", nil, 400, "bad_request"),
+            ]
+            for (method, path, body, status, code) in cases {
+                let answer = try await client.request(method, path, headers: DashboardScene.marks, body: body)
+                #expect(answer.status == status && answer.error == code, "\(method) \(path): \(answer)")
+                #expect((answer.object["message"] as? String)?.isEmpty == false)
+            }
+        }
+    }
+
+    @Test func `lists go on where the page before ended, and a route says what it assumed`() async throws {
+        let scene = try DashboardScene()
+        try await scene.serving { port in
+            for name in ["a.mp4", "b.mp4", "Gig/c.mp4"] { try await scene.admit(name) }
+            let client = try RawClient(port: port)
+            let page = try await client.request("GET", "/api/v1/jobs?limit=2").list
+            #expect(page.compactMap { $0["job"] as? Int } == [3, 2])
+            #expect(try await client.request("GET", "/api/v1/jobs?before=2").list.count == 1)
+            #expect(
+                try await client.request("GET", "/api/v1/jobs?q=gig%2FC").list.compactMap { $0["job"] as? Int } == [3])
+            let trial = try await client.request(
+                "POST", "/api/v1/route", headers: DashboardScene.marks, body: #"{"path": "gigs/a.mp4"}"#)
+            #expect(trial.object["matched"] as? Bool == true && trial.object["route"] as? String == "all")
+            let assumed = trial.object["assumed"] as? [String]
+            #expect(assumed == ["the file is not there: size 0 and the time now were assumed"])
+            let deliveries = trial.object["deliveries"] as? [[String: Any]]
+            #expect(deliveries?.compactMap { $0["destination"] as? String } == ["disk"])
+        }
+    }
+}

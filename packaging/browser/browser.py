@@ -1,0 +1,139 @@
+"""Tests the dashboard in a real browser: browser.py [FOLDER-FOR-PICTURES], with INLET_BINARY in the environment.
+
+Each check is a function; CHECKS names them in their order, with what the console may say because of them.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import checks_action
+import checks_look
+import checks_truth
+from page import Page
+from station import HOSTILE, READER, TOKEN, Sandbox, Station, until
+
+LOGGED_OUT = r"status of 401"
+AWAY = r"net::ERR_|status of 401"
+
+
+def prepare(station):
+    """Files of every kind: delivered, refused, waiting for a store that is away, being sent, and hostile names."""
+    for name in HOSTILE:
+        station.put(name)
+    station.put("photos/harbour.jpg", b"\xff\xd8\xff" + bytes(4000))
+    station.put("papers/setup.exe", b"MZ")
+    station.put("away/waits.mov", bytes(5000))
+    station.put("away/waits too.mov", bytes(5000))
+    station.put("slow/interview.mov", os.urandom(24 << 20))
+    station.ends("harbour.jpg", "delivered")
+    station.ends("setup.exe", "rejected")
+    until(lambda: station.job("waits.mov") and station.job("waits too.mov"), what="the waiting files are taken in")
+
+
+def log_in(page, station):
+    """Login: a wrong secret is refused in words, a right one opens the page."""
+    page.open(station.url + "/")
+    page.shows("Log in", "h1")
+    page.log_in("not the secret")
+    until(lambda: page.text("#fault"), what="a refusal in words")
+    assert page.find("#secret"), "a wrong secret let somebody in"
+    assert not page.find("#nav a"), "the views are shown to nobody"
+    faults = page.audit()
+    assert not faults, faults
+    page.picture("login")
+    page.log_in(TOKEN)
+    page.shows("Overview", "h1")
+    page.shows("live", "#connection")
+    cookies = page.run("return document.cookie")
+    assert cookies == "", f"a script can read the session: {cookies}"
+
+
+def read_only(page, station):
+    """With the read-only token there is nothing to press, and the page says why."""
+    page.press("Log out", ".tools")
+    page.one("#secret")
+    page.log_in(READER)
+    page.shows("You may look, not act")
+    page.shows("read only", ".tools")
+    for view in ("files", "destinations", "config"):
+        page.go(view)
+        page.shows("You may look, not act")
+        words = [node.text for node in page.find("main button")]
+        assert not set(words) & {"Retry…", "Cancel…", "Pause…", "Set limit…", "Reload…", "Clear the queue…"}, words
+    status = page.run("""return fetch('/api/v1/pause', { method: 'POST', body: '{}',
+        headers: { 'Content-Type': 'application/json', 'X-Inlet': '1' } }).then((answer) => answer.status)""")
+    assert status == 403, f"a reader paused everything: {status}"
+    page.picture("read-only")
+    page.press("Log out", ".tools")
+    page.one("#secret")
+    page.log_in(TOKEN)
+    page.shows("live", "#connection")
+
+
+CHECKS = [
+    (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, (read_only, r"status of 40[13]"),
+    (checks_truth.login_after_a_kill, AWAY),
+]
+OPEN_CHECKS = [(checks_truth.truth_after_a_kill, AWAY), (checks_truth.without_a_stream, None)]
+
+
+def run(checks, page, station):
+    failed = 0
+    for check, allowed in checks:
+        name = check.__doc__.split("\n")[0]
+        try:
+            check(page, station)
+            faults = page.faults(allowed)
+            assert not faults, f"the console says {faults}"
+            strangers = page.strangers(f"127.0.0.1:{station.port}")
+            assert not strangers, f"the page asked {strangers}"
+            print(f"ok    {name}", flush=True)
+        except Exception as error:
+            failed += 1
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            print(f"FAIL  {name}\n      {type(error).__name__}: {str(error)[:2000]}", flush=True)
+            print(f"      {where.filename}:{where.lineno}", flush=True)
+            page.picture(f"failed-{check.__name__}")
+            page.faults(None)
+    return failed
+
+
+def with_station(binary, base, sandbox, secrets, pictures, checks):
+    station = Station(binary, base / ("closed" if secrets else "open"), sandbox, secrets)
+    page = None
+    try:
+        station.start()
+        prepare(station)
+        page = Page(pictures)
+        return run(checks, page, station)
+    finally:
+        if page:
+            page.quit()
+        station.stop()
+
+
+def main():
+    binary = os.environ["INLET_BINARY"]
+    pictures = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else None
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
+    base = Path(tempfile.mkdtemp(prefix="inlet-browser-"))
+    sandbox = Sandbox(binary, base)
+    try:
+        failed = with_station(binary, base, sandbox.said, True, pictures, CHECKS)
+        failed += with_station(binary, base, sandbox.said, False, pictures, OPEN_CHECKS)
+    finally:
+        sandbox.stop()
+    if failed:
+        print(f"{failed} checks failed; what the agent said is in {base}")
+        sys.exit(1)
+    shutil.rmtree(base, ignore_errors=True)
+    print(f"all {len(CHECKS) + len(OPEN_CHECKS)} checks hold")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""Checks of what a person does: search, look closer, act, ask."""
+
+from station import TOKEN, until
+
+
+def live_update(page, station):
+    """A file that is dropped appears and arrives without the page being loaded again."""
+    page.go("files")
+    page.shows("Files", "h1")
+    page.run("window.marker = 1")
+    station.put("photos/live.jpg", bytes(3000))
+    page.shows("photos/live.jpg")
+    until(lambda: any("live.jpg" in row and "delivered" in row for row in page.texts("tbody tr")),
+          what="the row says that it arrived")
+    assert page.run("return window.marker") == 1, "the page was loaded again"
+
+
+def search(page, station):
+    """Search and filters are in the address, and find what they say."""
+    page.go("files")
+    page.type("#q", "HARBOUR")
+    until(lambda: len(page.find("tbody tr")) == 1, what="one row is left")
+    assert "q=HARBOUR" in page.driver.current_url, page.driver.current_url
+    page.open(page.driver.current_url)
+    until(lambda: len(page.find("tbody tr")) == 1, what="the address finds the same")
+    page.go("files")
+    page.choose("#state", "rejected")
+    until(lambda: page.texts("tbody tr") and all("rejected" in row for row in page.texts("tbody tr")),
+          what="only rejected ones")
+    page.shows("exe")
+    page.go("files")
+    page.choose("#destination", "away")
+    until(lambda: len(page.find("tbody tr")) == 2, what="the two that go to 'away'")
+    page.go("files?q=there-is-no-such-file")
+    page.shows("No file is so.")
+
+
+def story(page, station):
+    """One file's story: deliveries, events, receipt."""
+    job = station.ends("harbour.jpg", "delivered")["job"]
+    page.go(f"files/{job}")
+    page.shows("harbour.jpg")
+    page.shows("verified by")
+    page.shows("job.delivered")
+    page.shows("Receipt")
+    page.go("files/999999999")
+    page.shows("999999999", ".banner.bad")
+
+
+def one_action(page, station):
+    """An action asks first; no means no, yes is done and seen at once."""
+    job = station.job("waits.mov")["job"]
+    page.go(f"files/{job}")
+    page.shows("pending", ".head")
+    page.press("Cancel…")
+    page.shows(f"Cancel job {job}?", "dialog")
+    page.picture("confirmation")
+    page.press("Keep as it is", "dialog")
+    assert station.get(f"jobs/{job}")["state"] == "pending", "it was done without a yes"
+    page.press("Cancel…")
+    page.press("Cancel", "dialog")
+    page.shows("cancelled", ".head")
+    assert station.get(f"jobs/{job}")["state"] == "cancelled"
+    page.press("Retry…")
+    page.press("Retry", "dialog")
+    page.shows("pending", ".head")
+
+
+def many(page, station):
+    """An action on several files says first how many and how much."""
+    page.go("files?destination=away")
+    until(lambda: len(page.find("tbody tr")) == 2, what="two files")
+    page.run("arguments[0].click()", page.one("#all"))
+    page.shows("2 files selected")
+    page.press("Cancel…")
+    page.shows("Cancel 2 files, 9.8 KiB?", "dialog")
+    page.shows("waits too.mov", "dialog")
+    page.picture("selection")
+    page.press("Cancel", "dialog")
+    page.shows("2 files done", "#toast")
+    until(lambda: station.job("waits too.mov")["state"] == "cancelled", what="both are cancelled")
+    page.shows("Select all shown")
+    page.run("arguments[0].click()", page.one("#all"))
+    page.press("Retry…")
+    page.press("Retry", "dialog")
+    until(lambda: station.job("waits too.mov")["state"] == "pending", what="both are queued again")
+
+
+def pause(page, station):
+    """A paused destination gets nothing, says so, and goes on when resumed."""
+    def card():
+        return page.run("""return [...document.querySelectorAll('.card')].find((card) =>
+            card.querySelector('h2 a').textContent === 'library')""")
+
+    def press(word):
+        until(lambda: page.run("""const found = [...arguments[0].querySelectorAll('button')]
+            .find((node) => node.textContent === arguments[1]); found?.click(); return Boolean(found)""", card(), word),
+            what=word)
+
+    page.go("destinations")
+    until(card, what="the card of 'library'")
+    press("Pause…")
+    page.press("Pause", "dialog")
+    until(lambda: "paused" in card().text, what="it says that it is paused")
+    station.put("photos/later.jpg", bytes(2000))
+    until(lambda: station.job("later.jpg"), what="the file is taken in all the same")
+    assert station.job("later.jpg")["state"] == "pending"
+    page.go("")
+    page.shows("library is paused")
+    page.go("destinations")
+    until(card, what="the card of 'library'")
+    press("Resume")
+    station.ends("later.jpg", "delivered")
+    until(lambda: "paused" not in card().text, what="it says that it goes on")
+
+
+def limit(page, station):
+    """A limit is set and shown; what is no limit is refused in words."""
+    page.go("destinations")
+    page.press("Set limit…", "main section")
+    page.type("#limit", "fast")
+    page.press("Set the limit", "dialog")
+    page.shows("fast", "#toast")
+    page.press("Set limit…", "main section")
+    page.type("#limit", "700KiB/s")
+    page.press("Set the limit", "dialog")
+    page.shows("700 KiB/s", "main section")
+    page.press("Set limit…", "main section")
+    page.type("#limit", "auto")
+    page.press("Set the limit", "dialog")
+    page.hides("700 KiB/s", "main section")
+
+
+def roots(page, station):
+    """A file that a program still writes is shown, with the reason."""
+    with open(station.drop / "still open.mov", "wb") as file:
+        file.write(b"x")
+        file.flush()
+        page.go("roots")
+        page.shows("watching")
+        page.shows("still open.mov")
+        page.shows("a program has it open for writing")
+        page.picture("settling")
+    station.ends("still open.mov", "delivered")
+
+
+def tester(page, station):
+    """The route tester says which route takes a path, and the key."""
+    page.go("route")
+    page.type("#path", "slow/next.mov")
+    page.press("Test")
+    page.shows("Route slow takes it")
+    page.shows("spiral")
+    page.picture("route-answer")
+    page.type("#path", "photos/<b>.jpg")
+    page.press("Test")
+    page.shows("Route rest takes it")
+    page.shows("<b>.jpg")
+    assert not page.find("main b"), "a path became markup"
+
+
+def log(page, station):
+    """The log's tail follows, is filtered, paused, and leads to the file."""
+    page.go("log")
+    page.shows("job.delivered", "#lines")
+    page.choose("#level", "warning")
+    page.hides("job.delivered", "#lines")
+    page.shows("warning", "#lines")
+    page.choose("#level", "info")
+    page.type("#find", "harbour")
+    page.shows("harbour.jpg", "#lines")
+    page.hides("setup.exe", "#lines")
+    page.go("log")
+    page.shows("setup.exe", "#lines")
+    page.press("Pause")
+    station.put("photos/quiet.jpg", bytes(1000))
+    station.ends("quiet.jpg", "delivered")
+    page.shows("new event")
+    assert "quiet.jpg" not in page.text("#lines"), "it is not paused"
+    page.press("Follow")
+    page.shows("quiet.jpg", "#lines")
+    page.run("""[...document.querySelectorAll('#lines a')]
+        .findLast((node) => node.textContent.includes('quiet')).click()""")
+    page.shows("Job ", "h1")
+    page.shows("quiet.jpg", ".head")
+
+
+def configuration(page, station):
+    """The configuration is shown without its secrets; a reload says what changed, or what is wrong."""
+    page.go("config")
+    page.shows("queue_warning", "pre")
+    assert TOKEN not in page.text(), "the page shows a secret"
+    page.shows("***", "pre")
+    station.settings["limits"]["queue_warning"] = 30
+    station.write()
+    page.press("Reload…")
+    page.press("Reload", "dialog")
+    page.shows("limits.queue_warning")
+    page.picture("reload")
+    station.settings["limits"]["queue_warning"] = "many"
+    station.write()
+    page.press("Reload…")
+    page.press("Reload", "dialog")
+    page.shows("not done")
+    page.shows("line ")
+    station.settings["limits"]["queue_warning"] = 30
+    station.write()
+    page.choose("#log-level", "debug")
+    until(lambda: station.get("log/level")["level"] == "debug", what="the level is changed")
+    page.choose("#log-level", "info")
+    until(lambda: station.get("log/level")["level"] == "info", what="the level is changed back")
+
+
+CHECKS = [
+    (check, r"status of 404" if check is story else None)
+    for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, configuration)
+]

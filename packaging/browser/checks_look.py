@@ -1,0 +1,153 @@
+"""Checks of what the pages show, to whom, in which form."""
+
+from selenium.webdriver.common.keys import Keys
+
+from page import VIEWS
+from station import HOSTILE, until
+
+HEADINGS = dict(zip(VIEWS, [
+    "Overview", "Files", "Destinations", "Watch roots", "Route tester", "Log", "Configuration",
+]))
+
+
+def overview(page, station):
+    """The overview says what needs somebody, what moves and how fast, and its sum holds."""
+    page.go("")
+    page.shows("away is down", "main", 40)
+    page.shows("needs you", ".health")
+    page.shows("slow/interview.mov")
+    bar = page.one("progress")
+    first = float(bar.get_attribute("value"))
+    until(lambda: float(page.one("progress").get_attribute("value")) > first, 15, "the bar moves")
+    page.shows("KiB/s", ".progress", 15)
+    page.shows("left", ".progress", 15)
+    label = page.one(".graph svg").get_attribute("aria-label")
+    assert label.startswith("Rate of the last hour"), label
+    status = station.get("status")
+    page.shows(f"{status['seen']} files seen")
+    assert "does not hold" not in page.text(), "the balance does not hold"
+    assert page.driver.title.startswith("("), page.driver.title
+    page.picture("overview")
+
+
+def hostile_names(page, station):
+    """Names that would be markup are text, on every page that has names."""
+    for view in ("files", "log"):
+        page.go(view)
+        page.shows(HEADINGS[view], "h1")
+        page.shows("img src=x onerror", "main")
+        assert not page.find("main img, main script"), f"a name became markup in {view}"
+    page.go("files")
+    page.shows("Files", "h1")
+    page.one("a.job")
+    names = page.run("return [...document.querySelectorAll('a.job')].map((node) => node.textContent)")
+    for part in ("<img src=x onerror=alert(1)>.txt", "gpj.exe.txt", "lines.txt", "<script>alert(2)", "x" * 200):
+        assert any(part in name for name in names), f"{part} is not in the list: {names}"
+    assert len([name for name in names if "\u202e" in name]) == 0, "a name turns the text after it around"
+    assert len(HOSTILE) <= len(names)
+
+
+def every_page(page, station):
+    """Every page opens by its address, has its title, and passes what a script can see of accessibility."""
+    held = open(station.drop / "being written.mov", "wb")
+    job = station.job("harbour.jpg")["job"]
+    try:
+        held.write(b"x")
+        held.flush()
+        for view in [*VIEWS, f"files/{job}"]:
+            page.open(f"{station.url}/#/{view}")
+            page.shows(HEADINGS.get(view, f"Job {job}"), "h1")
+            page.shows("live", "#connection")
+            until(lambda: "Reading…" not in page.text(), what=f"{view} is read")
+            for scheme in ("light", "dark"):
+                page.emulate(scheme)
+                faults = page.audit()
+                assert not faults, f"{view or 'overview'}, {scheme}: {faults}"
+            page.emulate(None)
+            page.picture(view.split("/")[-1] if view in VIEWS and view else "story" if view else "overview-again")
+    finally:
+        held.close()
+
+
+def phone(page, station):
+    """On a phone, 360 pixels wide, no page must be scrolled sideways."""
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True})
+    try:
+        for view in [*VIEWS, f"files/{station.job('xxxx')['job']}"]:
+            page.open(f"{station.url}/#/{view}")
+            page.shows("live", "#connection")
+            until(lambda: "Reading…" not in page.text(), what=f"{view} is read")
+            wide = page.run("return document.documentElement.scrollWidth")
+            assert wide <= 360, f"{view or 'overview'} is {wide} wide"
+            faults = page.audit()
+            assert not faults, f"{view or 'overview'}: {faults}"
+            if page.pictures:
+                page.driver.save_screenshot(str(page.pictures / f"phone-{view.replace('/', '-') or 'overview'}.png"))
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def themes(page, station):
+    """Light and dark follow the system, until somebody chooses."""
+    def back():
+        return page.run("return getComputedStyle(document.body).backgroundColor")
+
+    page.go("")
+    page.emulate("light")
+    light = back()
+    page.emulate("dark")
+    dark = back()
+    assert light != dark, f"both are {light}"
+    page.picture("dark")
+    page.press("System", ".tools")
+    assert back() == light, "Light is not light"
+    page.open(station.url + "/")
+    page.shows("Light", ".tools")
+    assert back() == light, "the choice is forgotten"
+    page.press("Light", ".tools")
+    page.press("Dark", ".tools")
+    assert back() == dark, "System does not follow the system"
+    page.emulate(None)
+
+
+def keyboard(page, station):
+    """With the keyboard alone: to the files, through the list, a story, back, search, help."""
+    page.open(station.url + "/")
+    page.shows("live", "#connection")
+    page.keys(Keys.TAB)
+    focus = "return document.activeElement"
+    assert "Skip" in page.run(focus).text, "the first stop is not the skip link"
+    page.keys(Keys.ENTER)
+    assert page.run(focus).get_attribute("id") == "main", "the skip link leads elsewhere"
+    page.keys("gf")
+    page.shows("Files", "h1")
+    page.one("a.job")
+    page.keys("j")
+    first = page.run(focus).text
+    page.keys(Keys.ARROW_DOWN)
+    second = page.run(focus).text
+    assert first and second and first != second, f"j and ↓ do not move: {first}, {second}"
+    page.keys("k")
+    assert page.run(focus).text == first, "k does not move back"
+    outline = page.run("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none", "the focus is not seen"
+    page.keys("x")
+    page.shows("1 file selected")
+    page.keys("x", Keys.ENTER)
+    page.shows("Job ", "h1")
+    page.keys(Keys.ESCAPE)
+    page.shows("Files", "h1")
+    page.keys("/")
+    assert page.run(focus).get_attribute("id") == "q", "/ does not search"
+    page.keys(Keys.ESCAPE, "?")
+    page.shows("Keys", "dialog")
+    page.picture("keys")
+    page.keys(Keys.ESCAPE)
+    until(lambda: not page.find("dialog[open]"), what="Esc closes the help")
+    for key, view in (("d", "destinations"), ("w", "roots"), ("r", "route"), ("l", "log"), ("c", "config"), ("o", "")):
+        page.keys("g" + key)
+        page.shows(HEADINGS[view], "h1")
+
+
+CHECKS = [(check, None) for check in (overview, hostile_names, every_page, phone, themes, keyboard)]

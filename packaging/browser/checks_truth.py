@@ -1,0 +1,84 @@
+"""Checks of what the page says when the agent is gone, and back."""
+
+from page import Page
+from station import TOKEN, until
+
+
+def login_after_a_kill(page, station):
+    """After kill -9 the page says since when it knows nothing; the new agent asks for a login, and shows the truth."""
+    page.go("files")
+    page.shows("harbour.jpg")
+    station.kill()
+    page.shows("No connection to Inlet since", "#banners", 20)
+    page.shows("connection lost", "#connection")
+    page.picture("connection-lost")
+    page.press("Keys", ".tools")
+    page.press("Close", "dialog")
+    station.put("photos/while away.jpg", bytes(1000))
+    station.start()
+    # Sessions were the old agent's.
+    page.one("#secret", 40)
+    assert "harbour.jpg" not in page.text(), "what the old agent said is still shown"
+    page.log_in(TOKEN)
+    page.shows("while away.jpg", "main", 20)
+    compare(page, station)
+
+
+def truth_after_a_kill(page, station):
+    """Without a login too: after kill -9 and a restart all of it is read anew, and is what the agent says."""
+    page.open(station.url + "/#/")
+    page.shows("live", "#connection")
+    page.shows("slow/interview.mov")
+    page.run("window.marker = 1")
+    started = station.get("status")["started_at"]
+    station.kill()
+    page.shows("No connection to Inlet since", "#banners", 20)
+    page.shows("old", "#banners")
+    assert page.run("return document.body.classList.contains('stale')"), "old numbers look like new ones"
+    station.put("photos/meanwhile.jpg", bytes(1000))
+    station.start()
+    assert station.get("status")["started_at"] != started
+    page.shows("live", "#connection", 45)
+    page.hides("No connection", "#banners")
+    page.shows("was started again", "#banners")
+    page.picture("restarted")
+    station.ends("meanwhile.jpg", "delivered")
+    compare(page, station)
+    page.go("log")
+    page.shows("meanwhile.jpg", "#lines")
+    first = page.run("""return Math.min(...[...document.querySelectorAll('#lines time')]
+        .map((node) => new Date(node.dateTime) - new Date(arguments[0])))""", station.get("status")["started_at"])
+    assert first > -2000, f"events of the old agent are among the new one's: {first} ms"
+    page.go("files")
+    page.shows("meanwhile.jpg")
+    assert page.run("return window.marker") == 1, "the page was loaded again"
+
+
+def compare(page, station):
+    """What the overview counts is what the agent counts."""
+    page.go("")
+    page.shows("Overview", "h1")
+
+    def equal():
+        status = station.get("status")
+        text = page.text()
+        wanted = [f"{files:,} {state}" for state, files in status["files"].items() if files]
+        return f"{status['seen']:,} files seen" in text and all(part in text for part in wanted)
+    until(equal, 20, "the page counts what the agent counts")
+
+
+def without_a_stream(page, station):
+    """Where the stream does not come through, the page asks every two seconds and says so."""
+    other = Page(page.pictures)
+    try:
+        other.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/v1/events"]})
+        other.open(station.url + "/#/files")
+        other.shows("asked every 2 s", "#connection", 20)
+        other.run("window.marker = 1")
+        station.put("photos/polled.jpg", bytes(1000))
+        other.shows("polled.jpg", "main", 20)
+        assert other.run("return window.marker") == 1, "the page was loaded again"
+        faults = other.faults(r"api/v1/events")
+        assert not faults, f"the console says {faults}"
+    finally:
+        other.quit()

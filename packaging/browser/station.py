@@ -1,0 +1,163 @@
+"""A real agent for the browser: its folders, its configuration, and a sandbox to send to."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+TOKEN = "a-token-of-the-browser-test"
+READER = "a-reader-of-the-browser-test"
+
+# Names that would be markup, other text or another line if a page were careless; and the longest one.
+HOSTILE = [
+    b"<img src=x onerror=alert(1)>.txt",
+    "\u202egpj.exe.txt".encode(),
+    b"two\nlines.txt",
+    b"'\"&<script>alert(2)<\\.txt",
+    b"not utf-8 \xff.txt",
+    b"x" * 251 + b".txt",
+]
+
+
+def until(true, seconds=20, what="it"):
+    """Asks again until `true()` is; returns what it returned."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = true()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.05)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Sandbox:
+    """`inlet sandbox`: the loopback servers of the demo."""
+
+    def __init__(self, binary, base):
+        ready = base / "sandbox.json"
+        self.process = subprocess.Popen(
+            [binary, "sandbox", "--dir", str(base / "sandbox"), "--ready-file", str(ready)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(ready.exists, what="the sandbox listens")
+        self.said = json.loads(ready.read_text())
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(20)
+
+
+class Station:
+    """One agent with a folder, a slow store and a store that is not there."""
+
+    def __init__(self, binary, base, sandbox, secrets):
+        self.binary, self.base = binary, base
+        self.drop, self.library = base / "drop", base / "library"
+        for folder in (self.drop, self.library):
+            folder.mkdir(parents=True)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.secrets = secrets
+        self.settings = self.configuration(sandbox)
+        self.file = base / "inlet.yaml"
+        self.write()
+        self.process = None
+
+    def configuration(self, sandbox):
+        dashboard = {"listen": f"127.0.0.1:{self.port}"}
+        if self.secrets:
+            dashboard |= {"token": TOKEN, "read_only_token": READER}
+        return {
+            "state_dir": str(self.base / "state"),
+            "log": {"level": "info", "output": str(self.base / "inlet.log")},
+            "dashboard": dashboard,
+            "limits": {"queue_warning": 20},
+            "destinations": {
+                "library": {"type": "folder", "path": str(self.library)},
+                "spiral": {
+                    "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
+                    "public_url": sandbox["spiral"] + "/public", "bandwidth": "128KiB/s",
+                },
+                # Nothing listens on the port of 'discard'.
+                "away": {
+                    "type": "s3", "endpoint": "http://127.0.0.1:9", "bucket": "media", "access_key": "a",
+                    "secret_key": "b",
+                },
+            },
+            "watch": [{"path": str(self.drop), "settle": "200ms"}],
+            "routes": [
+                {"name": "slow", "match": {"path": "slow/**"}, "to": "spiral"},
+                {"name": "away", "match": {"path": "away/**"}, "to": "away"},
+                {
+                    "name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]},
+                    "to": "library",
+                },
+                {"name": "rest", "to": "library", "key": "{dir}/{name}"},
+            ],
+        }
+
+    def write(self):
+        # JSON is YAML.
+        self.file.write_text(json.dumps(self.settings, indent=2) + "\n")
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [self.binary, "run", "--config", str(self.file)], stdout=subprocess.DEVNULL,
+            stderr=(self.base / "inlet.err").open("a"))
+        until(self.answers, what=f"the agent answers on {self.url} (see {self.base}/inlet.err)")
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError("the agent ended: " + (self.base / "inlet.err").read_text()[-2000:])
+        try:
+            return self.get("session")
+        except OSError:
+            return None
+
+    def get(self, path):
+        request = urllib.request.Request(f"{self.url}/api/v1/{path}")
+        if self.secrets:
+            request.add_header("Authorization", "Bearer " + TOKEN)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def kill(self):
+        """As the kernel or a power cut would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(20)
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+
+    def put(self, name, content=b"some text\n"):
+        """Drops a file; `name` is below the watched folder, as bytes or text."""
+        path = os.path.join(os.fsencode(self.drop), os.fsencode(name))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+        return Path(os.fsdecode(path))
+
+    def job(self, part):
+        """The newest job whose path holds `part`; None when there is none."""
+        jobs = [job for job in self.get("jobs?limit=100") if part in job["path"]]
+        return jobs[0] if jobs else None
+
+    def ends(self, part, state, seconds=20):
+        """Waits until a file is in a state; returns its job."""
+        def reached():
+            job = self.job(part)
+            return job if job and job["state"] == state else None
+        return until(reached, seconds, f"{part} is {state}")

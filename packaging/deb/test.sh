@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# Tries the Debian package in a debootstrap tree: build it twice, install, run, upgrade, remove, purge. Needs root and a
+# Debian mirror; nothing is sent further than loopback. test.sh [FILE.deb]; without one it is built (see build.sh).
+# Not shown here: a boot. What an init would do with the unit, systemd-analyze says; its ExecStart is run by hand.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+source packaging/tree.sh
+own_mounts packaging/deb/test.sh "$@"
+
+(($# <= 1)) || die 64 "usage: test.sh [FILE.deb]"
+package="${1:-}"
+export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
+[[ -n $package ]] || package="$(packaging/deb/build.sh)"
+open_tree
+cp -- "$package" "$TREE/root/inlet.deb"
+version="$(dpkg-deb -f "$package" Version)"
+
+# --- the package as a file
+
+same_again() {
+    local again
+    again="$(packaging/deb/build.sh "$(mktemp -d "$TREE/tmp/again.XXXX")" 2>/dev/null)"
+    cmp -- "$package" "$again"
+}
+field_is() { [[ $(dpkg-deb -f "$package" "$1") == "$2" ]]; }
+holds() { dpkg-deb -c "$package" | awk '{print $1, $2, $6}' | grep -Fx -- "$1"; }
+# Every library of the binary has its package, found and not written down.
+libraries_are_named() {
+    local name depends
+    depends="$(dpkg-deb -f "$package" Depends)"
+    for name in libc6 libcurl4 libexif12 libisal2 libsqlite3-0 libyaml-0-2; do
+        [[ $depends == *$name* ]] || { echo "$name is not in: $depends" && return 1; }
+    done
+}
+all_of_root() { ! dpkg-deb -c "$package" | awk '$2 != "root/root"' | grep .; }
+# Directories 755, files 644, but for the one program.
+usual_modes() { ! dpkg-deb -c "$package" | awk '{print $1, $6}' | grep -Ev '^(drwxr-xr-x|-rw-r--r--) |^-rwxr-xr-x ./usr/bin/inlet$'; }
+only_below_usr() { ! dpkg-deb -c "$package" | awk '{print $6}' | grep -Ev '^\./(usr/.*)?$'; }
+sums_match() { inside sh -c 'cd / && md5sum --quiet -c /var/lib/dpkg/info/inlet.md5sums'; }
+lintian_is_content() { lintian --fail-on error --suppress-tags bad-distribution-in-changes-file -- "$package"; }
+
+check "it is built again, bit for bit" same_again
+check "it is for this machine's architecture" field_is Architecture "$(dpkg --print-architecture)"
+check "its libraries are its dependencies" libraries_are_named
+check "libmagic1 is recommended" field_is Recommends libmagic1
+check "all belongs to root" all_of_root
+check "modes are the usual ones" usual_modes
+check "files are below /usr" only_below_usr
+for file in "-rwxr-xr-x root/root ./usr/bin/inlet" "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet.service" \
+    "-rw-r--r-- root/root ./usr/lib/sysctl.d/30-inlet.conf" "-rw-r--r-- root/root ./usr/share/man/man1/inlet.1.gz" \
+    "-rw-r--r-- root/root ./usr/share/bash-completion/completions/inlet" \
+    "-rw-r--r-- root/root ./usr/share/doc/inlet/changelog.gz" "-rw-r--r-- root/root ./usr/share/doc/inlet/copyright" \
+    "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/nas-to-r2.yaml"; do
+    check "it holds ${file##* .}" holds "$file"
+done
+if command -v lintian >/dev/null; then check "lintian finds no errors" lintian_is_content; fi
+
+# --- installed
+
+own() { [[ $(inside stat -c '%U:%G %a' "$1") == "$2" ]] || { inside stat "$1" && return 1; }; }
+installed_version() { [[ " $(inside inlet --version) " == *" ${version%-*} "* ]]; }
+# --man=no: there is no man in the tree to look its page up with.
+unit_verifies() { inside systemd-analyze verify --man=no /usr/lib/systemd/system/inlet.service; }
+# In tenths: 30 is "3.0".
+exposure() { inside systemd-analyze security --offline=true --no-pager --threshold=30 /usr/lib/systemd/system/inlet.service; }
+has_lease() { grep -qx AmbientCapabilities=CAP_LEASE "$TREE/usr/lib/systemd/system/inlet.service"; }
+enabled() { [[ -L $TREE/etc/systemd/system/multi-user.target.wants/inlet.service ]]; }
+mandb_reads() { inside sh -c 'gzip -dc /usr/share/man/man1/inlet.1.gz' | grep -q '^\.\(TH\|Dt\) '; }
+
+inside_apt update >/dev/null
+check "systemd comes first" inside_apt install --no-install-recommends systemd
+check "apt installs it and what it depends on" inside_apt install /root/inlet.deb
+check "every file is as it was packed" sums_match
+check "the user's own group, no shell, no password" inside sh -c \
+    'id inlet && getent passwd inlet | grep -q ":/var/lib/inlet:/usr/sbin/nologin$" && passwd -S inlet | grep -q " L "'
+check "/var/lib/inlet is the user's alone" own /var/lib/inlet "inlet:inlet 750"
+check "/etc/inlet is root's, and the service may read it" own /etc/inlet "root:inlet 2750"
+check "inlet --version is $version" installed_version
+check "systemd-analyze verify" unit_verifies
+check "systemd-analyze security is 3 at most" exposure
+check "CAP_LEASE is granted" has_lease
+check "the service is enabled" enabled
+check "the manual page can be read" mandb_reads
+check "bash takes the completions" inside bash -n /usr/share/bash-completion/completions/inlet
+
+# --- running, as the unit would start it
+
+mkdir -p -- "$TREE/srv/drop" "$TREE/srv/library" "$TREE/run/credentials"
+inside chown inlet:inlet /srv/library
+cat >"$TREE/root/inlet.yaml" <<'YAML'
+destinations:
+  library: { type: folder, path: /srv/library }
+watch:
+  - path: /srv/drop
+    settle: 1s
+routes:
+  - name: all
+    key: "{dir}/{name}"
+    to: library
+YAML
+
+unit_value() { sed -n "s/^$1=//p" "$TREE/usr/lib/systemd/system/inlet.service"; }
+# as_service COMMAND…: with the unit's user, environment, umask and capabilities.
+as_service() {
+    inside env "$(unit_value Environment)" HOME=/var/lib/inlet setpriv --reuid inlet --regid inlet --init-groups \
+        --inh-caps=-all,+lease --ambient-caps=-all,+lease --bounding-set=-all,+lease --no-new-privs \
+        sh -c 'umask 0027 && exec "$@"' sh "$@"
+}
+configuration_is_private() { own /etc/inlet/inlet.yaml "root:inlet 640"; }
+# 1: warnings. There is no network here, and sysctl is the host's.
+checks() {
+    local ended=0
+    as_service inlet check --config /etc/inlet/inlet.yaml || ended=$?
+    ((ended <= 1))
+}
+# Asked only once it listens: without an agent `status` takes the lock for a moment.
+runs() { [[ -S $TREE/var/lib/inlet/control.sock ]] && inside inlet status --json --config /etc/inlet/inlet.yaml | grep -q '"running" : true'; }
+begin() {
+    local command
+    read -ra command <<<"$(unit_value ExecStart)"
+    as_service "${command[@]}" >>"$TREE/var/log/inlet.log" 2>&1 &
+    within 60 runs || { cat -- "$TREE/var/log/inlet.log" && return 1; }
+}
+ends() {
+    local id
+    id="$(inlet_process)"
+    [[ -n $id ]] && kill -TERM "$id" && within 60 gone "$id"
+}
+gone() { [[ ! -d /proc/$1 ]]; }
+drop() {
+    head -c 3000000 /dev/urandom >"$TREE/root/$1"
+    cp -- "$TREE/root/$1" "$TREE/srv/drop/$1"
+}
+delivered() { within 60 cmp -s -- "$TREE/root/$1" "$TREE/srv/library/$1" || { tail -n 20 "$TREE/var/log/inlet.log" && return 1; }; }
+reloads() {
+    local id
+    id="$(inlet_process)"
+    kill -HUP "$id"
+    within 30 grep -q '"event":"config\.' "$TREE/var/log/inlet.log" && [[ -d /proc/$id ]]
+}
+reload_command() {
+    local command
+    read -ra command <<<"$(unit_value ExecReload)"
+    as_service "${command[@]}"
+}
+
+inside sh -c 'umask 027 && cp /root/inlet.yaml /etc/inlet/'
+check "what root writes to /etc/inlet the service can read, and others cannot" configuration_is_private
+check "inlet check as the service's user" checks
+check "the unit's command runs" begin
+drop first.bin
+check "a file of another user is delivered" delivered first.bin
+check "its state is in /var/lib/inlet" test -e "$TREE/var/lib/inlet/journal.sqlite"
+check "SIGHUP reloads" reloads
+check "so does the unit's command for it" reload_command
+
+# --- upgraded over itself
+
+user="$(inside id -u inlet)"
+check "it is upgraded over itself" inside_apt install --reinstall /root/inlet.deb
+check "the user is the same" test "$(inside id -u inlet)" = "$user"
+check "the configuration is the same" inside cmp /root/inlet.yaml /etc/inlet/inlet.yaml
+check "SIGTERM ends it" ends
+check "it starts again" begin
+drop second.bin
+check "and delivers" delivered second.bin
+check "and ends" ends
+check "postinst may be run again" inside /var/lib/dpkg/info/inlet.postinst configure "$version"
+
+# --- removed, purged
+
+stays() { [[ -s $TREE/var/lib/inlet/journal.sqlite ]]; }
+check "it is removed" inside_apt remove inlet
+check "the program is gone" test ! -e "$TREE/usr/bin/inlet"
+check "removed: the queue stays" stays
+check "removed: the configuration stays" test -s "$TREE/etc/inlet/inlet.yaml"
+check "it comes back" inside_apt install /root/inlet.deb
+check "and knows what it delivered" inside sh -c 'inlet receipts --config /etc/inlet/inlet.yaml | grep -q second.bin'
+check "it is purged" inside_apt purge inlet
+check "purged: the configuration is gone" test ! -e "$TREE/etc/inlet"
+check "purged: nothing is enabled" test ! -L "$TREE/etc/systemd/system/multi-user.target.wants/inlet.service"
+check "purged: the queue stays, and its user" inside sh -c 'test -s /var/lib/inlet/journal.sqlite && id inlet'
+rm -rf -- "${TREE:?}"/var/lib/inlet/*
+check "purged without a queue: its folder goes" inside sh -c \
+    'apt-get -q -y install /root/inlet.deb && apt-get -q -y purge inlet && test ! -e /var/lib/inlet'
+tally

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Tries the image without Docker: the last stage of the Dockerfile is carried out in a debootstrap tree, and its entrypoint
+# run there with the capabilities of compose.yaml, as process 1, on a read-only tree. Needs root and a Debian mirror.
+# test.sh [FILE.deb]; without one it is built. Not shown: the first stage (deb/test.sh tries what it runs), Docker itself.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+source packaging/tree.sh
+own_mounts packaging/docker/test.sh "$@"
+
+(($# <= 1)) || die 64 "usage: test.sh [FILE.deb]"
+package="${1:-}"
+export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
+[[ -n $package ]] || package="$(packaging/deb/build.sh)"
+open_tree
+image="$TREES/image.json"
+
+builds() { python3 -B packaging/docker/stage.py packaging/docker/Dockerfile "$TREE" "$package" >"$image"; }
+# of KEY: what the image remembers, one a line.
+of() {
+    python3 -c 'import json, sys
+value = json.load(open(sys.argv[1]))[sys.argv[2]]
+print("\n".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "\n".join([value] if isinstance(value, str) else value))' \
+        "$image" "$1"
+}
+check "the last stage of the Dockerfile is carried out" builds
+((failed == 0)) || { tally && exit; }
+mapfile -t variables < <(of Env)
+mapfile -t entrypoint < <(of Entrypoint)
+mapfile -t command < <(of Cmd)
+mapfile -t health < <(of Healthcheck)
+
+# cap_add of compose.yaml as setpriv writes it: setuid,+setgid…
+capabilities() {
+    sed -n '/cap_add:/,/^    [a-z]/s/^ *- \([A-Z]*\).*/+\1/p' packaging/docker/compose.yaml |
+        tr '[:upper:]' '[:lower:]' | paste -sd, -
+}
+
+# container COMMAND…: process 1 of its own, with the image's environment; WITH holds more, CAPS the capabilities.
+WITH=()
+CAPS="$(capabilities)"
+container() {
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    unshare --mount --pid --fork --kill-child -- sh -c 'mount -t proc proc "$1/proc" && shift && exec "$@"' sh "$TREE" \
+        env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" "${WITH[@]}" \
+        "INLET_TREE=$TREE" \
+        chroot "$TREE" setpriv --bounding-set="-all,$CAPS" --inh-caps=-all --no-new-privs --clear-groups "$@"
+}
+
+small() { [[ ! -e $TREE/tmp/inlet.deb && -z $(ls -A "$TREE/var/lib/apt/lists") ]]; }
+answers() { [[ " $(container "${entrypoint[@]}" --version) " == *" $(dpkg-deb -f "$package" Version) "* ]]; }
+without_configuration() {
+    local ended=0 said
+    said="$(container "${entrypoint[@]}" "${command[@]}" 2>&1)" || ended=$?
+    printf '%s\n' "$said"
+    [[ $ended == 78 && $said == *"finds no /config/inlet.yaml"* ]]
+}
+refuses() {
+    local ended=0
+    WITH=("$1")
+    container "${entrypoint[@]}" --version || ended=$?
+    ((ended == 78))
+}
+check "nothing of the installation is left" small
+check "a command goes to inlet" answers
+check "without a configuration it says what to do" without_configuration
+check "PUID=0 is refused" refuses PUID=0
+check "PUID=nobody is refused" refuses PUID=nobody
+check "SIGTERM stops it" test "$(of StopSignal)" = SIGTERM
+
+# --- running, as on a NAS: the files are of user 1031, the configuration is readable by nobody else
+
+mkdir -p -- "$TREE/data/drop" "$TREE/data/library"
+cat >"$TREE/config/inlet.yaml" <<'YAML'
+destinations:
+  library: { type: folder, path: /data/library }
+watch:
+  - path: /data/drop
+    settle: 1s
+routes:
+  - name: all
+    key: "{dir}/{name}"
+    to: library
+YAML
+chown -R 1031:1032 "$TREE/config" "$TREE/data"
+chmod 700 "$TREE/config"
+# What is no volume is read-only: each volume is a mount of its own.
+for volume in $(of Volume) /tmp; do mount --bind "$TREE$volume" "$TREE$volume"; done
+mount -o remount,ro,bind "$TREE"
+
+log="$TREES/container.log"
+begin() {
+    WITH=(PUID=1031 PGID=1032)
+    container "${entrypoint[@]}" "${command[@]}" >"$log" 2>&1 &
+    within 60 healthy || { cat -- "$log" && return 1; }
+}
+healthy() {
+    WITH=(PUID=1031 PGID=1032)
+    container "${health[@]}"
+}
+unhealthy() { ! healthy; }
+status_of() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$(inlet_process)/status"; }
+is_user() { [[ $(status_of Uid) == $'1031\t1031\t1031\t1031' && $(status_of Gid) == $'1032\t1032\t1032\t1032' ]]; }
+# 28: CAP_LEASE, and nothing else.
+has() { [[ $(status_of CapEff) == "$1" && $(status_of CapBnd) == "$1" ]] || { grep Cap "/proc/$(inlet_process)/status" && return 1; }; }
+is_first() { [[ $(status_of NSpid) == *$'\t1' ]]; }
+read_only() { ! touch "$TREE/etc/new" 2>/dev/null; }
+# A file of yet another user, as one that came over SMB may be.
+delivers() {
+    head -c 3000000 /dev/urandom >"$TREES/sample"
+    install -o 1077 -m 644 -- "$TREES/sample" "$TREE/data/drop/$1"
+    within 60 cmp -s -- "$TREES/sample" "$TREE/data/library/$1" || { tail -n 20 "$log" && return 1; }
+}
+owned() { [[ $(stat -c %u:%g "$TREE/data/library/$1") == 1031:1032 ]]; }
+ends() {
+    local id
+    id="$(inlet_process)"
+    [[ -n $id ]] && kill -TERM "$id" && within 60 test ! -d "/proc/$id"
+}
+
+check "before it runs it is unhealthy" unhealthy
+check "it starts and becomes healthy" begin
+check "the tree is read-only" read_only
+check "it is PUID:PGID" is_user
+check "it has CAP_LEASE and nothing else" has 0000000010000000
+check "it is process 1" is_first
+check "a file is delivered" delivers first.bin
+check "what it writes is the user's" owned first.bin
+check "SIGTERM ends process 1" ends
+check "then it is unhealthy" unhealthy
+check "the state is in /state" test -s "$TREE/state/inlet/journal.sqlite"
+CAPS="$(capabilities | sed 's/,+lease//')"
+check "without cap_add: LEASE it starts as well" begin
+check "and has no capability" has 0000000000000000
+check "and delivers" delivers second.bin
+check "and ends" ends
+tally

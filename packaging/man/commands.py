@@ -1,0 +1,159 @@
+"""inlet(1), and a page for each of its commands, from what `inlet --experimental-dump-help` says of them."""
+
+import re
+
+import roff
+
+ENVIRONMENT = {
+    "INLET_CONFIG": "The configuration file, where --config names none.",
+    "XDG_CONFIG_HOME": "Where inlet/inlet.yaml is looked for, instead of ~/.config.",
+    "XDG_STATE_HOME": "Where state_dir is without a key of that name, instead of ~/.local/state; not for root.",
+    "NO_COLOR": "No colours on the terminal, whatever its value.",
+    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE":
+        "Credentials of destinations of type s3 that have none in the configuration.",
+}
+FILES = {
+    "~/.config/inlet/inlet.yaml": "The configuration of a person.",
+    "/etc/inlet/inlet.yaml": "The configuration of the system's service.",
+    "/var/lib/inlet": "Journal, lock, control socket, receipts and logins (state_dir).",
+}
+
+
+def parts(discussion):
+    """A discussion's paragraphs, its examples, and its exit codes."""
+    paragraphs, examples, codes = [], [], []
+    for block in re.split(r"\n\s*\n", discussion or ""):
+        before, word, after = re.split(r"(?m)^(Examples?:)", block, maxsplit=1) if re.search(
+            r"(?m)^Examples?:", block) else (block, "", "")
+        if word:
+            examples += [text.strip() for text in after.split("\n") if text.strip()]
+        if before.startswith("Exit codes:"):
+            codes += re.findall(r"(\d+) (.+?)(?=, \d+ |\.$)", " ".join(before.split()))
+        elif before.strip():
+            paragraphs.append(before.strip("\n"))
+    return paragraphs, examples, codes
+
+
+def described(paragraphs):
+    lines = []
+    for text in paragraphs:
+        if all(part.startswith("  ") for part in text.split("\n")):
+            lines += roff.verbatim([part.removeprefix("  ") for part in text.split("\n")])
+        else:
+            lines += roff.paragraph(text)
+    return lines
+
+
+def subcommands(command):
+    return [sub for sub in command.get("subcommands") or []
+            if sub.get("shouldDisplay", True) and sub["commandName"] != "help"]
+
+
+def arguments(command):
+    own = [argument for argument in command.get("arguments") or [] if argument.get("shouldDisplay", True)]
+    return [argument for argument in own if not {name["name"] for name in argument.get("names") or []} & {"help", "version"}]
+
+
+def spelled(name):
+    return ("--" if name["kind"] == "long" else "-") + name["name"]
+
+
+def value(argument):
+    return roff.italic("<" + (argument.get("valueName") or "value") + ">")
+
+
+def synopsis(full, command):
+    words = [roff.bold(full)]
+    for argument in arguments(command):
+        word = value(argument)
+        if argument["kind"] != "positional":
+            name = roff.bold(spelled(argument["preferredName"]))
+            word = name if argument["kind"] == "flag" else f"{name} {word}"
+        word += "\\ ..." if argument["isRepeating"] else ""
+        words.append("\\%" + (f"[{word}]" if argument["isOptional"] else word))
+    return [".PP", " ".join(words)]
+
+
+def options(command):
+    lines = []
+    for argument in arguments(command):
+        # Short names first, as people look for them.
+        names = sorted((spelled(name) for name in argument.get("names") or []), key=len)
+        tag = ", ".join(map(roff.bold, names))
+        if argument["kind"] != "flag":
+            tag = f"{tag} {value(argument)}".strip()
+        body = [argument.get("abstract") or "", argument.get("discussion") or ""]
+        body += [f"Default: {argument['defaultValue']}."] if argument.get("defaultValue") else []
+        said = [roff.line(roff.escape(" ".join(text.split()))) for text in body if text.strip()]
+        lines += roff.tagged(tag, *said)
+    return lines
+
+
+def leaves(full, command):
+    below = subcommands(command)
+    if not below:
+        return [(full, command)]
+    return [leaf for sub in below for leaf in leaves(f"{full} {sub['commandName']}", sub)]
+
+
+def command_page(command, day, version):
+    """The page of a command with all that is below it, as git has it of `git remote`."""
+    name = command["commandName"]
+    full = f"inlet {name}"
+    paragraphs, examples, codes = parts(command.get("discussion"))
+    found = leaves(full, command)
+    lines = [roff.heading("NAME"), f"inlet\\-{roff.code(name)} \\- {roff.escape(command['abstract'].rstrip('.'))}"]
+    lines += [roff.heading("SYNOPSIS")] + [text for leaf in found for text in synopsis(*leaf)]
+    lines += [roff.heading("DESCRIPTION"), *described([command["abstract"], *paragraphs])]
+    if found[0][1] is command:
+        lines += [roff.heading("OPTIONS"), *options(command)] if arguments(command) else []
+    else:
+        lines += [roff.heading("COMMANDS")]
+        for path, leaf in found:
+            own, samples, _ = parts(leaf.get("discussion"))
+            lines += [roff.subheading(path), *described([leaf["abstract"], *own]), *options(leaf)]
+            lines += roff.verbatim(samples)
+        if command.get("defaultSubcommand"):
+            lines += roff.paragraph(f"Without one of them, '{full}' is '{full} {command['defaultSubcommand']}'.")
+    lines += [roff.heading("EXAMPLES"), *roff.verbatim(examples)]
+    if codes:
+        lines += exit_status(codes)
+    lines += [roff.heading("SEE ALSO"), "\\fBinlet\\fR(1), \\fBinlet.yaml\\fR(5)"]
+    return roff.page(f"inlet-{name}", 1, day, version, *lines)
+
+
+def exit_status(codes):
+    return [roff.heading("EXIT STATUS"), *(text for code, said in codes for text in roff.tagged(
+        roff.bold(code), roff.escape(said[0].upper() + said[1:] + ".")))]
+
+
+def main_page(root, day, version):
+    paragraphs, examples, codes = parts(root.get("discussion"))
+    pages = [(f"inlet-{sub['commandName']}", sub["abstract"]) for sub in subcommands(root)]
+    entries = lambda table: [text for name, said in table.items()  # noqa: E731
+                             for text in roff.tagged(roff.bold(name), roff.line(roff.escape(said)))]
+    lines = [
+        roff.heading("NAME"), f"inlet \\- {roff.escape(root['abstract'].rstrip('.'))}", roff.heading("SYNOPSIS"),
+        ".PP", f"{roff.bold('inlet')} {roff.italic('<command>')} [{roff.italic('<options>')}]",
+        ".PP", f"{roff.bold('inlet')} {roff.bold('--help')} | {roff.bold('--version')}",
+        roff.heading("DESCRIPTION"), *described([root["abstract"], *paragraphs]), roff.heading("COMMANDS")]
+    for name, said in pages:
+        lines += roff.tagged(f"{roff.bold(name)}(1)", roff.line(roff.escape(said)))
+    lines += [roff.heading("EXAMPLES"), *roff.verbatim(examples), *exit_status(codes)]
+    lines += [roff.heading("ENVIRONMENT"), *entries(ENVIRONMENT), roff.heading("FILES"), *entries(FILES)]
+    lines += [roff.heading("SEE ALSO"), ", ".join(
+        ["\\fBinlet.yaml\\fR(5)", *(f"{roff.bold(name)}(1)" for name, _ in pages)])]
+    return roff.page("inlet", 1, day, version, *lines)
+
+
+def unexplained(full, command):
+    """What is missing where a person looks for it: a command's sentence, its examples, an option's meaning."""
+    if not command.get("abstract"):
+        yield f"{full} has no abstract"
+    if not parts(command.get("discussion"))[1]:
+        yield f"{full} has no example"
+    for argument in arguments(command):
+        if not argument.get("abstract"):
+            yield f"{full}: {argument.get('valueName') or argument.get('names')} is not explained"
+    for sub in subcommands(command):
+        yield from unexplained(f"{full} {sub['commandName']}", sub)
