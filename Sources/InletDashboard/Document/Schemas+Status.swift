@@ -6,7 +6,8 @@ extension StatusReport: Described {
     static var schemaName: String { "Status" }
     static var schema: Schema {
         .object([
-            .may("health", .named(Health.self)), .must("running", .flag), .must("queue", .named(Queue.self)), .may("version", .text),
+            .may("health", .named(Health.self)), .must("running", .flag), .must("queue", .named(Queue.self)),
+            .may("version", .text),
             .may("started_at", .time), .must("journal_failing", .flag),
             .must("seen", .integer, "Files seen: the sum of files and ignored."), .must("pending", .integer),
             .must("ignored", .integer), .must("files", .map(.integer), "Files by state."),
