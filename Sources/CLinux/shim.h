@@ -61,6 +61,12 @@ static inline int inlet_terminal_columns(int fd) {
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+/* Likewise its rows. */
+static inline int inlet_terminal_rows(int fd) {
+    struct winsize size = {0};
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 /* copy_file_range(2) is declared for _GNU_SOURCE only; glibc may emulate it, the kernel's answer is wanted. */
 static inline ssize_t inlet_copy_file_range(int source, int64_t from, int target, int64_t to, size_t length) {
     return syscall(SYS_copy_file_range, source, &from, target, &to, length, 0U);

@@ -31,9 +31,9 @@ struct Inlet: AsyncParsableCommand {
             """,
         version: release,
         subcommands: [
-            Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Queue.self, BatchCommand.self,
-            Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self, Limit.self,
-            LogCommand.self, Notify.self, Storage.self,
+            Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
+            BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
+            Limit.self, LogCommand.self, Notify.self, Storage.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,

@@ -145,7 +145,8 @@ import Testing
     @Test func `the help of every command has an example`() async throws {
         let folder = try TemporaryDirectory()
         let commands = [
-            "init", "run", "check", "route", "send", "status", "queue", "receipts", "verify", "pause", "resume", "demo",
+            "init", "run", "check", "route", "send", "status", "tail", "queue", "receipts", "verify", "pause", "resume",
+            "demo",
             "config",
             "config show", "config schema", "queue list", "queue show", "queue retry", "queue cancel", "queue forget",
             "queue clear", "gighive", "gighive delete", "fetch", "vopi", "vopi jobs", "vopi show", "vopi cancel",

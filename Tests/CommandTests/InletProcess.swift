@@ -25,8 +25,10 @@ final class InletProcess: Sendable {
     /// - Parameters:
     ///   - folder: where its output is kept; also its HOME and its working directory.
     ///   - launcher: a program and arguments that run it, for example `setpriv …`.
+    ///   - terminal: what it reads from and writes to, instead of nothing and a file.
     init(
-        _ arguments: [String], in folder: FilePath, environment: [String: String] = [:], launcher: [String] = []
+        _ arguments: [String], in folder: FilePath, environment: [String: String] = [:], launcher: [String] = [],
+        terminal: PseudoTerminal? = nil
     ) throws {
         let id = String(UInt32.random(in: .min ... .max), radix: 36)
         outputFile = folder.appending("\(id).out")
@@ -43,8 +45,9 @@ final class InletProcess: Sendable {
             // A second, and from then on every second: tests of the whole agent do not wait for minutes.
             "INLET_PROBE_PACE": "1000:1000",
         ].merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = try Self.create(outputFile)
+        let screen = try terminal?.open()
+        process.standardInput = screen ?? FileHandle.nullDevice
+        process.standardOutput = try screen ?? Self.create(outputFile)
         process.standardError = try Self.create(errorFile)
         try process.run()
         Leash.hold(process.processIdentifier)

@@ -73,6 +73,8 @@ package struct StatusReport: Codable, Sendable {
         package var oldest_waiting_ms: Int64?
     }
 
+    /// What needs somebody; nil from an agent of an older version.
+    package var health: Health?
     package var running: Bool
     package var queue: Queue
     package var version: String?
@@ -114,8 +116,7 @@ package struct StatusReport: Codable, Sendable {
             oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
         let paused = try await view.journal.paused()
         running = view.live != nil
-        version = view.live?.version
-        started_at = view.live?.startedAt.rfc3339
+        (version, started_at) = (view.live?.version, view.live?.startedAt.rfc3339)
         journal_failing = view.live?.journalIsFailing() ?? false
         seen = balance.seen
         pending = balance.pending
@@ -141,6 +142,7 @@ package struct StatusReport: Codable, Sendable {
         let backlog = try await view.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
+        health = Health(self)
     }
 
     private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?) {

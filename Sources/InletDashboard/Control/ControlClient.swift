@@ -160,17 +160,22 @@ package struct ControlClient: ControlAPI {
         try Self.decode(try await send(method, path, query: query))
     }
 
-    private func send(
-        _ method: String, _ path: String, query: [(String, String?)] = [], body: HTTPBody = .none,
-        deadline: Duration = .seconds(60)
+    /// One question. An answer that `sink` takes on has no body.
+    ///
+    /// - Parameter deadline: of the whole answer.
+    /// - Throws: `NotRunning`; `Failure` where there is no answer.
+    func send(
+        _ method: String, _ path: String, query: [(String, String?)] = [], headers: [(String, String)] = [],
+        body: HTTPBody = .none, deadline: Duration = .seconds(60), into sink: (any AnswerSink)? = nil
     ) async throws -> HTTPResponse {
         var url = try HTTPURL("http://localhost/api/v1", rules: .configured(allowHTTP: false)).appending(path: path)
         for case (let name, let value?) in query { url = url.appending(queryItem: name, value) }
+        let fields = [("Content-Type", "application/json")] + headers
         let request = HTTPRequest(
-            method, url, headers: [("Content-Type", "application/json")], body: body, answerLimit: 64 << 20,
-            answerDeadline: deadline, stallTimeout: deadline, unixSocket: socket)
+            method, url, headers: fields, body: body, answerLimit: 64 << 20, answerDeadline: deadline,
+            stallTimeout: sink == nil ? deadline : .seconds(60), unixSocket: socket)
         do {
-            return try await client.send(request)
+            return try await client.send(request, into: sink)
         } catch {
             if error.code == .connectFailed { throw NotRunning() }
             throw Failure(

@@ -6,7 +6,8 @@ extension StatusReport: Described {
     static var schemaName: String { "Status" }
     static var schema: Schema {
         .object([
-            .must("running", .flag), .must("queue", .named(Queue.self)), .may("version", .text),
+            .may("health", .named(Health.self)), .must("running", .flag), .must("queue", .named(Queue.self)),
+            .may("version", .text),
             .may("started_at", .time), .must("journal_failing", .flag),
             .must("seen", .integer, "Files seen: the sum of files and ignored."), .must("pending", .integer),
             .must("ignored", .integer), .must("files", .map(.integer), "Files by state."),
@@ -16,6 +17,17 @@ extension StatusReport: Described {
             .may("notices_failed", .integer), .may("resuming", .named(ResumeSummary.self)),
             .may("limits", .list(.named(LimitReport.self))), .may("windows", .list(.named(WindowReport.self))),
             .may("dashboard", .named(DashboardReport.self)),
+        ])
+    }
+}
+
+extension Health: Described {
+    static var schemaName: String { "Health" }
+    static var schema: Schema {
+        .object([
+            .must("state", .word(["ok", "attention", "trouble"])),
+            .must("sentence", .text, "What a person should know first."),
+            .must("needs", .list(.text), "What needs a person, the worst first, each with its remedy."),
         ])
     }
 }

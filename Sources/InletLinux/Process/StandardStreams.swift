@@ -12,6 +12,12 @@ extension ProcessSetup {
         return columns.first { $0 > 0 }
     }
 
+    /// Lines of the terminal on standard output; nil without one, and where it does not say.
+    package static var terminalHeight: Int? {
+        let rows = Int(inlet_terminal_rows(STDOUT_FILENO))
+        return rows > 0 ? rows : nil
+    }
+
     /// Writes all bytes to standard output. False when nobody reads any more. Blocks while the reader is slow.
     @discardableResult
     package static func writeStandardOutput(_ bytes: [UInt8]) -> Bool { write(bytes, to: STDOUT_FILENO) }

@@ -17,11 +17,13 @@ struct Check: AsyncParsableCommand {
             Examples:
               inlet check --config inlet.yaml
               inlet check --upload
+              inlet check --json | jq -r '.checks[] | select(.grade != "ok") | .text'
             """)
 
     @OptionGroup var options: ConfigOption
     @Flag(help: "Also deliver a small test object to every destination, and remove it where that is possible.")
     var upload = false
+    @Flag(help: "Print one JSON object.") var json = false
 
     func run() async throws {
         let config = try options.load()
@@ -29,26 +31,34 @@ struct Check: AsyncParsableCommand {
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
         let outlets = try config.makeOutlets(factory)
-        var findings = Findings()
+        var findings = Findings(isJSON: json)
         findings.add(.fine, "configuration", "\(config.file.display) is correct")
         for warning in config.warnings { findings.add(.warning, "configuration", warning.message) }
         findings.add(.fine, "time zone", "\(KeyTemplate.systemZone), for dates in keys without @ZONE")
-        StateCheck.run(config.settings.stateDirectory, &findings)
-        MediaTypeCheck.run(config.settings.routes, &findings)
-        DeriveCheck.run(config.settings.routes, &findings)
         LimitCheck.run(config.settings, &findings)
         AdoptCheck.run(config.settings, destinations, &findings)
-        for watch in config.settings.watch { RootCheck(watch, config.settings.routes).run(&findings) }
-        WatchLimitCheck.run(config.settings.watch, &findings)
-        for destination in config.settings.destinations where destination.type == "vopi" {
-            guard let results = destination.values.string("results") else { continue }
-            ResultsCheck.run(FilePath(results), of: destination.name, config.settings.watch, &findings)
-        }
-        ReceiverCheck.run(config.settings.notify, outlets, &findings)
+        checkFolders(config.settings, &findings)
+        findings.begin(.destinations)
         await ProxyCheck.run(config, factory, &findings)
         for destination in destinations { await check(destination, &findings) }
         for destination in destinations { checkStorage(destination, config.settings.destinations, &findings) }
+        ReceiverCheck.run(config.settings.notify, outlets, &findings)
+        findings.begin(.system)
+        MediaTypeCheck.run(config.settings.routes, &findings)
+        DeriveCheck.run(config.settings.routes, &findings)
+        WatchLimitCheck.run(config.settings.watch, &findings)
         try findings.finish()
+    }
+
+    private func checkFolders(_ settings: Settings, _ findings: inout Findings) {
+        findings.begin(.folders)
+        StateCheck.run(settings.stateDirectory, &findings)
+        for destination in settings.destinations where destination.type == "vopi" {
+            guard let results = destination.values.string("results") else { continue }
+            ResultsCheck.run(FilePath(results), of: destination.name, settings.watch, &findings)
+        }
+        findings.begin(.watch)
+        for watch in settings.watch { RootCheck(watch, settings.routes).run(&findings) }
     }
 
     private func check(_ destination: Destination, _ findings: inout Findings) async {
@@ -60,7 +70,8 @@ struct Check: AsyncParsableCommand {
                 for line in try await TestUpload(destination).run() { findings.add(line.0, name, line.1) }
             }
         } catch {
-            findings.add(.unavailable, name, "\(error)")
+            let remedy = ProbeRemedy.text(error, destination: destination.name)
+            findings.add(.unavailable, name, "\(error)", remedy: remedy)
         }
         if let (renewed, remedy) = await destination.renewal?(),
             let warning = LoginAge.warning(renewed, remedy: remedy, now: .now)
@@ -81,7 +92,8 @@ extension Check {
         findings.add(
             .warning, "destination \(destination.name)",
             "'\(name)' has no public_url: what is registered would refer to addresses that cannot be read without a login, "
-                + "or to none")
+                + "or to none",
+            remedy: "give '\(name)' the address under which its files can be read: public_url")
     }
 
     /// Prints the public key of a server whose key can be pinned: what to write where its certificate is self-signed.
@@ -89,37 +101,5 @@ extension Check {
     private func checkKey(_ destination: Destination, _ findings: inout Findings) async {
         guard let pin = try? await destination.serverPin?() else { return }
         findings.add(.fine, "destination \(destination.name)", "the server's public key now is \(pin) (for 'pin:')")
-    }
-}
-
-/// The list that `check` prints, and the exit code that comes of it.
-struct Findings {
-    enum Grade: Int {
-        case fine
-        case warning
-        case unavailable
-        case wrong
-    }
-
-    private var worst = Grade.fine
-
-    mutating func add(_ grade: Grade, _ what: String, _ text: String) {
-        let mark =
-            switch grade {
-            case .fine: Console.tint("✓", .good)
-            case .warning: Console.tint("!", .warning)
-            case .unavailable, .wrong: Console.tint("✗", .bad)
-            }
-        Console.print("\(mark) \(what): \(text)")
-        if grade.rawValue > worst.rawValue { worst = grade }
-    }
-
-    func finish() throws {
-        switch worst {
-        case .fine: return
-        case .warning: throw ExitStatus.failed
-        case .unavailable: throw ExitStatus.unavailable
-        case .wrong: throw ExitStatus.configuration
-        }
     }
 }

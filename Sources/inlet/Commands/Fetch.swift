@@ -26,7 +26,10 @@ struct Fetch: AsyncParsableCommand {
 
     @OptionGroup var options: ConfigOption
     @Argument(help: ArgumentHelp("An https address, or an object's key.", valueName: "URL|KEY")) var source: String
-    @Option(help: ArgumentHelp("The destination that has the object.", valueName: "DEST")) var from: String?
+    @Option(
+        help: ArgumentHelp("The destination that has the object.", valueName: "DEST"),
+        completion: ConfiguredNames.destinations)
+    var from: String?
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(

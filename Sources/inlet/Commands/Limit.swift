@@ -19,8 +19,12 @@ struct Limit: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "5MiB/s, 20Mbit/s, 0, off or auto; without it, what holds is shown.") var rate: String?
-    @Option(help: "The destination; without it, all of them together.") var to: String?
+    @Argument(
+        help: "5MiB/s, 20Mbit/s, 0, off or auto; without it, what holds is shown.",
+        completion: .list(["auto", "off", "0"]))
+    var rate: String?
+    @Option(help: "The destination; without it, all of them together.", completion: ConfiguredNames.destinations)
+    var to: String?
 
     func validate() throws {
         guard let rate else {

@@ -25,7 +25,8 @@ struct Notify: AsyncParsableCommand {
                 """)
 
         @OptionGroup var options: ConfigOption
-        @Argument(help: "The receiver's name in the configuration.") var name: String
+        @Argument(help: "The receiver's name in the configuration.", completion: ConfiguredNames.receivers)
+        var name: String
 
         func run() async throws {
             let config = try options.load()

@@ -13,7 +13,8 @@ struct Pause: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The destination; without it, all of them.") var destination: String?
+    @Argument(help: "The destination; without it, all of them.", completion: ConfiguredNames.destinations)
+    var destination: String?
 
     func run() async throws { try await Pausing.set(true, destination, options) }
 }

@@ -22,7 +22,9 @@ extension Queue {
                 """)
 
         @OptionGroup var options: ConfigOption
-        @Argument(help: ArgumentHelp("Where to; a relative path starts here.", valueName: "FILE")) var file: String?
+        @Argument(
+            help: ArgumentHelp("Where to; a relative path starts here.", valueName: "FILE"), completion: .file())
+        var file: String?
 
         func run() async throws {
             let target = file.map { RouteCommand.absolute($0) }
@@ -45,7 +47,7 @@ extension Queue {
                 """)
 
         @OptionGroup var options: ConfigOption
-        @Argument(help: ArgumentHelp("The backup.", valueName: "FILE")) var file: String
+        @Argument(help: ArgumentHelp("The backup.", valueName: "FILE"), completion: .file()) var file: String
         @Flag(help: "Do it without asking.") var yes = false
 
         func run() async throws {

@@ -19,9 +19,11 @@ struct Resume: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The destination; without it, all of them.") var destination: String?
+    @Argument(help: "The destination; without it, all of them.", completion: ConfiguredNames.destinations)
+    var destination: String?
 
-    @Option(help: "A watched folder that is right as it is.") var root: String?
+    @Option(help: "A watched folder that is right as it is.", completion: ConfiguredNames.roots)
+    var root: String?
 
     func validate() throws {
         if root != nil, destination != nil { throw ValidationError("either a destination or --root") }

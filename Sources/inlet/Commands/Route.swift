@@ -21,7 +21,7 @@ struct RouteCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The files.") var files: [NamedFiles]
+    @Argument(help: "The files.", completion: .file()) var files: [NamedFiles]
 
     func run() async throws {
         let config = try options.load()

@@ -23,8 +23,11 @@ struct Send: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The files.") var files: [NamedFiles]
-    @Option(help: ArgumentHelp("The destination; without it, the routes decide.", valueName: "DEST")) var to: String?
+    @Argument(help: "The files.", completion: .file()) var files: [NamedFiles]
+    @Option(
+        help: ArgumentHelp("The destination; without it, the routes decide.", valueName: "DEST"),
+        completion: ConfiguredNames.destinations)
+    var to: String?
 
     func run() async throws {
         ProcessMemory.boundHeap()

@@ -3,16 +3,20 @@ import Foundation
 import InletAgent
 import InletCore
 import InletDashboard
+import InletLinux
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows what is moving, what waits, and what needs you.",
         discussion: """
-            Asks the running agent, or reads the journal when none runs.
+            Asks the running agent, or reads the journal when none runs. With --watch it goes on: on a terminal as a picture
+            that is drawn again ('q' or Ctrl-C leaves it), elsewhere as a block every interval; with --json one object a line.
 
             Examples:
               inlet status
+              inlet status --watch
               inlet status --json | jq .pending
+              inlet status --watch --json --interval 10s
             """)
 
     @OptionGroup var options: ConfigOption
@@ -20,17 +24,57 @@ struct Status: AsyncParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
+    @Flag(help: "Go on, until it is left.")
+    var watch = false
+
+    @Option(help: ArgumentHelp("With --watch, how often the agent is asked.", valueName: "TIME"))
+    var interval: PositiveTime = PositiveTime(.seconds(1))
+
     func run() async throws {
         let config = try options.load()
         let report = try await ControlAccess.use(config) { try await $0.status() }
+        guard watch else {
+            return Console.print(json ? try Self.json(report, isPretty: true) : StatusText(report).text)
+        }
+        let watch = StatusWatch(config, interval: interval.duration)
+        defer { watch.end() }
         if json {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-            Console.print(String(decoding: try encoder.encode(report), as: UTF8.self))
+            try await watch.follow(report) { try Self.json($0.report, isPretty: false) }
+        } else if Console.isCanvas {
+            try await watch.draw(report)
         } else {
-            Console.print(StatusText(report).text)
+            let size = StatusScreen.Size(columns: ProcessSetup.terminalWidth ?? Self.plainWidth)
+            try await watch.follow(report) { status in
+                let lines = StatusScreen(status, size: size).lines(clock: DayClock.time(.now))
+                return lines.map { $0.text(hasColour: Console.hasColour) }.joined(separator: "\n") + "\n"
+            }
         }
     }
+
+    /// Where no terminal says how wide it is: no path is cut.
+    private static let plainWidth = 4096
+
+    static func json(_ report: StatusReport, isPretty: Bool) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
+        return String(decoding: try encoder.encode(report), as: UTF8.self)
+    }
+}
+
+/// A time as options take it, of a tenth of a second or more.
+struct PositiveTime: ExpressibleByArgument, CustomStringConvertible {
+    let duration: Duration
+
+    init(_ duration: Duration) { self.duration = duration }
+
+    init?(argument: String) {
+        guard let duration = DurationText.parse(argument), duration >= .milliseconds(100) else { return nil }
+        self.duration = duration
+    }
+
+    var description: String { DurationText.format(duration) }
+    var defaultValueDescription: String { description }
 }
 
 /// The status for people.
@@ -38,7 +82,7 @@ struct StatusText {
     let text: String
 
     init(_ report: StatusReport) {
-        var blocks: [String] = []
+        var blocks = [Self.health(report.health ?? Health(report))]
         let state = report.running ? Console.tint("running", .good) : Console.tint("not running", .warning)
         var head = "inlet \(report.version ?? "") is \(state)".replacingOccurrences(of: "  ", with: " ")
         if let since = report.started_at { head += " since \(since)" }
@@ -55,6 +99,18 @@ struct StatusText {
                 Self.transfers(report), Self.destinations(report), StatusLimits.text(report), Self.roots(report),
             ].compactMap(\.self))
         text = blocks.joined(separator: "\n\n")
+    }
+
+    /// What one looks for in five seconds: is it healthy, what is moving, what needs me.
+    private static func health(_ health: Health) -> String {
+        let mark =
+            switch health.state {
+            case .ok: Console.tint("✓", .good)
+            case .attention: Console.tint("!", .warning)
+            case .trouble: Console.tint("✗", .bad)
+            }
+        return (["\(mark) \(Console.tint(health.sentence, .strong))"] + health.needs.map { "  \($0)" })
+            .joined(separator: "\n")
     }
 
     private static func dashboard(_ report: DashboardReport) -> String {

@@ -26,7 +26,8 @@ struct StorageList: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The destination's name in the configuration.") var destination: String
+    @Argument(help: "The destination's name in the configuration.", completion: ConfiguredNames.destinations)
+    var destination: String
     @Argument(help: "Only keys that begin with this.") var prefix = ""
     @Flag(help: "One JSON object a line: key, size, modified, etag.") var json = false
 

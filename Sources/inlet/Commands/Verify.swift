@@ -28,7 +28,9 @@ struct Verify: AsyncParsableCommand {
     @Flag(help: "Everything that was delivered.") var all = false
     @Option(help: ArgumentHelp("What was delivered within this time, such as 12h or 7d.", valueName: "AGE"))
     var since: String?
-    @Option(help: ArgumentHelp("Only what went there.", valueName: "DEST")) var destination: String?
+    @Option(
+        help: ArgumentHelp("Only what went there.", valueName: "DEST"), completion: ConfiguredNames.destinations)
+    var destination: String?
     @Option(help: ArgumentHelp("The files of one batch, as 'inlet queue show' names it.", valueName: "ID"))
     var batch: Int64?
     @Flag(help: "Read every byte instead of taking the destination's word.") var read = false

@@ -15,7 +15,7 @@ struct ConfigOption: ParsableArguments {
             "The configuration file.",
             discussion: """
                 Without it: $INLET_CONFIG, then ~/.config/inlet/inlet.yaml, then /etc/inlet/inlet.yaml.
-                """, valueName: "FILE"))
+                """, valueName: "FILE"), completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
     /// The configuration, complete and checked. Prints what is wrong and exits with 78 otherwise.

@@ -12,7 +12,9 @@ enum DeriveCheck {
                 if let path = DerivingProgram.find(word) {
                     findings.add(.fine, name, "made by \(path.display)")
                 } else {
-                    findings.add(.warning, name, "there is no program '\(word)'; files go without it")
+                    findings.add(
+                        .warning, name, "there is no program '\(word)'; files go without it",
+                        remedy: "install it, or name it with its path")
                 }
             }
         }

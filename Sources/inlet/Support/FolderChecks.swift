@@ -40,14 +40,16 @@ struct RootCheck {
         }
         do {
             guard case .directory = try FileLook.look(at: watch.path) else {
-                return findings.add(.warning, name, RootAbsence.reason(watch.path))
+                return findings.add(
+                    .warning, name, RootAbsence.reason(watch.path),
+                    remedy: "make it or mount its disk, if it should be there")
             }
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
             findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
             ModeCheck.run(watch, &findings)
         } catch {
-            return findings.add(.wrong, name, "\(error)")
+            return findings.add(.wrong, name, error)
         }
         if mustMove { checkMoves(name, &findings) }
     }
@@ -68,8 +70,8 @@ struct RootCheck {
         } catch {
             try? DurableFile.remove(test)
             findings.add(
-                .wrong, name,
-                "\(error). Files here are to be archived, deleted or quarantined, so user "
+                .wrong, name, error,
+                because: "Files here are to be archived, deleted or quarantined, so user "
                     + "\(ProcessSetup.userID) must be able to write to the folder")
         }
     }
@@ -86,13 +88,14 @@ enum ResultsCheck {
             try DurableFile.remove(test)
         } catch {
             try? DurableFile.remove(test)
-            return findings.add(.wrong, what, "\(error). What it gives back is written there (results)")
+            return findings.add(.wrong, what, error, because: "What it gives back is written there (results)")
         }
         if let watch = watched.first(where: { $0.root(of: path) != nil }) {
             findings.add(
                 .warning, what,
                 "its results are below the watched folder \(watch.path.display): they are taken as new files where a route "
-                    + "matches them; choose another folder")
+                    + "matches them",
+                remedy: "choose another folder for 'results'")
         } else {
             findings.add(.fine, what, "results go to \(path.display)")
         }

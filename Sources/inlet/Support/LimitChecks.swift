@@ -22,6 +22,9 @@ enum LimitCheck {
         }
         guard table.isLimited else { return }
         for line in table.lines { findings.add(.fine, what, "\(who): \(line)") }
-        if table.isClosed { findings.add(.warning, what, "bandwidth is 0 at all times: nothing is ever sent") }
+        if table.isClosed {
+            findings.add(
+                .warning, what, "bandwidth is 0 at all times: nothing is ever sent", remedy: "write 'off' for no limit")
+        }
     }
 }

@@ -10,19 +10,21 @@ final class ProgressLine {
         draw(path, Console.bar(sent, of: size), "\(ByteText.format(sent)) of \(ByteText.format(size))")
     }
 
-    /// A job and where its slowest transfer is; its number where there are several.
-    func show(_ job: FollowReport.File, _ moving: [StatusReport.Transfer], number: Int, of count: Int) {
-        let name = count > 1 ? "\(number) of \(count)  \(job.path)" : job.path
-        guard let slowest = moving.min(by: { $0.share < $1.share }) else { return show(name, sent: 0, size: job.size) }
-        draw(name, Console.bar(Int64(slowest.share * 1000), of: 1000), slowest.doing.shortened(24))
+    func draw(_ text: TintedText) {
+        guard Console.isCanvas else { return }
+        Console.draw("\r\u{1B}[K" + text.text(hasColour: Console.hasColour))
+        isDrawn = true
     }
 
     func draw(_ path: String, _ bar: String, _ text: String) {
-        guard Console.isTerminal else { return }
-        let width = max(20, (ProcessSetup.terminalWidth ?? 80) - 52)
+        guard Console.isCanvas else { return }
+        let width = max(8, Self.columns - 52)
         Console.draw("\r\u{1B}[K  \(path.shortened(width)) \(bar) \(text)")
         isDrawn = true
     }
+
+    /// Of the terminal.
+    static var columns: Int { ProcessSetup.terminalWidth ?? 80 }
 
     func end(_ text: String) {
         erase()

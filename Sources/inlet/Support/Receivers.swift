@@ -57,7 +57,8 @@ enum ReceiverCheck {
                 } else {
                     findings.add(
                         .wrong, what,
-                        "\(program.display) is not there, or user \(ProcessSetup.userID) may not run it (chmod +x)")
+                        "\(program.display) is not there, or user \(ProcessSetup.userID) may not run it",
+                        remedy: "put it there, and: chmod +x \(program.display)")
                 }
             }
         }

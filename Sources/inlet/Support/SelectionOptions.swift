@@ -4,13 +4,19 @@ import InletDashboard
 
 /// Which files of the queue a command is about.
 struct SelectionOptions: ParsableArguments {
-    @Option(help: "Only these states: pending, failed, delivered…") var state: [String] = []
-    @Option(help: "Only files for this destination.") var destination: String?
-    @Option(help: "Only files of this route.") var route: String?
+    @Option(
+        help: "Only these states: pending, failed, delivered…", completion: .list(FileState.allCases.map(\.rawValue)))
+    var state: [String] = []
+    @Option(help: "Only files for this destination.", completion: ConfiguredNames.destinations)
+    var destination: String?
+    @Option(help: "Only files of this route.", completion: ConfiguredNames.routes) var route: String?
     @Option(help: "Only paths below their root that match, by the rules of routes: 'gigs/**', '*.mov'.")
     var path: String?
     @Option(help: "Only files with this label: NAME=VALUE; may be repeated.") var label: [String] = []
-    @Option(help: "Only files that are as they are for this reason, as in 'timed_out'.") var code: String?
+    @Option(
+        help: "Only files that are as they are for this reason, as in 'timed_out'.",
+        completion: .list(ErrorCode.allCases.map(\.rawValue)))
+    var code: String?
     @Option(help: "Only files that ended, or while they have not came, so long ago: 90m, 30d.") var older: String?
     @Option(help: "Only files of this batch.") var batch: Int64?
     @Option(help: "At most so many.") var limit: Int?

@@ -8,6 +8,8 @@ struct SendTale {
     private(set) var told = 0
     private(set) var outcome = Sending.Outcome.delivered
     private var known: Set<Int64> = []
+    /// Bytes of the files that were handed in, as far as somebody wants to know, and of those that have been told of.
+    private var (bytes, toldBytes): (Int64, Int64) = (0, 0)
 
     /// Whether all that was handed in has been told of.
     var isOver: Bool { told >= jobs.count }
@@ -16,7 +18,10 @@ struct SendTale {
     func next(_ most: Int) -> [Int64] { Array(jobs[told...].prefix(most)) }
 
     /// Files that were handed in. - Returns: why some are not taken.
-    mutating func take(_ answers: [CommandReport]) -> [String] {
+    ///
+    /// - Parameter bytes: of those that were taken.
+    mutating func take(_ answers: [CommandReport], bytes: Int64 = 0) -> [String] {
+        self.bytes += bytes
         var refusals: [String] = []
         for answer in answers {
             guard let job = answer.job else {
@@ -30,9 +35,18 @@ struct SendTale {
     }
 
     /// The next of them have been told of.
-    mutating func tell(_ outcomes: [Sending.Outcome]) {
+    ///
+    /// - Parameter bytes: of them all.
+    mutating func tell(_ outcomes: [Sending.Outcome], bytes: Int64 = 0) {
         told += outcomes.count
+        toldBytes += bytes
         if let last = outcomes.last(where: { $0 != .delivered }) { outcome = last }
+    }
+
+    var sum: SendLine.Sum {
+        var sum = SendLine.Sum()
+        (sum.files, sum.ended, sum.bytes, sum.endedBytes) = (jobs.count, told, bytes, toldBytes)
+        return sum
     }
 
     /// Nothing can be learned of those that are left.

@@ -1,6 +1,7 @@
 import InletAgent
 import InletCore
 import InletDashboard
+import InletLinux
 import SystemPackage
 
 /// Queues files and follows them to their ends, with a bar each on a terminal and plain lines elsewhere.
@@ -35,16 +36,21 @@ struct Sending: Sendable {
         var names = NameReader(files, from: folder)
         var tale = SendTale()
         let line = ProgressLine()
+        let start = ContinuousClock.now
         defer { line.erase() }
         do {
             while true {
                 try Task.checkCancellation()
                 let some = names.next(Self.group)
                 if some.isEmpty { break }
-                for refusal in tale.take(try await handIn(some)) { Console.printError("inlet: \(refusal)") }
+                let (answers, bytes) = try await handIn(some)
+                for refusal in tale.take(answers, bytes: bytes) { Console.printError("inlet: \(refusal)") }
                 try await tellEnded(&tale, line)
             }
             try await follow(&tale, line)
+            if Console.isCanvas, tale.jobs.count > 1, tale.outcome == .delivered {
+                line.end(SendLine.end(tale.sum, after: start.duration(to: .now)))
+            }
         } catch {
             guard Self.isSilent(error), let failure = error as? ControlClient.Failure ?? Self.gone(error) else {
                 throw error
@@ -65,12 +71,15 @@ struct Sending: Sendable {
     /// Asks one question about the first that are left, until none is.
     private func follow(_ tale: inout SendTale, _ line: ProgressLine) async throws {
         var pause = Self.pauses.first
+        var drawing = SendLine()
+        let start = ContinuousClock.now
         while !tale.isOver {
             let report = try await ask(&tale, line)
             // All that was asked about has ended.
             guard let next = report.next else { continue }
             if pause == Self.pauses.last {
-                line.show(next, report.moving, number: tale.told + 1, of: tale.jobs.count)
+                let time = Double(start.duration(to: .now).milliseconds) / 1000
+                line.draw(drawing.text(next, report.moving, tale.sum, at: time, columns: ProgressLine.columns))
             }
             try await Task.sleep(for: pause)
             pause = min(pause * 2, Self.pauses.last)
@@ -82,17 +91,22 @@ struct Sending: Sendable {
         let control = control
         let report = try await patiently { try await control.follow(jobs) }
         tell(report.ends, line)
-        tale.tell(report.ends.map(Self.outcome))
+        tale.tell(
+            report.ends.map(Self.outcome), bytes: report.ends.reduce(0) { $0 + ($1.report?.size ?? 0) })
         if report.ends.isEmpty, report.next == nil { tale.giveUp() }
         if !isAlone { for _ in report.ends { warmUp.step() } }
         return report
     }
 
-    private func handIn(_ paths: [FilePath]) async throws -> [CommandReport] {
+    /// - Returns: what came of each, and the bytes of those that were taken where somebody sees how many are left.
+    private func handIn(_ paths: [FilePath]) async throws -> (answers: [CommandReport], bytes: Int64) {
         let (control, to) = (control, to)
         var seen: Set<FilePath> = []
         let once = paths.filter { seen.insert($0).inserted }
-        return try await patiently { try await control.send(once, to: to) }
+        let answers = try await patiently { try await control.send(once, to: to) }
+        guard Console.isCanvas else { return (answers, 0) }
+        let taken = zip(once, answers).filter { $0.1.job != nil }
+        return (answers, taken.reduce(0) { $0 + ((try? FileLook.look(at: $1.0))?.identity?.size ?? 0) })
     }
 
     /// What the agent answers, also when it is started again meanwhile: it knows what it has taken, and takes nothing twice.

@@ -1,0 +1,84 @@
+/// How many columns of a terminal a text takes: two for wide characters (UAX #11 and emoji), none for combining marks.
+package enum DisplayWidth {
+    /// East Asian wide and fullwidth; emoji are known by their property.
+    private static let wide: [ClosedRange<UInt32>] = [
+        0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0x4DBF, 0x4E00...0xA4CF, 0xA960...0xA97F,
+        0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6,
+        0x16FE0...0x18CFF, 0x1AFF0...0x1B2FF, 0x1F200...0x1F2FF, 0x20000...0x3FFFD,
+    ]
+    /// The vowels and finals of Hangul, which are drawn into the consonant before them.
+    private static let joining: ClosedRange<UInt32> = 0x1160...0x11FF
+    private static let softHyphen: UInt32 = 0xAD
+    private static let emojiSelector: UInt32 = 0xFE0F
+
+    package static func of(_ text: String) -> Int {
+        if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text.utf8.count }
+        return text.reduce(0) { $0 + of($1) }
+    }
+
+    /// Of a character with all its marks.
+    package static func of(_ character: Character) -> Int {
+        let scalars = character.unicodeScalars
+        if scalars.count > 1, scalars.contains(where: { $0.value == emojiSelector }) { return 2 }
+        return scalars.map(of).max() ?? 0
+    }
+
+    private static func of(_ scalar: Unicode.Scalar) -> Int {
+        let value = scalar.value
+        if value < 0x7F { return value < 0x20 ? 0 : 1 }
+        if value == softHyphen { return 1 }
+        switch scalar.properties.generalCategory {
+        case .control, .format, .nonspacingMark, .enclosingMark: return 0
+        default: break
+        }
+        if joining.contains(value) { return 0 }
+        if value < 0x1100 { return 1 }
+        return scalar.properties.isEmojiPresentation || wide.contains { $0.contains(value) } ? 2 : 1
+    }
+
+    /// The longest beginning that takes at most `columns`.
+    package static func prefix(_ text: String, _ columns: Int) -> String {
+        var (left, end) = (columns, text.startIndex)
+        while end < text.endIndex {
+            left -= of(text[end])
+            if left < 0 { break }
+            end = text.index(after: end)
+        }
+        return String(text[..<end])
+    }
+
+    private static func suffix(_ text: String, _ columns: Int) -> String {
+        var (left, start) = (columns, text.endIndex)
+        while start > text.startIndex {
+            let before = text.index(before: start)
+            left -= of(text[before])
+            if left < 0 { break }
+            start = before
+        }
+        return String(text[start...])
+    }
+
+    /// At most `columns` of it; where that is not all, `…` is the last.
+    package static func cut(_ text: String, _ columns: Int) -> String {
+        if of(text) <= columns { return text }
+        return columns < 1 ? "" : prefix(text, columns - 1) + "…"
+    }
+
+    /// At most `columns` of it, with `…` in the place of the middle: of a path both ends tell something.
+    package static func shorten(_ text: String, _ columns: Int) -> String {
+        if of(text) <= columns { return text }
+        guard columns > 3 else { return cut(text, columns) }
+        let tail = (columns - 1) / 2
+        return prefix(text, columns - 1 - tail) + "…" + suffix(text, tail)
+    }
+
+    /// With spaces behind it up to `columns`.
+    package static func pad(_ text: String, _ columns: Int) -> String {
+        text + String(repeating: " ", count: max(0, columns - of(text)))
+    }
+
+    /// With spaces before it up to `columns`.
+    package static func padLeft(_ text: String, _ columns: Int) -> String {
+        String(repeating: " ", count: max(0, columns - of(text))) + text
+    }
+}

@@ -1,0 +1,58 @@
+package import InletCore
+internal import InletTransfer
+internal import Synchronization
+
+/// The log of a running agent: what it remembers, and what it says from now on.
+extension ControlClient {
+    /// The last `limit` lines that the agent remembers, the newest last.
+    ///
+    /// - Throws: `NotRunning`, `Failure`.
+    package func log(limit: Int, level: LogSettings.Level, job: Int64?) async throws -> [LogFields] {
+        let response = try await send(
+            "GET", "log",
+            query: [("limit", String(limit)), ("level", level.rawValue), ("job", job.map { String($0) })])
+        guard response.status == 200, let lines = LogFields.all(response.body) else {
+            throw Failure("the running agent does not tell its log; are both of one version?")
+        }
+        return lines
+    }
+
+    /// Calls `body` with each line from now on, on the thread of the connection, until the agent ends or the task is cancelled.
+    ///
+    /// - Parameters:
+    ///   - sequence: the line after which to go on, as far as the agent remembers.
+    ///   - level: the least that is told.
+    /// - Throws: `NotRunning` when nothing listens, `Failure` when it has ended.
+    package func followLog(
+        after sequence: Int64?, level: LogSettings.Level, _ body: @escaping @Sendable (LogFields) -> Void
+    ) async throws {
+        let sink = LogStream { event in
+            if event.name == "log", let line = LogFields(event.data) { body(line) }
+        }
+        let headers = sequence.map { [("Last-Event-ID", String($0))] } ?? []
+        let response = try await send(
+            "GET", "events", query: [("level", level.rawValue)], headers: headers, deadline: Self.streamLife, into: sink
+        )
+        guard response.status == 200 else {
+            throw Failure("the running agent does not tell its log; are both of one version?")
+        }
+        throw Failure("the agent has ended", isSilence: true)
+    }
+
+    /// A stream ends with its agent; ten years are as good as no limit.
+    private static let streamLife = Duration.seconds(315_360_000)
+}
+
+/// Takes a stream of events to pieces while it comes.
+private final class LogStream: AnswerSink {
+    private let parser = Mutex(EventStreamParser())
+    private let body: @Sendable (StreamEvent) -> Void
+
+    init(_ body: @escaping @Sendable (StreamEvent) -> Void) { self.body = body }
+
+    func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { head.status == 200 }
+
+    func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
+        for event in parser.withLock({ $0.take(piece) }) { body(event) }
+    }
+}

@@ -1,0 +1,67 @@
+internal import InletCore
+
+/// The line that `inlet send` draws again and again: the file that is next, how far it is, and all of them together.
+package struct SendLine: Sendable {
+    /// What is known of all files of one command.
+    package struct Sum: Sendable, Equatable {
+        /// Files that were handed in, and those that have ended.
+        package var files = 0
+        package var ended = 0
+        /// Bytes of the files that were handed in, and of those that have ended.
+        package var bytes: Int64 = 0
+        package var endedBytes: Int64 = 0
+
+        package init() {}
+    }
+
+    private var rates = TransferRates()
+
+    package init() {}
+
+    /// - Parameters:
+    ///   - time: seconds of a clock that only goes on.
+    ///   - columns: the terminal's.
+    package mutating func text(
+        _ next: FollowReport.File, _ moving: [StatusReport.Transfer], _ sum: Sum, at time: Double, columns: Int
+    ) -> TintedText {
+        rates.look(
+            moving.filter { $0.next_look == nil }, delivered: sum.endedBytes, files: sum.ended, at: time)
+        let slowest = moving.min { Self.share($0) < Self.share($1) }
+        let share = slowest.map(Self.share) ?? 0
+        let pace = pace(next, slowest, sum)
+        let total = sum.files > 1 ? "  \(sum.ended + 1) of \(sum.files)" : ""
+        let bar = columns < 60 ? 8 : 20
+        let taken = 2 + 2 + bar + 6 + 2 + DisplayWidth.of(pace) + DisplayWidth.of(total)
+        let path = DisplayWidth.shorten(next.path, max(8, columns - taken - 1))
+        // One column is left free: behind a full line some terminals begin another.
+        return
+            (TintedText("  \(path)  ") + ShareBar.text(share, width: bar) + TintedText("  \(pace)")
+            + TintedText(total, .faint)).cut(max(1, columns - 1))
+    }
+
+    /// `12 MiB/s, 1m20s left`, of all files where there are several.
+    private func pace(_ next: FollowReport.File, _ slowest: StatusReport.Transfer?, _ sum: Sum) -> String {
+        guard let slowest else { return "waits" }
+        if let step = slowest.step { return DisplayWidth.cut(step, 24) }
+        guard let rate = rates.total, rate >= 1 else {
+            return "\(ByteText.format(slowest.sent)) of \(ByteText.format(slowest.size))"
+        }
+        let isSum = sum.files > 1 && sum.bytes > 0
+        let left = isSum ? sum.bytes - sum.endedBytes - slowest.sent : slowest.size - slowest.sent
+        let time = TransferRates.time(for: left, at: rate).map { ", \(DurationText.format($0)) left" } ?? ""
+        return "\(ByteText.format(Int64(rate)))/s\(time)"
+    }
+
+    private static func share(_ transfer: StatusReport.Transfer) -> Double {
+        transfer.percent.map { $0 / 100 }
+            ?? (transfer.size > 0 ? Double(transfer.sent) / Double(transfer.size) : 1)
+    }
+
+    /// `12 files, 3.4 GiB in 1m30s (38 MiB/s)`: what is said at the end of several files.
+    package static func end(_ sum: Sum, after time: Duration) -> String {
+        let seconds = max(0.001, Double(time.milliseconds) / 1000)
+        let rate = ByteText.format(Int64(Double(sum.endedBytes) / seconds))
+        let shown = time < .seconds(10) ? time : .seconds(time.milliseconds / 1000)
+        return "\(sum.ended) files, \(ByteText.format(sum.endedBytes)) in \(DurationText.format(shown)) (\(rate)/s)"
+    }
+}

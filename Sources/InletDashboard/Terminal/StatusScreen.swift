@@ -1,0 +1,117 @@
+internal import InletCore
+
+/// What `inlet status --watch` shows, as lines that fit a terminal: what needs somebody first, then what moves.
+package struct StatusScreen: Sendable {
+    /// Of a terminal, in characters.
+    package struct Size: Sendable, Equatable {
+        package var columns: Int
+        /// nil = any number of lines.
+        package var rows: Int?
+
+        package init(columns: Int, rows: Int? = nil) {
+            self.columns = columns
+            self.rows = rows
+        }
+    }
+
+    private let status: WatchedStatus
+    private let size: Size
+    private var report: StatusReport { status.report }
+
+    /// Lines that are always kept for what moves.
+    private static let leastMoving = 3
+    private static let mostNeeds = 4
+
+    package init(_ status: WatchedStatus, size: Size) {
+        self.status = status
+        self.size = Size(columns: max(size.columns, 1), rows: size.rows.map { max($0, 1) })
+    }
+
+    /// - Parameter clock: the time of day, for people.
+    package func lines(clock: String) -> [TintedText] {
+        let head = head(clock)
+        let rest = section("Destinations", destinations) + section("Watched, and not as it should be", roots)
+        let table = TransferTable(report.in_flight, status.rates, columns: size.columns)
+        // Two for the heading of what moves.
+        let room = size.rows.map { max(Self.leastMoving, $0 - head.count - rest.count - 2) }
+        let all = (head + section("In flight", Self.first(table.rows, room)) + rest).map { $0.cut(size.columns) }
+        return size.rows.map { Array(all.prefix($0)) } ?? all
+    }
+
+    /// The first of them; where that is not all, the last line says how many more there are.
+    private static func first(_ rows: [TintedText], _ room: Int?) -> [TintedText] {
+        guard let room, rows.count > room else { return rows }
+        return rows.prefix(room - 1) + [TintedText("  … and \(rows.count - room + 1) more", .faint)]
+    }
+
+    private func section(_ title: String, _ rows: [TintedText]) -> [TintedText] {
+        rows.isEmpty ? [] : [TintedText(), TintedText(title, .strong)] + rows
+    }
+
+    // MARK: - The head
+
+    private func head(_ clock: String) -> [TintedText] {
+        let health = report.health ?? Health(report)
+        let mark: TintedText =
+            switch health.state {
+            case .ok: TintedText("✓ ", .good)
+            case .attention: TintedText("! ", .warning)
+            case .trouble: TintedText("✗ ", .bad)
+            }
+        let name = "inlet" + (report.version.map { " \($0)" } ?? "")
+        let state = report.running ? TintedText(" running", .good) : TintedText(" not running", .warning)
+        var lines = [TintedText(name, .strong) + state + TintedText("  \(clock)", .faint)]
+        if let notice = status.notice { lines.append(TintedText(notice, .warning)) }
+        lines.append(mark + TintedText(health.sentence, .strong))
+        lines += health.needs.prefix(Self.mostNeeds).map { TintedText("  \($0)") }
+        return lines + [TintedText(), TintedText(pace)]
+    }
+
+    /// `38 MiB/s · 12 files/s · 14 waiting · 3.1 GiB to go, about 1m20s`
+    private var pace: String {
+        var parts: [String] = []
+        if let total = status.rates.total { parts.append("\(ByteText.format(Int64(total)))/s") }
+        if let files = status.rates.files, files >= 1 { parts.append("\(Int(files.rounded())) files/s") }
+        let queue = report.queue
+        parts.append("\(queue.in_flight) in flight")
+        parts.append("\(queue.waiting) waiting")
+        if queue.retrying > 0 { parts.append("\(queue.retrying) of these tried before") }
+        if queue.held > 0 { parts.append("\(queue.held) held for others") }
+        if let left = toGo {
+            let time = TransferRates.time(for: left, at: status.rates.total).map {
+                ", about \(DurationText.format($0))"
+            }
+            parts.append("\(ByteText.format(left)) to go\(time ?? "")")
+        }
+        return parts.joined(separator: " · ")
+    }
+
+    /// Bytes of the pending files that have not left yet; nil where there are none.
+    private var toGo: Int64? {
+        let sent = report.in_flight.reduce(Int64(0)) { $0 + min($1.sent, $1.size) }
+        let left = max(0, (report.bytes["pending"] ?? 0) - sent)
+        return left > 0 ? left : nil
+    }
+
+    // MARK: - Places
+
+    private var destinations: [TintedText] {
+        let name = report.destinations.map { DisplayWidth.of($0.name) }.max() ?? 0
+        let state = report.destinations.map { DisplayWidth.of($0.state) }.max() ?? 0
+        return report.destinations.map { destination in
+            let isGood = ["up", "not asked yet"].contains(destination.state)
+            let tint: Tint = isGood ? .good : destination.state == "not running" ? .faint : .bad
+            let next = destination.next_probe.map { "  asked again \(DayClock.time($0))" } ?? ""
+            return TintedText("  \(DisplayWidth.pad(destination.name, name))  ")
+                + TintedText(DisplayWidth.pad(destination.state, state), tint)
+                + TintedText("  \(destination.waiting) waiting\(next)")
+                + TintedText(destination.last_error.map { "  \(DisplayText.escape($0))" } ?? "", .faint)
+        }
+    }
+
+    private var roots: [TintedText] {
+        report.roots.filter { $0.state != "watching" }.map { root in
+            TintedText("  \(root.path)  ") + TintedText(DisplayText.escape(root.state), .warning)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+internal import InletCore
+
+/// How a text is coloured, by the numbers of ECMA-48 (SGR).
+package enum Tint: String, Sendable {
+    case good = "32"
+    case bad = "31"
+    case warning = "33"
+    case faint = "2"
+    case strong = "1"
+    /// Looks like no tint, and is as long as one: columns stay aligned under a tinted heading.
+    case plain = "0"
+
+    /// `text` in this colour, whatever is shown after it.
+    package func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
+}
+
+/// A line whose parts may be coloured, and whose width in a terminal is known. Its texts are escaped by whoever makes it.
+package struct TintedText: Sendable, Equatable {
+    private struct Span: Sendable, Equatable {
+        var text: String
+        var tint: Tint?
+    }
+
+    private var spans: [Span]
+
+    package init(_ text: String = "", _ tint: Tint? = nil) {
+        spans = text.isEmpty ? [] : [Span(text: text, tint: tint)]
+    }
+
+    package var width: Int { spans.reduce(0) { $0 + DisplayWidth.of($1.text) } }
+
+    package static func + (left: TintedText, right: TintedText) -> TintedText {
+        var sum = left
+        sum.spans += right.spans
+        return sum
+    }
+
+    package static func += (left: inout TintedText, right: TintedText) { left.spans += right.spans }
+
+    /// At most `columns` of it; where that is not all, `…` is the last.
+    package func cut(_ columns: Int) -> TintedText {
+        guard width > columns else { return self }
+        var (result, left) = (TintedText(), columns)
+        for span in spans {
+            let width = DisplayWidth.of(span.text)
+            // The last column is for the mark, as something behind this span is left out.
+            if width < left {
+                result.spans.append(span)
+                left -= width
+            } else {
+                let text = DisplayWidth.prefix(span.text, left - 1) + (left > 0 ? "…" : "")
+                if !text.isEmpty { result.spans.append(Span(text: text, tint: span.tint)) }
+                return result
+            }
+        }
+        return result
+    }
+
+    /// With spaces behind it up to `columns`.
+    package func padded(_ columns: Int) -> TintedText {
+        self + TintedText(String(repeating: " ", count: max(0, columns - width)))
+    }
+
+    package func text(hasColour: Bool) -> String {
+        spans.map { span in hasColour ? span.tint?.paint(span.text) ?? span.text : span.text }.joined()
+    }
+}

@@ -1,0 +1,160 @@
+import ArgumentParser
+import Foundation
+import InletCore
+import InletLinux
+
+/// The checklist that `check` prints as it comes, and the exit code that comes of it.
+struct Findings {
+    enum Grade: String, Encodable {
+        case fine = "ok"
+        case warning
+        case unavailable
+        case wrong
+
+        fileprivate var rank: Int {
+            switch self {
+            case .fine: 0
+            case .warning: 1
+            case .unavailable: 2
+            case .wrong: 3
+            }
+        }
+    }
+
+    enum Group: String, Encodable {
+        case configuration
+        case folders
+        case watch
+        case destinations
+        case system
+    }
+
+    private struct Finding: Encodable {
+        var group: Group
+        var check: String
+        var grade: Grade
+        var text: String
+        var remedy: String?
+    }
+
+    private struct Report: Encodable {
+        var checks: [Finding]
+        var warnings: Int
+        var errors: Int
+        var exit_code: Int32
+    }
+
+    private let isJSON: Bool
+    private var group = Group.configuration
+    private var shownGroup: Group?
+    private var all: [Finding] = []
+
+    /// - Parameter isJSON: prints one object at the end instead of a line each.
+    init(isJSON: Bool = false) { self.isJSON = isJSON }
+
+    /// What is added from now on is of `group`.
+    mutating func begin(_ group: Group) { self.group = group }
+
+    /// - Parameter remedy: what to do about it, as an order.
+    mutating func add(_ grade: Grade, _ what: String, _ text: String, remedy: String? = nil) {
+        let finding = Finding(group: group, check: what, grade: grade, text: text, remedy: remedy)
+        all.append(finding)
+        if !isJSON { show(finding) }
+    }
+
+    /// A call that the kernel refused, with its remedy.
+    mutating func add(_ grade: Grade, _ what: String, _ error: SystemError, because why: String? = nil) {
+        var text = "\(error)"
+        if let remedy = error.remedy, text.hasSuffix("; \(remedy)") { text.removeLast(remedy.count + 2) }
+        add(grade, what, text, remedy: [error.remedy, why].compactMap(\.self).joined(separator: ". ").nilIfEmpty)
+    }
+
+    private mutating func show(_ finding: Finding) {
+        if shownGroup != group {
+            let title = group.rawValue.prefix(1).uppercased() + group.rawValue.dropFirst()
+            Console.print((shownGroup == nil ? "" : "\n") + Console.tint(title, .strong))
+            shownGroup = group
+        }
+        let mark =
+            switch finding.grade {
+            case .fine: Console.tint("✓", .good)
+            case .warning: Console.tint("!", .warning)
+            case .unavailable, .wrong: Console.tint("✗", .bad)
+            }
+        Console.print("\(mark) \(finding.check): \(finding.text)")
+        if let remedy = finding.remedy { Console.print("    → \(remedy)") }
+    }
+
+    /// Says the sum, and exits with what it is.
+    func finish() throws {
+        let code = exitCode
+        if isJSON {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+            let report = Report(
+                checks: all, warnings: count(.warning), errors: errors, exit_code: code?.rawValue ?? 0)
+            Console.print(String(decoding: try encoder.encode(report), as: UTF8.self))
+        } else {
+            Console.print("\n" + sum)
+        }
+        if let code { throw code }
+    }
+
+    private var exitCode: ExitCode? {
+        switch all.map(\.grade).max(by: { $0.rank < $1.rank }) ?? .fine {
+        case .fine: nil
+        case .warning: ExitStatus.failed
+        case .unavailable: ExitStatus.unavailable
+        case .wrong: ExitStatus.configuration
+        }
+    }
+
+    private func count(_ grade: Grade) -> Int { all.count { $0.grade == grade } }
+    private var errors: Int { count(.unavailable) + count(.wrong) }
+
+    /// `2 warnings, 1 error: see to watch /srv/drop, destination store`
+    private var sum: String {
+        let warnings = count(.warning)
+        if warnings + errors == 0 { return Console.tint("All \(all.count) checks are fine.", .good) }
+        let counts = [Self.number(warnings, "warning"), Self.number(errors, "error")].compactMap(\.self)
+        let worst = all.filter { $0.grade.rank > 1 } + all.filter { $0.grade == .warning }
+        var names: [String] = []
+        for finding in worst where !names.contains(finding.check) { names.append(finding.check) }
+        let more = names.count > Self.mostNames ? ", and \(names.count - Self.mostNames) more" : ""
+        let text =
+            "\(counts.joined(separator: ", ")): see to \(names.prefix(Self.mostNames).joined(separator: ", "))\(more)"
+        return Console.tint(text, errors > 0 ? .bad : .warning)
+    }
+
+    private static let mostNames = 5
+
+    private static func number(_ count: Int, _ word: String) -> String? {
+        count == 0 ? nil : "\(count) \(word)\(count == 1 ? "" : "s")"
+    }
+}
+
+extension String {
+    fileprivate var nilIfEmpty: String? { isEmpty ? nil : self }
+}
+
+/// What to do about a destination that cannot be reached or used.
+enum ProbeRemedy {
+    /// nil where the reason says it all.
+    static func text(_ error: DeliveryError, destination: String) -> String? {
+        if case .credentials = error.verdict {
+            return
+                "put right credentials where the configuration reads those of '\(destination)'; a running agent tries them "
+                + "by itself"
+        }
+        switch error.code {
+        case .connectFailed, .timedOut, .stalled, .connectionLost:
+            return "is the server up, the address of '\(destination)' right, and no firewall or proxy between?"
+        case .nameNotFound:
+            return "is the address of '\(destination)' spelt right, and does this machine have a name server?"
+        case .tlsFailed: return "is this machine's clock right? A server's own certificate needs 'pin:'"
+        case .clockSkewed: return "set this machine's clock (timedatectl set-ntp true)"
+        case .serverError, .badAnswer: return "is the address of '\(destination)' that of the service, and is it well?"
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import InletAgent
+import InletConfig
+import InletCore
+import InletDashboard
+import InletLinux
+import UnixSignals
+
+/// Looks at an agent again and again, also when it stops and is started anew.
+///
+/// Only its socket is asked: the journal of an agent that does not run is opened under a lock, and one that is about to start
+/// would find it taken.
+struct StatusWatch: Sendable {
+    private let client: ControlClient
+    private let interval: Duration
+
+    /// An agent that listens and has said nothing for so long is shown as one that does not answer.
+    private static let patience = Duration.seconds(5)
+    private static let start = ContinuousClock.now
+
+    init(_ config: LoadedConfig, interval: Duration) {
+        client = ControlClient(socket: StateDirectory.controlSocket(in: config.settings.stateDirectory))
+        self.interval = interval
+    }
+
+    func end() { client.shutdown() }
+
+    /// Prints what `text` makes of each look, until nobody reads any more.
+    func follow(_ first: StatusReport, _ text: (WatchedStatus) throws -> String) async throws {
+        var status = WatchedStatus(first, at: Self.seconds)
+        while Console.offer(try text(status)) {
+            try await Task.sleep(for: interval)
+            Self.note(await look(), in: &status)
+        }
+    }
+
+    // MARK: - A picture
+
+    private enum Event: Sendable {
+        case look(Look)
+        case key([UInt8])
+        case signal(UnixSignal)
+    }
+
+    /// Draws on the terminal until a signal or `q` ends it.
+    func draw(_ first: StatusReport) async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup, .sigwinch, .sigcont)
+        let (events, source) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(16))
+        let keys = try TerminalKeys { source.yield(.key($0)) }
+        let picture = Picture()
+        picture.begin()
+        defer {
+            picture.end()
+            keys?.stop()
+        }
+        var status = WatchedStatus(first, at: Self.seconds)
+        picture.draw(status)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { for await signal in signals { source.yield(.signal(signal)) } }
+            group.addTask {
+                while (try? await Task.sleep(for: interval)) != nil { source.yield(.look(await look())) }
+            }
+            for await event in events {
+                switch event {
+                case .look(let look): Self.note(look, in: &status)
+                case .key(let keys):
+                    if keys.contains(where: { "qQ".utf8.contains($0) }) { return group.cancelAll() }
+                case .signal(.sigwinch): break
+                case .signal(.sigcont):
+                    keys?.resume()
+                    picture.begin()
+                case .signal: return group.cancelAll()
+                }
+                picture.draw(status)
+            }
+        }
+    }
+
+    // MARK: - Looks
+
+    private enum Look: Sendable {
+        case report(StatusReport)
+        case silence
+        case stopped
+    }
+
+    private func look() async -> Look {
+        await withTaskGroup(of: Look?.self) { group in
+            group.addTask {
+                do {
+                    return .report(try await client.status())
+                } catch is ControlClient.NotRunning {
+                    return .stopped
+                } catch {
+                    return .silence
+                }
+            }
+            group.addTask {
+                try? await Task.sleep(for: Self.patience)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first ?? .silence
+        }
+    }
+
+    private static func note(_ look: Look, in status: inout WatchedStatus) {
+        let clock = DayClock.time(.now)
+        switch look {
+        case .report(let report): status.take(report, at: seconds, clock: clock)
+        case .silence: status.lose(hasStopped: false, clock: clock)
+        case .stopped: status.lose(hasStopped: true, clock: clock)
+        }
+    }
+
+    private static var seconds: Double {
+        let (seconds, attoseconds) = start.duration(to: .now).components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}
+
+/// The other screen of a terminal, drawn over and over in one write each: nothing flickers, and what was on the first one is
+/// there again at the end (xterm's private modes 1049, 25 and 7).
+struct Picture: Sendable {
+    func begin() { Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J") }
+
+    func end() { Console.draw("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l") }
+
+    func draw(_ status: WatchedStatus) {
+        let size = StatusScreen.Size(
+            columns: ProcessSetup.terminalWidth ?? 80, rows: ProcessSetup.terminalHeight ?? 24)
+        let lines = StatusScreen(status, size: size).lines(clock: DayClock.time(.now))
+        // Behind a full line the cursor stands on its last character, which would be erased.
+        let text = lines.map { line in
+            line.text(hasColour: Console.hasColour) + (line.width < size.columns ? "\u{1B}[K" : "")
+        }.joined(separator: "\r\n")
+        Console.draw("\u{1B}[H" + text + (lines.count < size.rows ?? 0 ? "\r\n\u{1B}[J" : ""))
+    }
+}

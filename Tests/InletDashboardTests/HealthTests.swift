@@ -1,0 +1,67 @@
+import Testing
+
+@testable import InletDashboard
+
+/// The sentence that one reads first.
+@Suite struct HealthTests {
+    @Test func `an agent that nobody needs to look after says so, and what moves`() throws {
+        let health = Health(try SampleStatus.report())
+        #expect(health == Health(try SampleStatus.report()) && health.state == .ok && health.needs.isEmpty)
+        #expect(health.sentence == "All is well: 1 moving, 1 waiting.")
+        let idle = try SampleStatus.report { ($0.queue.in_flight, $0.queue.waiting) = (0, 0) }
+        #expect(Health(idle).sentence == "All is well: nothing is moving, nothing waits.")
+    }
+
+    /// What is changed, and what then comes first.
+    static let cases: [(String, Health.State, @Sendable (inout StatusReport) -> Void)] = [
+        ("the journal cannot be written", .trouble, { $0.journal_failing = true }),
+        ("no agent runs", .trouble, { $0.running = false }),
+        ("no agent runs", .attention, { ($0.running, $0.pending) = (false, 0) }),
+        ("store refuses its credentials", .trouble, { $0.destinations[0].state = "credentials refused" }),
+        ("store is down", .attention, { $0.destinations[0].state = "down" }),
+        ("store is paused", .attention, { $0.destinations[0].state = "paused" }),
+        ("/srv/drop is not what it was", .trouble, { $0.roots[0].state = "paused: another disk" }),
+        ("/srv/drop cannot be watched", .trouble, { $0.roots[0].state = "failing: no permission" }),
+        ("/srv/drop is not there", .attention, { $0.roots[0].state = "missing" }),
+        ("1 file failed", .attention, { $0.files["failed"] = 1 }),
+        ("3 files expired", .attention, { $0.files["expired"] = 3 }),
+        ("2 files rejected", .attention, { $0.files["rejected"] = 2 }),
+        ("4 deliveries have no destination", .attention, { $0.queue.parked = 4 }),
+        ("5 notices were not taken", .attention, { $0.notices_failed = 5 }),
+    ]
+
+    @Test(arguments: cases.indices)
+    func `what needs a person is said with its remedy`(_ index: Int) throws {
+        let (what, state, change) = Self.cases[index]
+        let health = Health(try SampleStatus.report(change))
+        #expect(health.state == state, "\(health)")
+        #expect(health.sentence.contains(what) && health.needs.count == 1, "\(health)")
+        #expect(health.needs[0].hasPrefix("\(what): ") && health.needs[0].count > what.count + 10, "\(health)")
+    }
+
+    @Test func `what has stopped comes before what only needs a look, and the list stays short`() throws {
+        let health = Health(
+            try SampleStatus.report { report in
+                report.files["failed"] = 3
+                report.journal_failing = true
+                let root = report.roots[0]
+                report.roots = (0..<20).map { number in
+                    var missing = root
+                    (missing.path, missing.state) = ("/srv/\(number)", "missing")
+                    return missing
+                }
+            })
+        #expect(
+            health.state == .trouble
+                && health.sentence.hasPrefix("Trouble: the journal cannot be written (and 21 more)"))
+        #expect(health.needs.count == 9 && health.needs.last == "and 14 more", "\(health.needs)")
+    }
+
+    @Test func `a destination's words cannot change the terminal`() throws {
+        let health = Health(
+            try SampleStatus.report {
+                ($0.destinations[0].state, $0.destinations[0].last_error) = ("down", "it said \u{1B}[2J")
+            })
+        #expect(!health.needs[0].contains("\u{1B}") && health.needs[0].contains("\\x1B[2J"))
+    }
+}

@@ -1,0 +1,105 @@
+import InletCore
+import Testing
+
+@testable import InletDashboard
+
+/// What `inlet status --watch` shows.
+@Suite struct StatusScreenTests {
+    private func lines(_ status: WatchedStatus, _ columns: Int, _ rows: Int? = nil) -> [String] {
+        StatusScreen(status, size: StatusScreen.Size(columns: columns, rows: rows)).lines(clock: "12:00:00")
+            .map { $0.text(hasColour: false) }
+    }
+
+    private func moving(_ count: Int, _ path: String = "/srv/drop/日本語の動画🎬.mov") throws -> WatchedStatus {
+        func report(_ sent: Int64) throws -> StatusReport {
+            try SampleStatus.report { report in
+                report.in_flight = (1...count).map {
+                    SampleStatus.transfer(Int64($0), path, sent: sent, of: 10 << 20)
+                }
+                report.bytes["pending"] = Int64(count) * 10 << 20
+            }
+        }
+        var status = WatchedStatus(try report(0), at: 0)
+        status.take(try report(1 << 20), at: 1, clock: "12:00:00")
+        return status
+    }
+
+    @Test func `the first lines say whether it is well, how fast it goes, and how long it takes`() throws {
+        let shown = lines(try moving(1), 120)
+        #expect(shown[0] == "inlet 1.2.3 running  12:00:00")
+        #expect(shown[1] == "✓ All is well: 1 moving, 1 waiting.")
+        #expect(shown[3] == "1 MiB/s · 1 in flight · 1 waiting · 9 MiB to go, about 9s", "\(shown[3])")
+        #expect(shown[5] == "In flight")
+        #expect(shown[6].contains("film") == false && shown[6].contains("→ store"))
+        #expect(shown[6].contains("10 %  1 MiB/s  9s"), "\(shown[6])")
+        #expect(shown.contains("Destinations") && !shown.contains { $0.contains("Watched") })
+    }
+
+    @Test func `it fits every terminal, and names how many transfers are left out`() throws {
+        let status = try moving(30)
+        for columns in [1, 10, 20, 33, 40, 60, 80, 200] {
+            for rows in [1, 2, 5, 10, 24, 50] {
+                let shown = lines(status, columns, rows)
+                #expect(shown.count <= rows)
+                #expect(shown.allSatisfy { DisplayWidth.of($0) <= columns }, "\(columns) by \(rows)")
+            }
+        }
+        let shown = lines(status, 80, 24)
+        #expect(shown.count == 24 && shown.contains { $0.contains("… and ") && $0.contains(" more") })
+        #expect(shown.contains("Destinations"))
+        #expect(lines(status, 80).count > 36)
+    }
+
+    @Test func `roots are listed only when something is wrong with them`() throws {
+        let status = WatchedStatus(try SampleStatus.report { $0.roots[0].state = "missing" }, at: 0)
+        let shown = lines(status, 100)
+        #expect(shown.contains("  /srv/drop  missing"), "\(shown)")
+        #expect(shown[1].hasPrefix("! Needs you: /srv/drop is not there"))
+    }
+
+    @Test func `an agent that stops and is started again is told of, and nothing of the old one moves on`() throws {
+        var status = try moving(2)
+        status.lose(hasStopped: true, clock: "12:01:00")
+        #expect(status.notice == "The agent stopped at 12:01:00; this is what was known then.")
+        #expect(!status.report.running && status.report.in_flight.isEmpty && status.report.health?.state == .trouble)
+        let gone = lines(status, 100)
+        #expect(gone[0].contains("not running") && gone[1].contains("stopped at 12:01:00"))
+        status.lose(hasStopped: true, clock: "12:01:01")
+        #expect(status.notice?.contains("12:01:00") == true)
+        status.take(
+            try SampleStatus.report { $0.started_at = "2026-11-22T12:02:00.000Z" }, at: 90, clock: "12:02:01")
+        #expect(status.notice == "The agent was started again at 12:02:01." && status.rates.total == nil)
+        status.lose(hasStopped: false, clock: "12:03:00")
+        #expect(status.notice?.contains("does not answer since 12:03:00") == true && status.report.running)
+        status.take(
+            try SampleStatus.report { $0.started_at = "2026-11-22T12:02:00.000Z" }, at: 99, clock: "12:03:04")
+        #expect(status.notice == "The agent answers again since 12:03:04.")
+    }
+
+    @Test func `colours take no room, and none are written where none are wanted`() {
+        let line = TintedText("good", .good) + TintedText(" and 日本", .bad)
+        #expect(line.width == 13 && line.cut(13) == line)
+        #expect(line.cut(12).text(hasColour: false) == "good and 日…")
+        #expect(line.cut(4).text(hasColour: false) == "goo…" && line.cut(0).width == 0)
+        #expect(line.text(hasColour: true) == "\u{1B}[32mgood\u{1B}[0m\u{1B}[31m and 日本\u{1B}[0m")
+        #expect(!line.text(hasColour: false).contains("\u{1B}"))
+    }
+
+    @Test func `the line of send has the file, its pace and the sum, and fits`() {
+        var line = SendLine()
+        var sum = SendLine.Sum()
+        (sum.files, sum.ended, sum.bytes, sum.endedBytes) = (3, 1, 4 << 20, 1 << 20)
+        let file = FollowReport.File(
+            job: 2, path: "/films/a long name of a film.mov", size: 2 << 20, state: "pending", places: [])
+        _ = line.text(file, [SampleStatus.transfer(sent: 0, of: 2 << 20)], sum, at: 0, columns: 100)
+        let text = line.text(file, [SampleStatus.transfer(sent: 1 << 20, of: 2 << 20)], sum, at: 1, columns: 100)
+            .text(hasColour: false)
+        #expect(text.contains("film.mov") && text.contains(" 50 %  1 MiB/s, 2s left  2 of 3"), "\(text)")
+        for columns in [1, 20, 40, 80] {
+            let narrow = line.text(file, [], sum, at: 2, columns: columns)
+            #expect(narrow.width <= max(1, columns - 1))
+        }
+        sum.ended = 2
+        #expect(SendLine.end(sum, after: .seconds(2)) == "2 files, 1 MiB in 2s (512 KiB/s)")
+    }
+}
