@@ -13,34 +13,38 @@ import Testing
         try handle.close()
     }
 
+    private func next(_ file: inout FollowedFile) throws -> String { String(decoding: try file.next(), as: UTF8.self) }
+
     @Test func `what is written before and after a rotation comes once, in its order`() throws {
         let folder = try TemporaryDirectory()
         let path = try folder.write("old\n".utf8, to: "inlet.log")
         var file = try FollowedFile(path, tail: 1 << 20)
-        #expect(!file.isCut)
-        #expect(String(decoding: try file.next(), as: UTF8.self) == "old\n")
-        #expect(try file.next().isEmpty)
+        let isCut = file.isCut
+        #expect(!isCut)
+        #expect(try next(&file) == "old\n")
+        #expect(try next(&file) == "")
         try append("last of the old\n", to: path)
         try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".1")
-        #expect(String(decoding: try file.next(), as: UTF8.self) == "last of the old\n")
-        #expect(try file.next().isEmpty)
+        #expect(try next(&file) == "last of the old\n")
+        #expect(try next(&file) == "")
         try append("later still\n", to: FilePath(path.string + ".1"))
         try folder.write("new\n".utf8, to: "inlet.log")
-        #expect(String(decoding: try file.next(), as: UTF8.self) == "later still\n")
-        #expect(String(decoding: try file.next(), as: UTF8.self) == "new\n")
+        #expect(try next(&file) == "later still\n")
+        #expect(try next(&file) == "new\n")
         try append("more\n", to: path)
-        #expect(String(decoding: try file.next(), as: UTF8.self) == "more\n")
+        #expect(try next(&file) == "more\n")
     }
 
     @Test func `a file that is cut to nothing is read from its beginning again`() throws {
         let folder = try TemporaryDirectory()
         let path = try folder.write("a long line\n".utf8, to: "inlet.log")
         var file = try FollowedFile(path, tail: 5)
-        #expect(file.isCut)
-        #expect(String(decoding: try file.next(), as: UTF8.self) == "line\n")
+        let isCut = file.isCut
+        #expect(isCut)
+        #expect(try next(&file) == "line\n")
         try FileHandle(forWritingTo: URL(fileURLWithPath: path.string)).truncate(atOffset: 0)
         try append("new\n", to: path)
-        #expect(String(decoding: try file.next(), as: UTF8.self) == "new\n")
+        #expect(try next(&file) == "new\n")
         #expect(throws: SystemError.self) { _ = try FollowedFile(folder.path.appending("none"), tail: 1) }
     }
 }
