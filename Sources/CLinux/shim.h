@@ -14,7 +14,6 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -194,39 +193,22 @@ static inline int inlet_file_system_label(int folder, char *_Nonnull answer) {
     return ioctl(folder, _IOR(0x94, 49, char[256]), answer);
 }
 
-/* sendmsg(2) with SCM_RIGHTS, whose macros Swift does not see: gives the peer a memory file that holds `bytes` and can not
-   be changed any more (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE). memfd_create(2) and its constants are
-   declared for _GNU_SOURCE only. */
-static inline int inlet_send_sealed(
-    int socket, const struct sockaddr *_Nonnull address, socklen_t length, const void *_Nonnull bytes, size_t count) {
-    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = {0};
-    struct iovec nothing = {0};
-    struct msghdr message = {0};
+/* A file in memory (memfd_create(2), declared with its constants for _GNU_SOURCE only) that holds `bytes` and can not be
+   changed any more: F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE. */
+static inline int inlet_sealed_file(const void *_Nonnull bytes, size_t count) {
     const char *rest = (const char *)bytes;
-    int result = -1, failure = 0;
-    int file = (int)syscall(SYS_memfd_create, "inlet-log", 3U);
+    int failure, file = (int)syscall(SYS_memfd_create, "inlet-log", 3U);
     if (file < 0) return -1;
     while (count > 0) {
         ssize_t written = write(file, rest, count);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) goto done;
+        if (written <= 0) break;
         rest += written;
         count -= (size_t)written;
     }
-    if (fcntl(file, 1033, 0xF) != 0) goto done;
-    message.msg_name = (void *)address;
-    message.msg_namelen = length;
-    message.msg_iov = &nothing;
-    message.msg_control = &control;
-    message.msg_controllen = sizeof control;
-    control.head.cmsg_level = SOL_SOCKET;
-    control.head.cmsg_type = SCM_RIGHTS;
-    control.head.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.head), &file, sizeof file);
-    result = sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
-done:
+    if (count == 0 && fcntl(file, 1033, 0xF) == 0) return file;
     failure = errno;
     close(file);
     errno = failure;
-    return result;
+    return -1;
 }

@@ -54,10 +54,10 @@ extension AgentParts {
 
     func mounts() throws -> MountKeeper { try MountKeeper({ [intakes] in intakes.fixed }, log: log) }
 
-    func reloadSteps(_ former: FormerRoots) -> ReloadSteps {
+    func reloadSteps(_ former: FormerRoots, _ tally: MetricsTally) -> ReloadSteps {
         ReloadSteps(
             running: running, former: former, journal: journal, board: board, intakes: intakes, limits: limits,
-            room: admitter.room, renewals: renewals, log: log,
+            room: admitter.room, renewals: renewals, log: log, tally: tally,
             wake: { [bells, finisherBell, sweeperBell, probeBell, heldBell] in
                 bells.ringAll()
                 finisherBell.ring()

@@ -127,7 +127,8 @@ extension LoadedConfig {
         var result = self
         result.settings.stateDirectory = running.settings.stateDirectory
         result.settings.workers = running.settings.workers
-        result.settings.log = running.settings.log
+        result.settings.dashboard = running.settings.dashboard
+        result.settings.proxy = running.settings.proxy
         for rule in ConfigEffect.rules where rule.effect == .restart {
             result.effective.values[rule.key] = running.effective.values[rule.key]
             result.filled.values[rule.key] = running.filled.values[rule.key]

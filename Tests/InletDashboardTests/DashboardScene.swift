@@ -47,12 +47,13 @@ struct DashboardScene: Sendable {
         return AgentView.LiveView(
             version: "1.2.3", startedAt: .now, destinations: { [] }, roots: { roots }, inFlight: { [] },
             waiting: { [:] }, isWaiting: { _ in false }, step: { _ in nil }, resume: { nil },
-            journalIsFailing: { false }, limits: { [] }, windows: [],
+            journalIsFailing: { false }, limits: { [] }, windows: { [] },
+            config: { ShownConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now) },
             route: { path, size in
                 RouteTrial(
                     RoutePlace(path, in: watch), identity: nil, size: size, table: RouteTable([Self.route]),
                     destination: { _ in nil }, at: .now)
-            }, watched: [folder])
+            }, watched: { [folder] }, tally: MetricsTally(destinations: ["disk"], routes: ["all"]))
     }
 
     /// Runs `body` while the port is served.

@@ -34,7 +34,8 @@ import Testing
         ("POST", "/api/v1/jobs/{id}/undo/{type}", "", nil), ("POST", "/api/v1/tokens/{destination}", "", nil),
         ("POST", "/api/v1/queue/backup", "", "{}"), ("POST", "/api/v1/send", "", #"{"paths": ["L2Zvbw=="]}"#),
         ("POST", "/api/v1/follow", "", "[1, 99]"), ("POST", "/api/v1/proofs", "", #"{"jobs": [], "after": 0}"#),
-        ("GET", "/api/v1/openapi.json", "", nil),
+        ("GET", "/api/v1/config", "", nil), ("POST", "/api/v1/reload", "", "{}"),
+        ("POST", "/api/v1/log/level", "", #"{"level": "debug"}"#), ("GET", "/api/v1/openapi.json", "", nil),
     ]
 
     private static func filled(_ path: String) -> String {
@@ -106,8 +107,18 @@ import Testing
         }
     }
 
-    /// What has no JSON answer, or needs a digest that only a journal knows.
-    private static let unasked: Set<String> = ["GET /healthz", "GET /api/v1/events", "POST /api/v1/contents"]
+    /// What has no JSON answer, needs a digest that only a journal knows, or a log that is being written.
+    private static let unasked: Set<String> = [
+        "GET /healthz", "GET /metrics", "GET /api/v1/events", "POST /api/v1/contents", "GET /api/v1/log/level",
+    ]
+
+    @Test func `the log's level is answered as the document says`() throws {
+        let report = LogLevelReport(level: "debug", configured: "info")
+        let check = SchemaCheck(OpenAPI.document(Endpoints.all, version: "1"))
+        let answer = try JSONValue.read(String(decoding: try JSONValue.bytes(of: report), as: UTF8.self))
+        let faults = check.faults(answer, LogLevelReport.schema.json)
+        #expect(faults.isEmpty, "\(faults)")
+    }
 
     @Test func `every endpoint is in the document and is asked here, and nothing else is`() throws {
         let document = OpenAPI.document(Endpoints.all, version: "1")

@@ -52,6 +52,7 @@ struct ReloadSteps: Sendable {
     let room: QueueRoom
     let renewals: Renewals
     let log: EventLog
+    let tally: MetricsTally
     /// Wakes everybody who may have something to do now.
     let wake: @Sendable () -> Void
 
@@ -75,7 +76,9 @@ struct ReloadSteps: Sendable {
         let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
         let known = try await takeUp(changed.map(\.name), of: names)
         let notifier = try await notifier(settings, trial, scope)
+        try log.reload(settings.log)
 
+        tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
         board.take(changed, paused: known.paused, uptimes: known.uptimes, unproved: known.waiting)
         for destination in changed { board.probeNow(destination.name) }
         await intakes.end(plan)

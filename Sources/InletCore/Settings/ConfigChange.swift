@@ -37,8 +37,9 @@ package enum ConfigEffect: String, Sendable {
     package static let rules: [(key: String, effect: ConfigEffect)] = [
         ("state_dir", .restart),
         ("workers", .restart),
-        ("log", .restart),
         ("dashboard", .restart),
+        ("proxy", .restart),
+        ("log", .now),
         ("shutdown_timeout", .now),
         ("limits", .now),
         ("journal_backup", .now),

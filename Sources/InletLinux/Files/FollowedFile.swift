@@ -14,9 +14,11 @@ package struct FollowedFile: ~Copyable {
 
     /// Opens it where its last `tail` bytes begin.
     package init(_ path: FilePath, tail: Int64) throws(SystemError) {
+        let opened = try Descriptor(opening: path, O_RDONLY)
+        let size = Int64(try opened.status(path).st_size)
         self.path = path
-        descriptor = try Descriptor(opening: path, O_RDONLY)
-        offset = max(0, Int64(try descriptor.status(path).st_size) - tail)
+        descriptor = opened
+        offset = max(0, size - tail)
     }
 
     /// Whether reading begins in the middle: the first line may be the end of one.

@@ -34,9 +34,33 @@ package final class JournalSocket: Sendable {
             }
         } catch {
             guard error.code == .messageTooLong || error.code == .noBufferSpace else { throw error }
+            let file = Descriptor(
+                owning: try SystemCall.result("memfd_create", path) { inlet_sealed_file(bytes, bytes.count) })
             _ = try SystemCall.result("sendmsg", path) {
-                withAddress { inlet_send_sealed(descriptor.number, $0, $1, bytes, bytes.count) }
+                withAddress { Self.hand(file.number, to: descriptor.number, $0, $1) }
             }
+        }
+    }
+
+    /// Sends no bytes, and a descriptor beside them (SCM_RIGHTS, unix(7)).
+    private static func hand(
+        _ file: CInt, to socket: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t
+    ) -> Int {
+        // One cmsghdr and its padded int; the macros that lay it out (cmsg(3)) are not seen by Swift.
+        let head = MemoryLayout<cmsghdr>.size
+        var control = [UInt64](repeating: 0, count: (head + MemoryLayout<CInt>.size + 7) / 8)
+        return control.withUnsafeMutableBytes { room in
+            let size = head + MemoryLayout<CInt>.size
+            var header = cmsghdr()
+            (header.cmsg_len, header.cmsg_level, header.cmsg_type) = (size, SOL_SOCKET, CInt(SCM_RIGHTS))
+            room.storeBytes(of: header, as: cmsghdr.self)
+            room.storeBytes(of: file, toByteOffset: head, as: CInt.self)
+            var message = msghdr()
+            message.msg_name = UnsafeMutableRawPointer(mutating: address)
+            message.msg_namelen = length
+            message.msg_control = room.baseAddress
+            message.msg_controllen = room.count
+            return sendmsg(socket, &message, CInt(MSG_NOSIGNAL))
         }
     }
 
