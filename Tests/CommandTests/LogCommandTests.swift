@@ -1,6 +1,7 @@
 import Foundation
 import InletSandbox
 import InletTestSupport
+import SystemPackage
 import Testing
 
 /// `inlet log`, and what `check` says of proxies.
