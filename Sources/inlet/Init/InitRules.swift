@@ -77,6 +77,8 @@ struct InitRules: Sendable {
         }
         // One of the two ways to log in.
         if kind.type == "vopi" { target.values["api_key"] = .variable("VOPI_KEY") }
+        // One of the two ways to find it.
+        if kind.type == "s3" { target.values["endpoint"] = .text("https://s3.example.com") }
         return target
     }
 
