@@ -51,7 +51,7 @@ package final class Agent: Sendable {
         let notifier = try await Notifier(AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
         let board = try await Self.recover(journal, destinations, settings.workers, pace, log)
         _ = try await journal.closeUnits(
-            exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
+            exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         let former = FormerRoots(stateDirectory: settings.stateDirectory)
         let left = try former.remember(settings.watch, former: former.beside(settings.watch))
         let parts = try AgentParts(
@@ -63,13 +63,22 @@ package final class Agent: Sendable {
         let renewals = parts.renewals
         services =
             [
-                renewals.notifier, renewals.pinger, parts.sweeper, parts.probes(renew), renewals.keepAlive,
+                renewals.notifier, renewals.pinger, parts.sweeper, parts.probes(Self.renewal(renew, source, reload)),
+                renewals.keepAlive,
                 parts.limits, parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers,
                 parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,
                 try parts.mounts(), parts.watchdog,
             ] + (reload.map { [$0] } ?? [])
         commands = AgentCommands(journal: journal, live: parts.live(reload))
         view = AgentView(journal: journal, live: parts.liveView(label.version, reload, tally))
+    }
+
+    /// With a configuration file, only what stands behind the same text is taken from it: the rest is for a reload.
+    private static func renewal(
+        _ renew: @escaping @Sendable (String) -> Destination?, _ source: ReloadSource?, _ reload: Reload?
+    ) -> @Sendable (String) -> Destination? {
+        guard let source, let reload else { return renew }
+        return { name in source.renew(name, reload.config) }
     }
 
     /// Frees the claims of a process that died, and finds out how the destinations stand: those for which work waits are asked

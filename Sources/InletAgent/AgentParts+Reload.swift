@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 
@@ -49,7 +50,11 @@ extension AgentParts {
     }
 
     var strays: StrayKeeper {
-        StrayKeeper(board: board, retire: { [journal] in try await journal.parkStrays(except: $0) })
+        StrayKeeper(
+            board: board,
+            retire: { [journal, board] in
+                try await journal.parkStrays(except: { board.names }, at: .now)
+            })
     }
 
     func mounts() throws -> MountKeeper { try MountKeeper({ [intakes] in intakes.fixed }, log: log) }

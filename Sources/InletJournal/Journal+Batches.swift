@@ -63,14 +63,16 @@ extension Journal {
     /// Closes the open units of roots that are no longer watched: nobody else would.
     /// - Returns: how many there were.
     package func closeUnits(
-        exceptBelow roots: [FilePath], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
+        exceptOf watch: [WatchSettings], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> Int {
         try await commit { database in
             let open = try database.rows("SELECT id, root FROM batch INDEXED BY batch_open WHERE closed_at IS NULL") {
                 (id: $0.integer(0), root: $0.bytes(1))
             }
-            let watched = Set(roots.map(\.bytes))
-            let left = try open.filter { try !watched.contains($0.root) && !Self.isOnVolume($0.id, database) }
+            let left = try open.filter { unit in
+                let root = FilePath(bytes: unit.root)
+                return try !watch.contains { $0.covers(root) } && !Self.isOnVolume(unit.id, database)
+            }
             for unit in left { _ = try Self.close(unit.id, nil, uptimes, closing, now, database) }
             return left.count
         }

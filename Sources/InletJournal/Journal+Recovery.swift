@@ -71,12 +71,17 @@ extension Journal {
         try await commit { database in try Self.arrange(names, now, database) }
     }
 
-    /// Parks what has come back to the queue for a destination that is no longer configured.
+    /// Parks what has come back to the queue for a destination that is no longer configured, and takes up what was parked of
+    /// one that is.
     ///
+    /// - Parameter names: asked when it is its turn: they may change until then.
     /// - Returns: whether anything else of such ones is still open: it is claimed, or waits for another file.
-    package func parkStrays(except destinations: [String]) async throws(JournalError) -> Bool {
+    package func parkStrays(
+        except names: @escaping @Sendable () -> [String], at now: WallTime
+    ) async throws(JournalError) -> Bool {
         try await commit { database in
-            _ = try Self.parkAll(except: destinations, database)
+            let destinations = names()
+            _ = try Self.arrange(destinations, now, database)
             let list = destinations.map { _ in "?" }.joined(separator: ", ")
             return try Bool.fetchOne(
                 database,

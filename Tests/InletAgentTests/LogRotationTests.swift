@@ -97,7 +97,7 @@ import Testing
         #expect(log.setLevel(.error, by: "uid 7"))
         log.emit(.journalFree)
         try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
-        try log.reload(settings)
+        log.take(try log.prepare(settings))
         #expect(log.level == .info)
         log.emit(.journalFree)
         #expect(

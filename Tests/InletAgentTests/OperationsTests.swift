@@ -122,6 +122,20 @@ import Testing
         #expect(heartbeat.haveAllPassed(since: &last))
     }
 
+    @Test func `a part that begins anew is no standstill, however long the others have run`() {
+        let heartbeat = Heartbeat(roots: ["/in"])
+        let parts: [Heartbeat.Part] = [.intake("/in"), .journal, .workers]
+        var last: [Heartbeat.Part: Int] = [:]
+        for _ in 0..<20 { for part in parts { heartbeat.beat(part) } }
+        #expect(heartbeat.haveAllPassed(since: &last))
+        heartbeat.forget(.intake("/in"))
+        heartbeat.expect(.intake("/in"))
+        #expect(!heartbeat.haveAllPassed(since: &last))
+        for part in parts { heartbeat.beat(part) }
+        #expect(heartbeat.haveAllPassed(since: &last))
+        #expect(!heartbeat.haveAllPassed(since: &last))
+    }
+
     @Test func `an intake's inbox gives what was put, wakes, and is bounded`() throws {
         let inbox = try IntakeInbox()
         #expect(try inbox.waker.wait(until: .now) == false)

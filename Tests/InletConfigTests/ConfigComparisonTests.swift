@@ -80,6 +80,14 @@ import Testing
             told.count == 1 && told[0].hasPrefix("destinations.two.key: ") && !told[0].contains("hidden"), "\(told)")
     }
 
+    @Test func `a line above changes nothing, and what a proxy becomes is told`() throws {
+        let proxied = Self.plain + "proxy: { url: \"http://proxy.example:3128\", no_proxy: [\".lan\"] }\n"
+        #expect(try Self.texts(proxied, "# a remark\n\n" + proxied) == [])
+        #expect(
+            try Self.texts(proxied, proxied.replacing(".lan", with: ".home"))
+                == ["proxy.no_proxy: [.lan] -> [.home]"])
+    }
+
     @Test func `what config show prints can be compared with a file`() throws {
         let config = try Self.load(Self.plain)
         let shown = try ConfigFile.shown(

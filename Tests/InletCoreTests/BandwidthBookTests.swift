@@ -56,6 +56,15 @@ struct BandwidthBookTests {
         #expect(slept.map(\.rate) == [20 * Self.mib] && setBack.map(\.rate) == [5 * Self.mib])
     }
 
+    @Test func `who goes is named if it had a rate, and begins anew when it is back`() {
+        var book = book()
+        _ = book.take(.rate(0), for: "b")
+        _ = book.changes(at: Self.at(7))
+        #expect(Set(book.replace(BandwidthLimits(), destinations: ["c"])) == ["a", "b"])
+        #expect(book.replace(BandwidthLimits(), destinations: ["a", "b", "c"]).isEmpty)
+        #expect(book.changes(at: Self.at(7)).map(\.destination) == [nil])
+    }
+
     @Test func `a person's word holds over the schedule, until auto`() {
         var book = book()
         _ = book.changes(at: Self.at(7))

@@ -188,8 +188,13 @@ import Testing
         let journal = try Journal(path: bench.journal.path, now: Bench.start)
         defer { journal.close() }
         #expect(try await journal.openUnits("/in").map(\.name) == ["gigs/X"])
-        #expect(try await journal.closeUnits(exceptBelow: ["/in"], uptimes: [:], at: Bench.start) == 0)
-        #expect(try await journal.closeUnits(exceptBelow: ["/other"], uptimes: [:], at: Bench.start) == 1)
+        #expect(
+            try await journal.closeUnits(exceptOf: [WatchSettings(path: "/in")], uptimes: [:], at: Bench.start) == 0)
+        var pattern = WatchSettings(path: "/i*")
+        pattern.pattern = try RootPattern("/i*")
+        #expect(try await journal.closeUnits(exceptOf: [pattern], uptimes: [:], at: Bench.start) == 0)
+        #expect(
+            try await journal.closeUnits(exceptOf: [WatchSettings(path: "/other")], uptimes: [:], at: Bench.start) == 1)
         #expect(try await journal.batch(of: id)?.closedAt == Bench.start)
         #expect(try await journal.nextDue(destinations: ["r2"]) == Bench.start)
     }

@@ -70,7 +70,7 @@
                 _ = try await journal.recover(destinations: ["r2"], boot: 1, at: Bench.start)
                 _ = try await journal.recover(destinations: ["r2", "disk"], boot: 1, at: Bench.start)
                 _ = try await (journal.paused(), journal.uptimes(), journal.queueCounts())
-                _ = try await journal.closeUnits(exceptBelow: ["/in"], uptimes: [:], at: Bench.start)
+                _ = try await journal.closeUnits(exceptOf: [WatchSettings(path: "/in")], uptimes: [:], at: Bench.start)
                 _ = try await journal.begunDeliveries(limit: 100)
                 _ = try await journal.waitingFiles(limit: 100)
                 _ = try await journal.setSinks([], at: Bench.start)

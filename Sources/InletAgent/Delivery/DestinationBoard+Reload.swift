@@ -19,6 +19,7 @@ extension DestinationBoard {
             for destination in changed {
                 if entries[destination.name] != nil {
                     entries[destination.name]?.destination = destination
+                    entries[destination.name]?.generation += 1
                     continue
                 }
                 let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
@@ -42,7 +43,7 @@ extension DestinationBoard {
             }
             return left
         }
-        if !left.isEmpty { mayHaveStrays.store(true, ordering: .releasing) }
+        if !left.isEmpty { hasStrays() }
         return left
     }
 
@@ -55,9 +56,12 @@ extension DestinationBoard {
     func admitted(for destinations: [String]) {
         let isStray = entries.withLock { entries in destinations.contains { entries[$0] == nil } }
         guard isStray else { return }
-        mayHaveStrays.store(true, ordering: .releasing)
+        hasStrays()
         strayBell.ring()
     }
+
+    /// Something of those that are gone may still come back to the queue.
+    func hasStrays() { mayHaveStrays.store(true, ordering: .releasing) }
 
     /// Nothing is open any more of those that are gone.
     func straysAreParked() { mayHaveStrays.store(false, ordering: .releasing) }

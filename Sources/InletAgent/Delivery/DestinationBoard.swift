@@ -64,9 +64,16 @@ package final class DestinationBoard: Sendable {
     /// Small files that all destinations together take at once.
     var connections: Int { entries.withLock { $0.values.reduce(0) { $0 + $1.destination.connections } } }
 
-    /// Puts a destination made from changed settings in the place of the old one; running deliveries keep theirs.
-    func replace(_ destination: Destination) {
-        entries.withLock { $0[destination.name]?.destination = destination }
+    /// Which configuration a destination is of, for `replace`.
+    func generation(of name: String) -> Int? { entries.withLock { $0[name]?.generation } }
+
+    /// Puts a destination made with changed credentials in the place of the old one, unless another configuration has done so
+    /// meanwhile; running deliveries keep theirs.
+    func replace(_ destination: Destination, of generation: Int?) {
+        entries.withLock { entries in
+            guard entries[destination.name]?.generation == generation else { return }
+            entries[destination.name]?.destination = destination
+        }
     }
 
     package func lane(of size: Int64, to destination: String) -> Lane {

@@ -5,6 +5,8 @@ internal import InletPipelines
 /// One destination on the board: its breaker, its pause and its expiry clock.
 struct DestinationEntry: Sendable {
     var destination: Destination
+    /// Counts the configurations that it was taken from.
+    var generation = 0
     private(set) var breaker: CircuitBreaker
     var isPaused: Bool
     /// Its limit is 0: what would begin now could send nothing.

@@ -68,10 +68,11 @@ struct Probes: Service {
 
     /// A destination that refused our credentials is probed with those that the configuration gives now.
     private func renewed(_ destination: Destination) -> Destination {
+        let generation = board.generation(of: destination.name)
         guard board.refusesCredentials(destination.name), let fresh = renew(destination.name) else {
             return destination
         }
-        board.replace(fresh)
+        board.replace(fresh, of: generation)
         return fresh
     }
 }

@@ -81,12 +81,15 @@ final class Intakes: Service {
     /// Ends what `plan` ends. What they have admitted goes on; what has settled only in memory is found again by whoever
     /// watches the folder next. - Returns: once they have ended, or in a while.
     func end(_ plan: IntakePlan) async {
-        let leaving = state.withLock { state in
+        let (leaving, unborn) = state.withLock { state in
+            let unborn = state.new.filter { plan.ends.contains($0.settings.path) }
             let leaving = state.entries.filter { plan.ends.contains($0.settings.path) }
             state.entries.removeAll { plan.ends.contains($0.settings.path) }
             state.new.removeAll { plan.ends.contains($0.settings.path) }
-            return leaving
+            return (leaving, unborn)
         }
+        // Nobody runs them any more, and nobody is to wait for that.
+        for entry in unborn { entry.ended.set() }
         for entry in leaving {
             tools.heartbeat.forget(.intake(entry.settings.path))
             entry.asked.set()

@@ -89,7 +89,8 @@ final class BandwidthKeeper: Service {
     func replace(_ limits: BandwidthLimits, destinations: [String]) {
         let now = clock.now()
         let changes = book.withLock { book in
-            book.replace(limits, destinations: destinations)
+            // Who goes has its limit lifted: it would hold whoever comes back under its name, unseen.
+            for name in book.replace(limits, destinations: destinations) { valve.set(nil, name) }
             let changes = set(&book, at: now)
             // Those that are new have not been told.
             shut(Set(book.standings(at: now).filter { $0.rate == 0 }.map(\.destination)))

@@ -34,6 +34,9 @@ package final class Reload: Service {
     }
 
     /// What holds now.
+    var config: LoadedConfig { state.withLock(\.config) }
+
+    /// The same, as it may be shown.
     package var shown: ShownConfig {
         let (config, loadedAt) = state.withLock { ($0.config, $0.loadedAt) }
         return ShownConfig(
@@ -116,7 +119,9 @@ package final class Reload: Service {
         let changes = ConfigComparison.changes(from: running, to: trial.config, types: source.types)
         let next = trial.config.taking(over: running)
         do {
-            let parked = try await steps.take(next.settings, trial, ReloadScope(changes))
+            // Opened first, and where that may take its time: it is used only when all else is sure.
+            let output = try await pool.run { [log] () throws(SystemError) in try log.prepare(next.settings.log) }
+            let parked = try await steps.take(next.settings, trial, ReloadScope(changes), output)
             state.withLock { state in
                 state.config = next
                 state.loadedAt = .now
@@ -131,15 +136,16 @@ package final class Reload: Service {
 /// Parks what comes back to the queue for destinations that a reload has taken away. Sleeps while there are none.
 struct StrayKeeper: Service {
     let board: DestinationBoard
-    let retire: @Sendable ([String]) async throws -> Bool
+    let retire: @Sendable () async throws -> Bool
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 await board.strayBell.wait(until: nil)
+                // Before they are looked for: one that leaves meanwhile says it again.
+                board.straysAreParked()
                 // With a journal that takes nothing now, the next delivery that ends asks again.
-                guard let hasMore = try? await retire(board.names) else { continue }
-                if !hasMore { board.straysAreParked() }
+                if (try? await retire()) ?? true { board.hasStrays() }
             }
         }
     }

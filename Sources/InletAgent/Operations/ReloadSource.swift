@@ -12,12 +12,18 @@ package struct ReloadSource: Sendable {
     /// Reads it as it is now, and tries all of it, with no effect on what runs. Blocks.
     package var read: @Sendable () throws(ConfigErrors) -> ReloadTrial
 
+    /// Makes a destination anew with the secrets that stand behind the same text now; nil where the text is another, or cannot be
+    /// read. Blocks.
+    package var renew: @Sendable (_ name: String, _ held: LoadedConfig) -> Destination?
+
     package init(
         config: LoadedConfig, types: [DestinationType],
+        renew: @escaping @Sendable (_ name: String, _ held: LoadedConfig) -> Destination? = { _, _ in nil },
         read: @escaping @Sendable () throws(ConfigErrors) -> ReloadTrial
     ) {
         self.config = config
         self.types = types
+        self.renew = renew
         self.read = read
     }
 }

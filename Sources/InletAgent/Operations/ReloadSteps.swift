@@ -67,28 +67,35 @@ struct ReloadSteps: Sendable {
 
     /// - Returns: how many deliveries wait for destinations that are gone.
     /// - Throws: before anything has changed: `JournalError`, `SystemError`.
-    func take(_ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope) async throws -> Int {
+    func take(
+        _ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ output: EventLog.Prepared
+    ) async throws -> Int {
         let old = running.settings
         let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
         let beginning = try intakes.prepare(plan, RouteTable(settings.routes))
         let left = try former.remember(settings.watch, former: old.watch + running.knownRoots)
         let names = Set(settings.destinations.map(\.name))
         let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
-        let known = try await takeUp(changed.map(\.name), of: names)
+        let isNew = changed.contains { board[$0.name] == nil }
+        let known = isNew ? try await known() : Known()
+        // One transaction, and the last step that can fail.
         let notifier = try await notifier(settings, trial, scope)
-        try log.reload(settings.log)
 
+        log.take(output)
         tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
         board.take(changed, paused: known.paused, uptimes: known.uptimes, unproved: known.waiting)
         for destination in changed { board.probeNow(destination.name) }
+        // Before anything is sent to them.
+        limits.replace(
+            settings.bandwidth,
+            destinations: board.names.filter { names.contains($0) && board[$0]?.folder == nil })
         await intakes.end(plan)
         running.replace(settings, former: left)
         intakes.begin(beginning, plan)
-        let parked = await remove(except: names)
+        let parked = await settle(names, isNew)
         // Those of folders that are no longer watched: nobody else would close them.
         _ = try? await journal.closeUnits(
-            exceptBelow: settings.watch.map(\.path), uptimes: board.uptimes(), closing: board.closers, at: .now)
-        limits.replace(settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil })
+            exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         room.set(settings.queueLimit)
         renew(settings, trial, scope, notifier)
         wake()
@@ -103,24 +110,23 @@ struct ReloadSteps: Sendable {
         var waiting: Set<String> = []
     }
 
-    /// Takes up again what was parked for new ones. Nothing of it goes before they are on the board.
-    private func takeUp(_ changed: [String], of names: Set<String>) async throws(JournalError) -> Known {
-        let new = changed.filter { board[$0] == nil }
-        if new.isEmpty { return Known() }
-        // With the old ones, which still take what the old routes say.
-        _ = try await journal.setDestinations(Array(names.union(board.names)), at: .now)
+    private func known() async throws(JournalError) -> Known {
+        let counts = try await journal.queueCounts()
         return Known(
             paused: try await journal.paused(), uptimes: try await journal.uptimes(),
-            waiting: try await Agent.waitingFor(journal))
+            waiting: Set(counts.filter { $0.value.waiting + $0.value.working + $0.value.parked > 0 }.keys))
     }
 
-    private func remove(except names: Set<String>) async -> Int {
+    /// Lets go of all destinations but these, and parks what waits for them; takes up what was parked for those that came.
+    private func settle(_ names: Set<String>, _ isNew: Bool) async -> Int {
         let left = board.keep(only: names)
-        if left.isEmpty { return 0 }
+        if left.isEmpty, !isNew { return 0 }
         for (name, uptime) in left where uptime > 0 { _ = try? await journal.setUptime(name, uptime, at: .now) }
-        let parked = (try? await journal.setDestinations(Array(names), at: .now))?.parked ?? 0
+        let arranged = try? await journal.setDestinations(Array(names), at: .now)
+        // A journal that takes nothing now is asked again.
+        if arranged == nil { board.hasStrays() }
         board.strayBell.ring()
-        return parked
+        return arranged?.parked ?? 0
     }
 
     private func notifier(

@@ -78,16 +78,27 @@ extension EventLog {
         return old != nil
     }
 
-    /// Takes a configuration that was read again: its level holds once more, its output from the next line on. The file is
-    /// asked for by its name again, even where nothing has changed.
+    /// An output that is open, for settings that do not hold yet.
+    package struct Prepared: Sendable {
+        fileprivate var settings: LogSettings
+        fileprivate var output: (any LogOutput)?
+    }
+
+    /// Opens what a configuration that was read again asks for; nothing is written to it before `take`.
     ///
-    /// - Throws: for an output that cannot be opened; then nothing has changed.
-    package func reload(_ settings: LogSettings) throws(SystemError) {
-        guard let known = setup.withLock({ $0 }) else { return }
+    /// - Throws: for an output that cannot be opened.
+    package func prepare(_ settings: LogSettings) throws(SystemError) -> Prepared {
+        guard let known = setup.withLock({ $0 }) else { return Prepared(settings: settings) }
         var same = known.settings
         (same.level, same.format) = (settings.level, settings.format)
-        let output = same == settings ? known.output : try LogOutputs.make(settings)
-        setup.withLock { $0 = Setup(settings: settings, level: settings.level, output: output) }
+        return Prepared(settings: settings, output: same == settings ? known.output : try LogOutputs.make(settings))
+    }
+
+    /// The configuration's level holds once more, its output from the next line on. A file is asked for by its name again, even
+    /// where nothing has changed.
+    package func take(_ prepared: Prepared) {
+        guard let output = prepared.output else { return }
+        setup.withLock { $0 = Setup(settings: prepared.settings, level: prepared.settings.level, output: output) }
         output.reopen()
     }
 }

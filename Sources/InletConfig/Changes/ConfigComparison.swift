@@ -65,7 +65,7 @@ package struct ConfigComparison: Sendable {
 
     private mutating func compare(_ old: Side, _ new: Side, _ kind: ValueKind, _ keys: [String]) {
         switch kind {
-        case .section(let specs):
+        case .section(let specs), .brief(_, let specs):
             for spec in specs { compare(old[spec.name], new[spec.name], spec.kind, keys + [spec.name]) }
         case .map(.section(let common)): compareNamed(old, new, common, keys)
         case .list(.section(let specs)): compareList(old.entries, new.entries, specs, keys)
@@ -160,7 +160,7 @@ enum ConfigText {
             let inner = side[spec.name]
             guard inner.value != nil else { return nil }
             switch spec.kind {
-            case .section(let keys):
+            case .section(let keys), .brief(_, let keys):
                 let text = entry(inner, keys)
                 return text == nil || text == "{}" ? nil : "\(spec.name): \(text ?? "")"
             case .list(.section(let keys)):

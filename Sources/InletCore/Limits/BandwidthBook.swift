@@ -50,12 +50,16 @@ package struct BandwidthBook: Sendable {
     }
 
     /// Takes other limits in their place. What a person has said of a destination that stays goes on holding.
-    package mutating func replace(_ limits: BandwidthLimits, destinations: [String]) {
+    ///
+    /// - Returns: destinations that are not among these any more, and had a rate: nothing limits what still runs there.
+    package mutating func replace(_ limits: BandwidthLimits, destinations: [String]) -> [String] {
         let names = Set(destinations)
+        let gone = told.compactMap { name, rate in rate == nil ? nil : name }.filter { !names.contains($0) }
         self.tables = Self(limits, destinations: destinations).tables
         orders = orders.filter { $0.key.map(names.contains) ?? true }
         // One that comes back later begins anew.
         told = told.filter { $0.key.map(names.contains) ?? true }
+        return gone
     }
 
     /// Whether time alone can change anything.

@@ -139,6 +139,9 @@ extension WebFiles {
         // Relative times grow old by themselves.
         setInterval(() => document.hidden || redraw(), 1000);
         let tired = 0;
+        // A page that is left is kept by some browsers for the way back, with its connections; there are only a few to one place.
+        addEventListener("pagehide", rest);
+        addEventListener("pageshow", wake);
         document.addEventListener("visibilitychange", () => {
             clearTimeout(tired);
             if (document.hidden) tired = setTimeout(rest, 30000);

@@ -50,13 +50,7 @@ struct Run: AsyncParsableCommand {
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, outlets: outlets, dashboard: config.settings.dashboard,
-                renew: { [options] name in
-                    guard let now = try? options.reload() else { return nil }
-                    return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
-                },
-                source: ReloadSource(config: config, types: PipelineFactory.types) {
-                    [options] () throws(ConfigErrors) in try Self.trial(options, factory)
-                })
+                source: Self.source(config, options, factory))
             try await session.run()
         } catch let error as JournalError {
             Console.printError("inlet: \(error)")
@@ -67,6 +61,22 @@ struct Run: AsyncParsableCommand {
         }
         // The lock is held until the last service has ended.
         _ = state.path
+    }
+
+    /// Where another configuration comes from, and fresh secrets of the one that holds.
+    private static func source(
+        _ config: LoadedConfig, _ options: ConfigOption, _ factory: PipelineFactory
+    ) -> ReloadSource {
+        ReloadSource(
+            config: config, types: PipelineFactory.types,
+            renew: { name, held in
+                guard let now = try? options.reload() else { return nil }
+                let changes = ConfigComparison.changes(
+                    from: held.effective, to: now.effective, types: PipelineFactory.types)
+                if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
+                return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
+            }
+        ) { () throws(ConfigErrors) in try Self.trial(options, factory) }
     }
 
     /// The configuration as it is now, with everything tried that a start would try.
