@@ -77,6 +77,8 @@ struct InitRules: Sendable {
         }
         // One of the two ways to log in.
         if kind.type == "vopi" { target.values["api_key"] = .variable("VOPI_KEY") }
+        // An address, or a region of AWS.
+        if kind.type == "s3" { target.values["region"] = .text("eu-central-1") }
         return target
     }
 
