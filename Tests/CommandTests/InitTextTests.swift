@@ -112,10 +112,20 @@ import Testing
         #expect(said.contains { $0.contains("'sell' is none of") })
     }
 
+    @Test func `AWS is found by its region, which is asked until there is one`() throws {
+        var given = InitGiven(watch: "/srv/drop", type: "s3", onSuccess: .keep)
+        given.values = ["bucket": .text("media")]
+        let (answers, said, _) = try Self.ask(given, "", "", "auto", "eu-central-1", "", "")
+        #expect(answers.target.values["region"] == .text("eu-central-1"))
+        #expect(answers.target.values["endpoint"] == nil && Self.rules.objection(to: answers) == nil)
+        #expect(said.contains { $0.contains("'region' for AWS") })
+    }
+
     @Test func `only what was not given is asked for`() throws {
         var given = InitGiven(watch: "/srv/drop", type: "roboscope", storage: "s3", onSuccess: .keep)
         given.values = ["bucket": .text("media"), "url": .text("https://roboscope.example/api/v1")]
-        let (answers, _, _) = try Self.ask(given, "", "", "KEY_A", "", "https://cdn.example.com", "")
+        let (answers, _, _) = try Self.ask(
+            given, "https://s3.example.com", "", "KEY_A", "", "https://cdn.example.com", "")
         #expect(answers.storage?.values["access_key"] == .variable("KEY_A"))
         #expect(answers.storage?.values["secret_key"] == .variable("S3_SECRET_KEY"))
         #expect(answers.storage?.values["public_url"] == .text("https://cdn.example.com"))

@@ -75,7 +75,9 @@ import Testing
             let names = try FileManager.default.contentsOfDirectory(atPath: place.library.string)
             return names.count { $0.hasSuffix(".bin") } == 50
         }
-        try await eventually("the balance is right") { try await place.balance() == ["delivered": 50] }
+        try await eventually("the balance is right") {
+            try await place.balance().filter { $0.value > 0 } == ["delivered": 50]
+        }
         #expect(try await again.stop() == .code(0))
     }
 }

@@ -22,7 +22,8 @@ final class IntakeInbox: Sendable {
     init() throws(SystemError) { waker = try Waker() }
 
     var isStopped: Bool { state.withLock { $0.isStopped } }
-    var status: IntakeStatus { state.withLock { $0.status } ?? IntakeStatus(root: "", state: .starting) }
+    /// nil before the first look at the folder.
+    var status: IntakeStatus? { state.withLock(\.status) }
 
     func put(_ path: FilePath) {
         state.withLock { state in

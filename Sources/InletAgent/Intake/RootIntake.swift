@@ -59,7 +59,7 @@ final class RootIntake: Service {
     /// Something was mounted or unmounted, perhaps here.
     func mountsChanged() { inbox.putMountChange() }
 
-    var status: IntakeStatus { inbox.status }
+    var status: IntakeStatus { inbox.status ?? IntakeStatus(root: settings.path, state: .starting) }
 
     func run() async throws {
         // Cancelled rather than asked: a hash of a large file must not hold up the end.

@@ -30,6 +30,8 @@ package struct ConfigComparison: Sendable {
     }
 
     private let types: [DestinationType]
+    /// Whether what is shown is all that is known.
+    private let isOfTexts: Bool
     private var changes: [ConfigChange] = []
 
     /// - Parameter types: those with which both were loaded.
@@ -38,23 +40,28 @@ package struct ConfigComparison: Sendable {
     ) -> [ConfigChange] {
         run(
             Side(.section(old.filled), shown: .section(old.effective)),
-            Side(.section(new.filled), shown: .section(new.effective)), types)
+            Side(.section(new.filled), shown: .section(new.effective)), ConfigComparison(types: types))
     }
 
     /// The same for what `ConfigFile.shown` reads: secrets are not told apart.
     package static func changes(
         from old: ConfigSection, to new: ConfigSection, types: [DestinationType]
     ) -> [ConfigChange] {
-        run(Side(.section(old), shown: .section(old)), Side(.section(new), shown: .section(new)), types)
+        run(
+            Side(.section(old), shown: .section(old)), Side(.section(new), shown: .section(new)),
+            ConfigComparison(types: types, isOfTexts: true))
     }
 
-    private static func run(_ old: Side, _ new: Side, _ types: [DestinationType]) -> [ConfigChange] {
-        var comparison = ConfigComparison(types: types)
-        comparison.compare(old, new, .section(KeyTables.top(types: types)), [])
+    private static func run(_ old: Side, _ new: Side, _ comparison: ConfigComparison) -> [ConfigChange] {
+        var comparison = comparison
+        comparison.compare(old, new, .section(KeyTables.top(types: comparison.types)), [])
         return comparison.changes
     }
 
-    private init(types: [DestinationType]) { self.types = types }
+    private init(types: [DestinationType], isOfTexts: Bool = false) {
+        self.types = types
+        self.isOfTexts = isOfTexts
+    }
 
     private mutating func compare(_ old: Side, _ new: Side, _ kind: ValueKind, _ keys: [String]) {
         switch kind {
@@ -63,7 +70,8 @@ package struct ConfigComparison: Sendable {
         case .map(.section(let common)): compareNamed(old, new, common, keys)
         case .list(.section(let specs)): compareList(old.entries, new.entries, specs, keys)
         default:
-            if old.value != new.value { add(keys, ConfigText.leaf(old, kind), ConfigText.leaf(new, kind)) }
+            let (from, to) = (ConfigText.leaf(old, kind), ConfigText.leaf(new, kind))
+            if isOfTexts ? from != to : old.value != new.value { add(keys, from, to) }
         }
     }
 

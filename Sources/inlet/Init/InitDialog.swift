@@ -124,11 +124,13 @@ struct InitDialog {
         for question in questions {
             let given = left.removeValue(forKey: question.key)
             if given == nil, kind.loginIsKnown(target.values, question.key) { continue }
-            let needed = question.isRequired || kind.isLastLogin(question.key)
+            let isLastPlace = kind.isLastPlace(question.key, target.values)
+            let needed = question.isRequired || kind.isLastLogin(question.key) || isLastPlace
             let value = try value(of: question, isRequired: needed, given) { value in
                 var tried = filled
                 // The one way to log in, or the other.
                 if kind.isLogin(question.key) { tried.values = tried.values.filter { !kind.isLogin($0.key) } }
+                if isLastPlace { tried.values["endpoint"] = nil }
                 tried.values[question.key] = value
                 return around(tried)
             }

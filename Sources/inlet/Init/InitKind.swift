@@ -62,6 +62,11 @@ struct InitKind: Sendable {
     /// Whether no other way is left.
     func isLastLogin(_ key: String) -> Bool { type == "vopi" && key == "api_key" }
 
+    /// AWS is found by its region, another store by its address: whether the address was left out.
+    func isLastPlace(_ key: String, _ values: [String: InitAnswers.Value]) -> Bool {
+        type == "s3" && key == "region" && values["endpoint"] == nil
+    }
+
     /// How the command line gives a key of some type.
     static func flag(of key: String) -> String {
         (all.flatMap(\.questions) + [publicURL]).first { $0.key == key }?.flag ?? "--env \(key)=VARIABLE"
@@ -97,7 +102,8 @@ struct InitKind: Sendable {
             Question(
                 "endpoint", "Address of the store (empty: AWS)?", example: "https://s3.example.com", required: false),
             Question("bucket", "Name of the bucket?", example: "media"),
-            Question("region", "Its region (empty: found out)?", example: "auto", required: false),
+            Question(
+                "region", "Its region (empty: as its address says; AWS needs one)?", example: "auto", required: false),
             Question("access_key", "The access key", .secret(variable: "S3_ACCESS_KEY")),
             Question("secret_key", "The secret key", .secret(variable: "S3_SECRET_KEY")),
         ],

@@ -77,8 +77,8 @@ struct InitRules: Sendable {
         }
         // One of the two ways to log in.
         if kind.type == "vopi" { target.values["api_key"] = .variable("VOPI_KEY") }
-        // An address, or a region of AWS.
-        if kind.type == "s3" { target.values["region"] = .text("eu-central-1") }
+        // One of the two ways to find it.
+        if kind.type == "s3" { target.values["endpoint"] = .text("https://s3.example.com") }
         return target
     }
 
