@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from check_links import broken_links
 from swift_text import debug_lines, functions, without_comments_and_strings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -243,6 +244,7 @@ CHECKS = [
     ("no paths of one machine", local_paths),
     ("no skipped tests", skipped_tests),
     ("the package has the program's version", one_version),
+    ("links between the pages lead somewhere", broken_links),
     ("what tests arm is in debug builds only", debug_only),
 ]
 
