@@ -67,7 +67,11 @@ extension Journal {
                 return newestFirst ? found.max() : found.min()
             }
             guard let first = try next(after: cursor) else { return Matches(files: [], next: nil) }
-            let last = newestFirst ? first - Self.stretch + 1 : first + Self.stretch - 1
+            // A number that was asked for may be any, and need not be that of a file.
+            let (end, isBeyond) =
+                newestFirst
+                ? first.subtractingReportingOverflow(Self.stretch - 1) : first.addingReportingOverflow(Self.stretch - 1)
+            let last = isBeyond ? (newestFirst ? .min : .max) : end
             let files = try searches.flatMap { try $0.files(min(first, last)...max(first, last), database) }
             return Matches(
                 files: files.sorted { newestFirst ? $0.id > $1.id : $0.id < $1.id },

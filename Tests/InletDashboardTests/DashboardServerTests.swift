@@ -47,6 +47,12 @@ import Testing
             #expect(try await status("GET", "status", "full-token") == (200, nil))
             #expect(try await status("POST", "pause", "full-token") == (200, nil))
             #expect(try await status("GET", "status", "no-token") == (401, "login_needed"))
+            let watcher = try await client.request("GET", "/healthz", headers: DashboardScene.bearer("an-old-token"))
+            #expect(watcher.status == 200)
+            let least = "{\"older_ms\": \(Int64.min)}"
+            let asked = try await client.request(
+                "POST", "/api/v1/queue/list", headers: DashboardScene.bearer("read-token"), body: least)
+            #expect(asked.status == 400)
             #expect(try await status("POST", "tokens/disk", "full-token") == (404, "not_found"))
             #expect(try await client.request("GET", "/").status == 200)
             #expect(try await client.request("GET", "/api/v1/session").object["access"] as? String == "none")

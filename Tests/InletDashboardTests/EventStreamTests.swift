@@ -45,6 +45,19 @@ import Testing
         }
     }
 
+    @Test func `a command that says no event is shown all the same, and the status is not older than it`() async throws {
+        let scene = try DashboardScene()
+        let job = try await scene.admit("a.mp4")
+        try await scene.serving { port in
+            let reader = try Self.open(port)
+            try await reader.receive("the file") { $0.contains("\"pending\":1,") }
+            let client = try RawClient(port: port)
+            _ = try await client.request(
+                "POST", "/api/v1/jobs/\(job)/cancel", headers: DashboardScene.marks, body: "{}")
+            try await reader.receive("that it is gone") { $0.contains("\"pending\":0,") }
+        }
+    }
+
     @Test func `there are so many streams and no more, and one that is closed makes room`() async throws {
         try await DashboardScene().serving { port in
             var readers: [RawClient] = []

@@ -78,6 +78,21 @@ import Testing
         #expect(sent.seen(100, of: 70, to: "r2", at: later) == nil)
     }
 
+    @Test func `a try that goes on does not count again what the one before has sent`() {
+        var sent = SentBytes()
+        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start)
+        #expect(sent.seen(60, of: 70, to: "r2", at: start)?.count == 60)
+        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 2, size: 100), at: start)
+        #expect(sent.seen(60, of: 70, to: "r2", at: start) == nil)
+        #expect(sent.seen(100, of: 70, to: "r2", at: start)?.count == 40)
+    }
+
+    @Test func `a clock that was put back does not stop the rates`() {
+        var rates = RateHistory(from: start + .seconds(99_999))
+        rates.add(1000, to: "r2", from: start, until: start)
+        #expect(rates.series(at: start + .seconds(10)).total.last == 100)
+    }
+
     @Test func `what an earlier process sent, and what only was registered, are no bytes of now`() {
         var sent = SentBytes()
         let proof = Proof(key: "a", size: 100, method: .size)

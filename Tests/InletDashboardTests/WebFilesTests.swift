@@ -44,6 +44,13 @@ import Testing
         }
     }
 
+    @Test func `The page says that all is well only where the agent does`() throws {
+        let health = try #require(WebFiles.all.first { $0.path == "/assets/health.js" }).text
+        let good = try #require(health.range(of: "tone: \"good\""))
+        #expect(health[..<good.lowerBound].contains("status.health.state !== \"ok\""))
+        #expect(health.contains("status.files"))
+    }
+
     @Test func `All of it is small`() {
         let bytes = WebFiles.all.reduce(0) { $0 + $1.text.utf8.count }
         #expect(bytes <= Self.mostBytes, "\(bytes) bytes")

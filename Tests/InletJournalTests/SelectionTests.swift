@@ -88,6 +88,23 @@ import Testing
         #expect(try await bench.journal.jobs(FileFilter(limit: 7)).map(\.file.id) == Array((8994...9000).reversed()))
     }
 
+    @Test(arguments: [false, true])
+    func `numbers at the ends are numbers of no file`(newestFirst: Bool) async throws {
+        let bench = try await bench()
+        for ids in [[Int64.min], [.max], [.max - 1, .min, 2]] {
+            var filter = FileFilter()
+            filter.ids = ids
+            var found: [Int64] = []
+            var cursor: Int64?
+            repeat {
+                let part = try await bench.journal.matches(filter, from: cursor, newestFirst: newestFirst)
+                found += part.files.map(\.id)
+                cursor = part.next
+            } while cursor != nil
+            #expect(found == ids.filter { $0 == 2 })
+        }
+    }
+
     @Test func `what waits is tried now, and what cannot be sent again says why`() async throws {
         let bench = try Bench()
         let waiting = try await bench.admit("a")

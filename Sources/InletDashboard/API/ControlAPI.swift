@@ -188,6 +188,10 @@ package struct LocalControl: ControlAPI {
 
     /// Takes a watched folder as it is now, which was paused because it is not what it was.
     package func resume(root: FilePath) async throws -> CommandReport {
+        let root = watched(root)
+        if let live = view.live, !live.watched().contains(root) {
+            return CommandReport(done: false, message: "\(root.display) is not watched")
+        }
         let isThere = try await commands.resume(root: root, by: by)
         return CommandReport(
             done: isThere, message: isThere ? "watched as it is: \(root.display)" : "\(root.display) is not a folder")

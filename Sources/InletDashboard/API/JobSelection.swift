@@ -23,6 +23,9 @@ package struct JobSelection: Codable, Sendable {
 
     package init() {}
 
+    /// Numbers in one selection: each may lie in a stretch of the journal of its own.
+    static let mostJobs = 10_000
+
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case jobs, states, destination, route, path, labels, code, older_ms, batch, limit
     }
@@ -60,8 +63,12 @@ package struct JobSelection: Codable, Sendable {
         package var description: String { "a selection has no '\(DisplayText.escape(name))'" }
     }
 
-    /// - Throws: `PatternError` for a path that is no pattern; `UnknownState`.
+    /// - Throws: `PatternError` for a path that is no pattern; `UnknownState`; `APIFault` for what is out of bounds.
     func filter(at now: WallTime) throws -> FileFilter {
+        if let age = older_ms, age < 0 { throw APIFault.badRequest("'older_ms' is less than nothing") }
+        if let jobs, jobs.count > Self.mostJobs {
+            throw APIFault.badRequest("a selection names at most \(Self.mostJobs) jobs")
+        }
         var filter = FileFilter(destination: destination, limit: max(0, limit ?? .max))
         filter.states = try states.map { name in
             guard let state = FileState(rawValue: name) else { throw UnknownState(name: name) }

@@ -80,6 +80,13 @@ extension RouteAnswer.Delivery: Described {
 }
 
 extension LocalControl {
+    /// The watched folder that is meant, by its name or by what is shown of it: a name that is no text is shown escaped.
+    func watched(_ root: FilePath) -> FilePath {
+        let known = view.live?.watched() ?? []
+        if known.contains(root) { return root }
+        return known.first { $0.display == root.string } ?? root
+    }
+
     /// - Throws: `APIFault` where the question cannot be answered.
     func route(_ question: RouteQuestion) async throws -> RouteAnswer {
         guard let live = view.live else { throw APIFault.conflict("no agent is running; ask with 'inlet route'") }
@@ -89,7 +96,7 @@ extension LocalControl {
         if let size = question.size, size < 0 { throw APIFault.badRequest("'size' is less than nothing") }
         var path = FilePath(question.path)
         if path.isRelative {
-            guard let root = question.root.map({ FilePath($0) }) ?? live.watched().first, root.isAbsolute else {
+            guard let root = question.root.map({ watched(FilePath($0)) }) ?? live.watched().first, root.isAbsolute else {
                 throw APIFault.badRequest("'path' is the whole path of a file, or one below 'root'")
             }
             path = root.pushing(path)

@@ -36,9 +36,12 @@ final class StreamSeats: Sendable {
 final class SharedStatus: Sendable {
     private let last = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
 
-    func report(_ control: LocalControl) async throws -> StatusReport {
+    /// - Parameter change: what happened until then must be in it.
+    func report(_ control: LocalControl, since change: ContinuousClock.Instant) async throws -> StatusReport {
         let now = ContinuousClock.now
-        if let last = last.withLock({ $0 }), last.at.duration(to: now) < .milliseconds(900) { return last.report }
+        if let last = last.withLock({ $0 }), last.at >= change, last.at.duration(to: now) < .milliseconds(900) {
+            return last.report
+        }
         let report = try await control.status()
         last.withLock { $0 = (now, report) }
         return report
@@ -79,8 +82,15 @@ struct EventStream: Sendable {
     private struct Round {
         var cursor: Int64
         var isChanged = true
+        var changedAt = ContinuousClock.now
+        /// See `Pulse.changes`.
+        var changes: UInt64
         var nextStatus = ContinuousClock.now
         var nextRates = ContinuousClock.now.advanced(by: EventStream.ratePace)
+
+        init(cursor: Int64, changes: UInt64) { (self.cursor, self.changes) = (cursor, changes) }
+
+        mutating func change() { (isChanged, changedAt) = (true, .now) }
     }
 
     func response(_ seat: StreamSeats.Seat) -> Response {
@@ -113,18 +123,26 @@ struct EventStream: Sendable {
     private func tell(
         _ writer: inout any ResponseBodyWriter, _ bell: Doorbell, _ ending: StreamEnd
     ) async throws {
-        var round = Round(cursor: after ?? pulse.last)
+        var round = Round(cursor: after ?? pulse.last, changes: pulse.changes)
         try await send(
             "hello", JSONValue.object(["seq": .integer(pulse.last), "version": .text(desk.version)]), &writer)
         while !ending.hasCome {
             let news = pulse.events(after: round.cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
-            if let last = news.last { (round.cursor, round.isChanged) = (last.seq, true) }
+            if let last = news.last {
+                round.cursor = last.seq
+                round.change()
+            }
+            let changes = pulse.changes
+            if changes != round.changes {
+                round.changes = changes
+                round.change()
+            }
             let inFlight = desk.control.view.live?.inFlight() ?? []
             pulse.look(inFlight)
             let isDue = round.isChanged || !inFlight.isEmpty
             if isDue, ContinuousClock.now >= round.nextStatus {
-                try await send("status", desk.status.report(desk.control), &writer)
+                try await send("status", desk.status.report(desk.control, since: round.changedAt), &writer)
                 round.isChanged = false
                 round.nextStatus = .now.advanced(by: Self.statusPace)
             }
@@ -132,6 +150,8 @@ struct EventStream: Sendable {
                 guard call.visitor.isStillIn() else { return }
                 try await send("rates", LatestRates(pulse.rates(inFlight)), &writer)
                 round.nextRates = .now.advanced(by: Self.ratePace)
+                // What says no event, such as a file that waits for its quiet time, is told now and then.
+                round.change()
             }
             if news.count == Self.mostAtOnce { continue }
             let wantsStatus = round.isChanged || !inFlight.isEmpty

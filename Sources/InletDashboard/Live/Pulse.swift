@@ -12,6 +12,8 @@ package final class Pulse: Sendable {
         var sent = SentBytes()
         var ears: [UInt64: Doorbell] = [:]
         var nextEar: UInt64 = 0
+        /// Commands that may have changed something without an event.
+        var changes: UInt64 = 0
 
         mutating func count(_ share: SentBytes.Share, _ now: WallTime) {
             rates.add(share.count, to: share.destination, from: share.since, until: now)
@@ -38,6 +40,18 @@ package final class Pulse: Sendable {
         }
         for ear in ears { ear.ring() }
     }
+
+    /// Somebody has changed something; what is shown of it may have no event.
+    func stir() {
+        let ears = state.withLock { state in
+            state.changes += 1
+            return Array(state.ears.values)
+        }
+        for ear in ears { ear.ring() }
+    }
+
+    /// Grows with each `stir`.
+    var changes: UInt64 { state.withLock { $0.changes } }
 
     /// Counts what running deliveries have sent since the last look.
     func look(_ inFlight: [InFlight.Snapshot]) {

@@ -40,6 +40,11 @@ struct RateHistory: Sendable {
     /// Steps that lie behind are forgotten, those that lie ahead begin with nothing.
     private mutating func advance(to time: WallTime) {
         let number = time.milliseconds / Self.step
+        if number < newest - 1 {
+            // The clock was put back: what was counted belongs to times that come again.
+            (bytes, newest) = ([:], number)
+            return
+        }
         guard number > newest else { return }
         for next in max(newest + 1, number - Int64(Self.steps))...number {
             for name in bytes.keys { bytes[name]?[Int(next % Int64(Self.slots))] = 0 }

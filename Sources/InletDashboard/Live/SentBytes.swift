@@ -11,7 +11,7 @@ struct SentBytes: Sendable {
     }
 
     private struct Record {
-        /// nil until the first look at one that goes on with what an earlier process sent.
+        /// nil until the first look at one that goes on with what an earlier process or try sent.
         var counted: Int64?
         var size: Int64
         var at: WallTime
@@ -27,7 +27,7 @@ struct SentBytes: Sendable {
         switch event {
         case .jobStarted(let ref, _, _, let size, let isPoll, let isResumed):
             if records.count >= Self.most { records = [:] }
-            let counted: Int64? = isPoll ? size : isResumed ? nil : 0
+            let counted: Int64? = isPoll ? size : isResumed || records[ref.delivery] != nil ? nil : 0
             records[ref.delivery] = Record(counted: counted, size: size, at: now)
             return nil
         case .transferProgress(let ref, let sent, _, _):
@@ -40,7 +40,8 @@ struct SentBytes: Sendable {
             defer { records[ref.delivery] = nil }
             guard proof.sameAs == nil, ![.registered, .adopted, .carried].contains(proof.method) else { return nil }
             return seen(proof.size, of: ref.delivery, to: ref.destination, at: now)
-        case .jobRetry(let ref, _, _, _), .jobFailed(let ref, _, _):
+        case .jobRetry: return nil  // The next try may go on where this one ended.
+        case .jobFailed(let ref, _, _):
             records[ref.delivery] = nil
             return nil
         default: return nil

@@ -30,6 +30,8 @@ struct APIResponder: Sendable {
                 let call = APICall(
                     request: request, visitor: visitor, places: match.places,
                     query: APICall.query(request.uri.query), body: body, deadline: deadline)
+                // A command that fails may have done a part of its work.
+                defer { if [.full, .socket].contains(match.endpoint.need) { desk.pulse?.stir() } }
                 let response = try await match.endpoint.handle(call, desk)
                 return (isHead ? response.withoutBody : response, false)
             } catch {

@@ -12,7 +12,11 @@ extension WebFiles {
         export const config = {
             title: () => "Configuration",
             load: async (page) => {
-                const [shown, level] = await Promise.all([get("config"), get("log/level").catch(() => null)]);
+                const none = (error) => {
+                    if (error.status !== 404) throw error;
+                    return { text: "" };
+                };
+                const [shown, level] = await Promise.all([get("config").catch(none), get("log/level").catch(() => null)]);
                 Object.assign(page.data, { shown, level: level?.level });
             },
             render: (page) => fragment(result(page.data.reload), file(page), logging(page), about()),

@@ -16,6 +16,9 @@ extension WebFiles {
             const { failed, expired, parked } = status.queue;
             if (failed) add("bad", `${count(failed, "file")} failed.`, "#/files?state=failed", "Look at them");
             if (expired) add("bad", `${count(expired, "file")} expired.`, "#/files?state=expired", "Look at them");
+            const { rejected } = status.files;
+            if (rejected) add("bad", `${count(rejected, "file")} rejected.`, "#/files?state=rejected", "Look at them");
+            if (status.dashboard?.state === "failing") add("waiting", "This page cannot be served at its configured address.", "#/log", "Log");
             if (parked) {
                 add("waiting", `${count(parked, "delivery", "deliveries")} to a destination that is not configured.`);
             }
@@ -60,6 +63,8 @@ extension WebFiles {
             const work = status.queue.in_flight
                 ? `${count(status.queue.in_flight, "delivery", "deliveries")} moving`
                 : waiting ? `${count(waiting, "delivery", "deliveries")} waiting` : "nothing to do";
+            // What the agent counts and this page does not know is no good news either.
+            if (!notes && status.health && status.health.state !== "ok") return { tone: "waiting", text: status.health.sentence };
             if (notes) return { tone: "waiting", text: `Working, with ${count(notes, "note")}: ${work}` };
             return { tone: "good", text: `All is well: ${work}` };
         }

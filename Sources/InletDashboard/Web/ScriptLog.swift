@@ -75,7 +75,7 @@ extension WebFiles {
         }
 
         async function older(page) {
-            const first = page.data.old[0]?.seq ?? live.events[0]?.seq;
+            const first = page.data.old[0]?.seq ?? live.events[0]?.seq ?? Number.MAX_SAFE_INTEGER;
             try {
                 const events = await get("log", { level: page.query.get("level") ?? "info", limit: 200, before: first });
                 page.data.old = [...events.filter((event) => event.seq < first), ...page.data.old].slice(0, MOST);
@@ -94,7 +94,7 @@ extension WebFiles {
             const level = page.query.get("level") ?? "info";
             const query = (page.query.get("q") ?? "").toLowerCase();
             const wanted = [...(old ?? []), ...live.events].filter((event) => !paused || event.seq <= paused)
-                .filter(matches(query, Math.max(0, LEVELS.indexOf(level)))).slice(-MOST);
+                .filter(matches(query, Math.max(0, LEVELS.indexOf(level)))).slice(-(MOST + (old?.length ?? 0)));
             const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
             const seqs = new Set(wanted.map((event) => event.seq));
             // The same agent has each number once.

@@ -35,13 +35,12 @@ extension WebFiles {
         }
 
         function mode(root) {
-            if (root.mode) return root.mode;
             if (!root.directories) return "–";
             if (root.polled === 0) return "events";
             return root.polled >= root.directories ? "polling" : "events and polling";
         }
 
-        const watches = (root) => (root.watches ?? Math.max(0, root.directories - root.polled)).toLocaleString("en");
+        const watches = (root) => Math.max(0, root.directories - root.polled).toLocaleString("en");
 
         /** The newest event of a folder that is still in memory. */
         function lastEvent(path) {

@@ -32,6 +32,7 @@ extension WebFiles {
             event.preventDefault();
             const { path, root, size } = Object.fromEntries(new FormData(event.target));
             try {
+                if (!root && !path.startsWith("/")) throw new Error("Without a folder the path must be whole: begin it with /.");
                 const wish = { path };
                 if (root && !path.startsWith("/")) wish.root = root;
                 if (size !== "") wish.size = Number(size);
