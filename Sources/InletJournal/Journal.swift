@@ -20,10 +20,15 @@ package final class Journal: Sendable {
     /// Opens or creates the journal and brings its schema up to date.
     ///
     /// A journal that does not open is renamed, never changed or removed, and `JournalError` says where it went.
-    package init(path: FilePath, now: WallTime) throws(JournalError) {
+    ///
+    /// - Parameter prepare: called with the file, made if need be, before SQLite opens it; its `-wal` and `-shm` get the owner
+    ///   that it has then.
+    package init(
+        path: FilePath, now: WallTime, prepare: (FilePath) -> Void = { _ in }
+    ) throws(JournalError) {
         self.path = path
         do {
-            database = try Self.open(path, now)
+            database = try Self.open(path, now, prepare)
         } catch let error as JournalError {
             throw error
         } catch {
@@ -32,7 +37,7 @@ package final class Journal: Sendable {
         commits = CommitQueue(database)
     }
 
-    private static func open(_ path: FilePath, _ now: WallTime) throws -> DatabaseQueue {
+    private static func open(_ path: FilePath, _ now: WallTime, _ prepare: (FilePath) -> Void) throws -> DatabaseQueue {
         _ = isMemoryUncounted
         try requireNoRestore(path)
         // SQLite removes the write-ahead log of an empty database, and what was committed with it.
@@ -44,6 +49,7 @@ package final class Journal: Sendable {
             throw try JournalError.newerSchema(path, setAside: setAside(path, as: "newer", now))
         }
         makePrivate(path)
+        prepare(path)
         let database = try DatabaseQueue(path: path.string, configuration: configuration)
         // Not synced one by one: what a power cut takes back of them is done again at the next start, and the first commit
         // after them syncs the log with them in it.

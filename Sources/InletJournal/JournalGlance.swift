@@ -21,10 +21,10 @@ package struct JournalGlance {
 
     /// nil where there is no journal yet.
     ///
-    /// - Throws: `JournalError.failed` also for a journal of another version.
+    /// - Throws: `JournalError.failed` also for a journal of another version, and where nobody lets us look.
     package init?(path: FilePath) throws(JournalError) {
         _ = Self.areURIsAllowed
-        guard Journal.size(path.string) > 0 else { return nil }
+        guard try Self.isThere(path) else { return nil }
         self.path = path
         readsLog = Self.hasLog(path)
         database = try Self.open(path, withLog: readsLog)
@@ -50,6 +50,19 @@ package struct JournalGlance {
             try database.row("SELECT first_seen FROM root WHERE path = ?", .bytes(root.bytes)) {
                 WallTime(milliseconds: $0.integer(0))
             }
+        }
+    }
+
+    /// Whether there is a journal with anything in it. One that we may not see is not one that is not there: every file would
+    /// seem new.
+    private static func isThere(_ path: FilePath) throws(JournalError) -> Bool {
+        do {
+            let descriptor = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+            return try descriptor.closeAfter { try descriptor.seek(offset: 0, from: .end) > 0 }
+        } catch Errno.noSuchFileOrDirectory {
+            return false
+        } catch {
+            throw .failed(path, "cannot be looked at: \(error)")
         }
     }
 

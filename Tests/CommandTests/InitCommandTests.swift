@@ -74,10 +74,27 @@ import Testing
         let etc = folder.path.appending("etc")
         #expect(chmod(etc.string, 0o2750) == 0)
         let file = etc.appending("inlet.yaml")
-        let made = try await inlet(
-            ["init", "--config", file.string, "--watch", "drop", "--to", "folder", "--path", "library"], in: folder)
+        let made = try InletProcess(
+            ["init", "--config", file.string, "--watch", "a/drop", "--to", "folder", "--path", "library", "--yes"],
+            in: folder, launcher: ["/bin/sh", "-c", "umask 077; exec \"$0\" \"$@\""])
         #expect(try await made.ending() == .code(0), "\(made.errors)")
         #expect(try mode(file) == 0o640)
+        if getuid() == 0 {
+            #expect(try mode(folder.path.appending("a").appending("drop")) == 0o2770)
+            #expect(try mode(folder.path.appending("a")) == 0o2750 && mode(folder.path.appending("library")) == 0o2770)
+            #expect(made.output.contains("sudo -u inlet inlet check"), "\(made.output)")
+        }
+    }
+
+    @Test func `a folder that cannot be made leaves no configuration in the way`() async throws {
+        let folder = try TemporaryDirectory()
+        try folder.write("x".utf8, to: "file")
+        let file = folder.path.appending("inlet.yaml")
+        let refused = try await inlet(
+            ["init", "--config", file.string, "--watch", "file/drop", "--to", "folder", "--path", "library", "--yes"],
+            in: folder)
+        #expect(try await refused.ending() == .code(1), "\(refused.errors)")
+        #expect(!exists(file))
     }
 
     /// Types each line once its question is there; exits as the program does.

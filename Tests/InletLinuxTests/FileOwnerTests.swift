@@ -32,6 +32,15 @@ import Testing
         }
     }
 
+    @Test func `a lock and folders that root makes there are his`() throws {
+        let lock = try FileLock(folder.appending("lock"))
+        let isOurs = lock != nil
+        #expect(isOurs)
+        try DurableFile.makeDirectories(
+            folder.appending("a").appending("b"), mode: 0o750, asFolderOwner: true)
+        for name in ["lock", "a", "a/b"] { #expect(try owner(name) == 4711, "\(name)") }
+    }
+
     @Test func `what he put in its place is not given away`() throws {
         try directory.write("x".utf8, to: "ours")
         #expect(link(directory.path.appending("ours").string, folder.appending("hard").string) == 0)

@@ -59,7 +59,7 @@ final class ReceiptFiles: Sendable {
 
     private func writeInFolder(_ end: End, _ now: WallTime, _ note: String?) throws -> Receipt {
         let path = folder.pushing(ReceiptName.inFolder(end.job.file))
-        try DurableFile.makeDirectories(path.removingLastComponent(), mode: 0o750)
+        try DurableFile.makeDirectories(path.removingLastComponent(), mode: 0o750, asFolderOwner: true)
         let receipt = receipt(end, now, path, note)
         try DurableFile.write(receipt.line, to: path, mode: 0o600)
         return receipt

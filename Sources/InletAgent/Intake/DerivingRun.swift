@@ -33,7 +33,7 @@ struct DerivingRun: Sendable {
         }
         // A program that outlived a process of ours may still write: not where this one does.
         let work = folder.appending(Self.workPrefix + Self.number())
-        try DurableFile.makeDirectories(work, mode: 0o700)
+        try DurableFile.makeDirectories(work, mode: 0o700, asFolderOwner: true)
         defer { try? FileManager.default.removeItem(atPath: work.string) }
         let (input, output) = (work.appending("in" + ending), work.appending("out" + rule.suffix))
         try DurableFile.makeLink(input, to: source)

@@ -29,7 +29,7 @@ package struct JournalBackups: Sendable {
         guard let name = path.lastComponent else { throw Refusal(description: "\(path.display) is no file's name") }
         let draft = path.removingLastComponent().appending(".\(name.string).inlet-backup.tmp")
         try await pool.run {
-            if target == nil { try DurableFile.makeDirectories(directory, mode: 0o700) }
+            if target == nil { try DurableFile.makeDirectories(directory, mode: 0o700, asFolderOwner: true) }
             try requireBackup(path)
             // Of a process that died; SQLite's own files of it too.
             for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }

@@ -1,4 +1,5 @@
-internal import InletCore
+package import InletCore
+package import InletJournal
 package import InletLinux
 package import SystemPackage
 
@@ -39,7 +40,7 @@ package struct StateDirectory: ~Copyable {
     package init(_ path: FilePath) throws(Fault) {
         guard Self.controlSocket(in: path).length <= Self.longestSocketPath else { throw .tooLong(path) }
         do {
-            try DurableFile.makeDirectories(path, mode: 0o750)
+            try DurableFile.makeDirectories(path, mode: 0o750, asFolderOwner: true)
             let kind = try FileSystemKind.of(path)
             if kind.isNetwork { throw Fault.network(path, kind.name) }
             guard let lock = try FileLock(path.appending("lock")) else { throw Fault.held(path) }
@@ -52,6 +53,20 @@ package struct StateDirectory: ~Copyable {
             throw .system(SystemError(call: "open", path: path, code: .ioError))
         }
         self.path = path
+    }
+
+    /// Opens or makes the journal. What root makes here belongs to the directory's owner, whose agent shall be able to use it.
+    package func openJournal(now: WallTime) throws(JournalError) -> Journal {
+        let journal = try Journal(path: journal, now: now) { [path] in FileOwner.give($0, toOwnerOf: path) }
+        giveJournal()
+        return journal
+    }
+
+    /// The same for a journal that was put there.
+    package func giveJournal() {
+        for suffix in ["", "-wal", "-shm"] {
+            FileOwner.give(FilePath(journal.string + suffix), toOwnerOf: path)
+        }
     }
 
     package var journal: FilePath { Self.journal(in: path) }

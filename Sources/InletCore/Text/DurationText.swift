@@ -29,11 +29,13 @@ package enum DurationText {
 
     /// `250ms`, `5s`, `1m30s`, `24h`, `7d`: whole units, days from two on, parts of a millisecond dropped.
     package static func format(_ duration: Duration) -> String {
-        var rest = duration.milliseconds
-        if rest == 0 { return "0s" }
-        var text = rest < 0 ? "-" : ""
-        rest = abs(rest)
-        for (name, length) in units where rest >= (name == "d" ? 2 * length : length) {
+        let milliseconds = duration.milliseconds
+        if milliseconds == 0 { return "0s" }
+        var text = milliseconds < 0 ? "-" : ""
+        var rest = milliseconds.magnitude
+        for (name, signed) in units {
+            let length = signed.magnitude
+            guard rest >= (name == "d" ? 2 * length : length) else { continue }
             text += "\(rest / length)\(name)"
             rest %= length
         }

@@ -17,22 +17,29 @@ extension ControlClient {
         return lines
     }
 
-    /// Calls `body` with each line from now on, on the thread of the connection, until the agent ends or the task is cancelled.
+    /// Calls `body` with each line from now on, on the thread of the connection, until it says
+    /// that nobody wants more (false), the agent ends or the task is cancelled.
     ///
     /// - Parameters:
     ///   - sequence: the line after which to go on, as far as the agent remembers.
     ///   - level: the least that is told.
     /// - Throws: `NotRunning` when nothing listens, `Failure` when it has ended.
     package func followLog(
-        after sequence: Int64?, level: LogSettings.Level, _ body: @escaping @Sendable (LogFields) -> Void
+        after sequence: Int64?, level: LogSettings.Level, _ body: @escaping @Sendable (LogFields) -> Bool
     ) async throws {
         let sink = LogStream { event in
-            if event.name == "log", let line = LogFields(event.data) { body(line) }
+            guard event.name == "log", let line = LogFields(event.data) else { return true }
+            return body(line)
         }
         let headers = sequence.map { [("Last-Event-ID", String($0))] } ?? []
-        let response = try await send(
-            "GET", "events", query: [("level", level.rawValue)], headers: headers, deadline: Self.streamLife, into: sink
-        )
+        let response: HTTPResponse
+        do {
+            response = try await send(
+                "GET", "events", query: [("level", level.rawValue)], headers: headers, deadline: Self.streamLife,
+                into: sink)
+        } catch where sink.hasEnough {
+            return
+        }
         guard response.status == 200 else {
             throw Failure("the running agent does not tell its log; are both of one version?")
         }
@@ -46,13 +53,20 @@ extension ControlClient {
 /// Takes a stream of events to pieces while it comes.
 private final class LogStream: AnswerSink {
     private let parser = Mutex(EventStreamParser())
-    private let body: @Sendable (StreamEvent) -> Void
+    private let enough = Mutex(false)
+    private let body: @Sendable (StreamEvent) -> Bool
 
-    init(_ body: @escaping @Sendable (StreamEvent) -> Void) { self.body = body }
+    /// Whether `body` has said so.
+    var hasEnough: Bool { enough.withLock { $0 } }
+
+    init(_ body: @escaping @Sendable (StreamEvent) -> Bool) { self.body = body }
 
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { head.status == 200 }
 
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
-        for event in parser.withLock({ $0.take(piece) }) { body(event) }
+        for event in parser.withLock({ $0.take(piece) }) where !body(event) {
+            enough.withLock { $0 = true }
+            throw TransferError(.cancelled, "nobody wants more", isOutage: false)
+        }
     }
 }

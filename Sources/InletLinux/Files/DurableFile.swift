@@ -37,12 +37,16 @@ package enum DurableFile {
 
     /// Makes the folder and those above it that are missing, each synced into the one above. `mode` is subject to the
     /// umask. A folder that is there already stays as it is.
-    package static func makeDirectories(_ path: FilePath, mode: UInt32) throws(SystemError) {
+    ///
+    /// - Parameter asFolderOwner: what root makes belongs to the owner of the folder that it is in.
+    package static func makeDirectories(
+        _ path: FilePath, mode: UInt32, asFolderOwner: Bool = false
+    ) throws(SystemError) {
         do throws(SystemError) {
-            try makeDirectory(path, mode)
+            try makeDirectory(path, mode, asFolderOwner)
         } catch  where error.code == .noSuchFileOrDirectory && parent(of: path) != path {
-            try makeDirectories(parent(of: path), mode: mode)
-            try makeDirectory(path, mode)
+            try makeDirectories(parent(of: path), mode: mode, asFolderOwner: asFolderOwner)
+            try makeDirectory(path, mode, asFolderOwner)
         }
     }
 
@@ -119,7 +123,7 @@ package enum DurableFile {
         try descriptor.synchronize(path)
     }
 
-    private static func makeDirectory(_ path: FilePath, _ mode: UInt32) throws(SystemError) {
+    private static func makeDirectory(_ path: FilePath, _ mode: UInt32, _ asFolderOwner: Bool) throws(SystemError) {
         do throws(SystemError) {
             _ = try SystemCall.result("mkdir", path) { path.withPlatformString { mkdir($0, mode_t(mode)) } }
         } catch  where error.isTaken {
@@ -128,6 +132,7 @@ package enum DurableFile {
             if !status.isDirectory { throw SystemError(call: "mkdir", path: path, code: .notDirectory) }
             return
         }
+        if asFolderOwner { FileOwner.give(path, toOwnerOf: parent(of: path)) }
         try syncDirectory(parent(of: path))
     }
 

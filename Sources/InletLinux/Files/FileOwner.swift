@@ -27,6 +27,19 @@ package enum FileOwner {
         _ = fchown(descriptor, owner.user, owner.group)
     }
 
+    /// Gives the folder at `path` the group of `model` and `mode`, whatever the umask was when it was made. Blocks.
+    package static func share(
+        _ path: FilePath, withGroupOf model: FilePath, mode: UInt32
+    ) throws(SystemError) {
+        var status = stat()
+        _ = try SystemCall.result("stat", model) { model.withPlatformString { stat($0, &status) } }
+        let group = status.st_gid
+        let descriptor = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, call: "opendir")
+        let number = descriptor.number
+        _ = try SystemCall.result("chown", path) { fchown(number, uid_t.max, group) }
+        _ = try SystemCall.result("chmod", path) { fchmod(number, mode_t(mode)) }
+    }
+
     /// nil where what we make is his anyway, or ours.
     private static func heir(of folder: FilePath) -> (user: uid_t, group: gid_t)? {
         var status = stat()

@@ -29,14 +29,12 @@ struct Init: AsyncParsableCommand {
 
     func run() async throws {
         let file = options.newFile()
-        if !force, (try? FileLook.look(at: file)) != .missing {
-            Self.refuse("\(file.display) is there already; --force replaces it")
-            throw ExitCode.validationFailure
-        }
+        try requireFree(file)
         let environment = ProcessInfo.processInfo.environment
         let rules = InitRules(file: file, environment: environment, defaults: ConfigOption.defaults(environment))
         let isAsked = !yes && ProcessSetup.isTerminal(0) && Console.isTerminal
         let dialog = InitDialog(rules: rules, person: isAsked ? Self.terminal : nil)
+        let files = InitFiles(configuration: file, replaces: force)
         let answers: InitAnswers
         do {
             answers = try dialog.answers(try flags.given())
@@ -45,31 +43,66 @@ struct Init: AsyncParsableCommand {
             throw ExitCode.validationFailure
         }
         do {
-            try InitFiles(configuration: file, replaces: force).write(answers.text, secrets: answers.typed)
-            for folder in try rules.folders(answers) { try makeFolder(folder, dialog) }
+            // First: a folder that cannot be made leaves no configuration in the way of the next try.
+            for folder in try rules.folders(answers) { try makeFolder(folder, files, dialog) }
+            try files.write(answers.text, secrets: answers.typed)
         } catch let error as SystemError {
             Self.refuse("\(error)")
             throw ExitStatus.failed
         }
         Console.print("Wrote \(file.display).")
-        try await next(file, unset: answers.variables.filter { environment[$0]?.isEmpty ?? true }, dialog)
+        try await next(files, unset: answers.variables.filter { environment[$0]?.isEmpty ?? true }, dialog)
     }
 
-    private func makeFolder(_ folder: FilePath, _ dialog: InitDialog) throws(SystemError) {
+    private func requireFree(_ file: FilePath) throws {
+        do throws(SystemError) {
+            if try force || FileLook.look(at: file) == .missing { return }
+        } catch {
+            Self.refuse("\(error)")
+            throw ExitStatus.failed
+        }
+        Self.refuse("\(file.display) is there already; --force replaces it")
+        throw ExitCode.validationFailure
+    }
+
+    private func makeFolder(_ folder: FilePath, _ files: InitFiles, _ dialog: InitDialog) throws(SystemError) {
         guard try FileLook.look(at: folder) == .missing else { return }
         guard yes || dialog.confirms("\(folder.display) is not there. Make it?") else {
             return Console.print("\(folder.display) is not there yet.")
         }
-        try DurableFile.makeDirectories(folder, mode: 0o755)
-        Console.print("Made \(folder.display).")
+        guard Self.isForService(files) else {
+            try DurableFile.makeDirectories(folder, mode: 0o755)
+            return Console.print("Made \(folder.display).")
+        }
+        var missing: [FilePath] = []
+        var place = folder
+        while place.lastComponent != nil, try FileLook.look(at: place) == .missing {
+            missing.append(place)
+            place.removeLastComponent()
+        }
+        for path in missing.reversed() {
+            try DurableFile.makeDirectories(path, mode: 0o700)
+            try FileOwner.share(path, withGroupOf: files.folder, mode: path == folder ? 0o2770 : 0o2750)
+        }
+        Console.print("Made \(folder.display); the group of \(files.folder.display) can write to it.")
     }
 
+    /// Whether root configures an agent that runs as another user: one whom the folder hands its group on to, as a package
+    /// makes /etc/inlet.
+    private static func isForService(_ files: InitFiles) -> Bool { ProcessSetup.userID == 0 && files.handsGroupOn }
+
     /// What to do with it: a check at once, where a person wants one and nothing is missing for it.
-    private func next(_ file: FilePath, unset: [String], _ dialog: InitDialog) async throws {
+    private func next(_ files: InitFiles, unset: [String], _ dialog: InitDialog) async throws {
+        let file = files.configuration
         let named = options.isUsual(file) ? "" : " --config \(Self.shellWord(file.display))"
         if !unset.isEmpty {
             Console.print("Set in the environment of the agent before it runs: \(unset.joined(separator: ", "))")
-        } else if dialog.confirms("Check it now?") {
+        }
+        // What root can do tells nothing of what the service can.
+        if Self.isForService(files) {
+            return Console.print("Next:\n  sudo -u inlet inlet check\(named)\n  systemctl start inlet")
+        }
+        if unset.isEmpty, dialog.confirms("Check it now?") {
             return try await Check.parse(["--config", file.string]).run()
         }
         let commands = ["check", "run --dry-run", "run"].map { "  inlet \($0)\(named)" }

@@ -102,6 +102,7 @@ private enum StoppedState {
     static func use(_ path: FilePath, _ body: (FilePath) throws -> Void) throws {
         let state = try AgentSession.takeState(path)
         do {
+            defer { state.giveJournal() }
             try body(state.journal)
             try DurableFile.syncDirectory(path)
         } catch let error as JournalError {

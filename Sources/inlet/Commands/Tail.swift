@@ -77,11 +77,11 @@ struct Tail: AsyncParsableCommand {
                 // Twice as many at most, so that not every line moves all others.
                 if earlier.count > 2 * lines { earlier.removeFirst(earlier.count - lines) }
             }
-            for line in earlier.suffix(lines) { printer.show(line) }
+            for line in earlier.suffix(lines) where !printer.show(line) { return }
             while true {
                 let bytes = try file.next()
                 if bytes.isEmpty { try await Task.sleep(for: Self.pause) }
-                for line in splitter.take(bytes) { printer.show(line) }
+                for line in splitter.take(bytes) where !printer.show(line) { return }
             }
         } catch let error as SystemError {
             Console.printError("inlet: \(error)")
@@ -97,7 +97,7 @@ struct Tail: AsyncParsableCommand {
             while let count = try? buffer.withUnsafeMutableBytes({ try FileDescriptor.standardInput.read(into: $0) }),
                 count > 0
             {
-                for line in splitter.take(buffer.prefix(count)) { printer.show(line) }
+                for line in splitter.take(buffer.prefix(count)) where !printer.show(line) { return }
             }
             if let rest = splitter.end() { printer.show(rest) }
         }

@@ -8,21 +8,33 @@ struct InitFiles {
     /// Whether what is there may be replaced.
     let replaces: Bool
 
-    private var folder: FilePath { configuration.removingLastComponent() }
+    var folder: FilePath { configuration.removingLastComponent() }
 
-    /// The configuration, after the files of the secrets that were typed.
+    /// The configuration, after the files of the secrets that were typed. When it throws, none of these is left in the way of
+    /// the next try, unless it may replace them.
     func write(_ text: String, secrets: [(file: String, secret: Secret)]) throws(SystemError) {
         try DurableFile.makeDirectories(folder, mode: 0o755)
         let mode = mode
-        for (name, secret) in secrets { try put(Array((secret.reveal() + "\n").utf8), folder.appending(name), mode) }
-        try put(Array(text.utf8), configuration, mode)
+        var made: [FilePath] = []
+        do throws(SystemError) {
+            for (name, secret) in secrets {
+                try put(Array((secret.reveal() + "\n").utf8), folder.appending(name), mode)
+                made.append(folder.appending(name))
+            }
+            try put(Array(text.utf8), configuration, mode)
+        } catch {
+            if !replaces { for file in made { try? DurableFile.remove(file) } }
+            throw error
+        }
     }
 
     /// In a folder that hands its group on, as a package makes /etc/inlet, the agent's group reads what is in it.
-    private var mode: UInt32 {
+    private var mode: UInt32 { handsGroupOn ? 0o640 : 0o600 }
+
+    var handsGroupOn: Bool {
         let descriptor = try? FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
         let permissions = try? descriptor?.closeAfter { try descriptor?.stat().permissions }
-        return permissions?.contains(.setGroupID) ?? false ? 0o640 : 0o600
+        return permissions?.contains(.setGroupID) ?? false
     }
 
     private func put(_ bytes: [UInt8], _ path: FilePath, _ mode: UInt32) throws(SystemError) {

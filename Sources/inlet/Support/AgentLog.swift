@@ -15,18 +15,22 @@ final class LogPrinter: Sendable {
     /// Whether a line is one that is wanted.
     func allows(_ line: [UInt8]) -> Bool { filter.allows(LogFields(line)) }
 
-    func show(_ line: [UInt8]) {
+    /// - Returns: false when nobody reads any more.
+    @discardableResult
+    func show(_ line: [UInt8]) -> Bool {
         let fields = LogFields(line)
-        guard filter.allows(fields) else { return }
-        print(text.withLock { text in fields.map { text.lines($0) } ?? text.lines(line) })
+        guard filter.allows(fields) else { return true }
+        return print(text.withLock { text in fields.map { text.lines($0) } ?? text.lines(line) })
     }
 
-    func show(_ line: LogFields) {
-        if filter.allows(line) { print(text.withLock { $0.lines(line) }) }
+    /// - Returns: false when nobody reads any more.
+    @discardableResult
+    func show(_ line: LogFields) -> Bool {
+        filter.allows(line) ? print(text.withLock { $0.lines(line) }) : true
     }
 
-    private func print(_ lines: [TintedText]) {
-        for line in lines { Console.print(line.text(hasColour: Console.hasColour)) }
+    private func print(_ lines: [TintedText]) -> Bool {
+        lines.allSatisfy { Console.offer($0.text(hasColour: Console.hasColour)) }
     }
 }
 
@@ -44,7 +48,7 @@ struct AgentLog {
         (self.lines, self.filter) = (lines, filter)
     }
 
-    /// Until the process is ended.
+    /// Until nobody reads any more, or the process is ended.
     func follow(_ printer: LogPrinter) async throws {
         defer { client.shutdown() }
         let seen = Mutex<String?>(nil)
@@ -54,13 +58,16 @@ struct AgentLog {
                 let wanted = isFirst ? lines : Self.again.lines
                 let earlier = try await client.log(limit: max(1, wanted), level: filter.level, job: filter.job)
                 let time = seen.withLock { $0 }
-                for line in earlier.suffix(wanted) where time.map({ line.time > $0 }) ?? true { printer.show(line) }
+                for line in earlier.suffix(wanted) where time.map({ line.time > $0 }) ?? true {
+                    guard printer.show(line) else { return }
+                }
                 if let last = earlier.last { seen.withLock { $0 = last.time } }
                 (isFirst, isAway) = (false, false)
                 try await client.followLog(after: earlier.last?.sequence, level: filter.level) { line in
-                    printer.show(line)
                     seen.withLock { $0 = line.time }
+                    return printer.show(line)
                 }
+                return
             } catch is ControlClient.NotRunning {
                 guard !isFirst else {
                     Console.printError(

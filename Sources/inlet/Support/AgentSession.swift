@@ -39,7 +39,7 @@ struct AgentSession: Sendable {
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         pulse = Pulse(log)
-        journal = try Journal(path: state.journal, now: .now)
+        journal = try state.openJournal(now: .now)
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,

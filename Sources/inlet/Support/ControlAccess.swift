@@ -85,7 +85,7 @@ enum ControlAccess {
     ) async throws -> Value {
         let journal: Journal
         do {
-            journal = try Journal(path: state.journal, now: .now)
+            journal = try state.openJournal(now: .now)
         } catch {
             Console.printError("inlet: \(error)")
             throw ExitStatus.configuration
