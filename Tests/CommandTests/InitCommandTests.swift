@@ -76,7 +76,7 @@ import Testing
         let file = etc.appending("inlet.yaml")
         let made = try InletProcess(
             ["init", "--config", file.string, "--watch", "a/drop", "--to", "folder", "--path", "library", "--yes"],
-            in: folder, launcher: ["/bin/sh", "-c", "umask 077; exec \"$0\" \"$@\""])
+            in: folder.path, launcher: ["/bin/sh", "-c", "umask 077; exec \"$0\" \"$@\""])
         #expect(try await made.ending() == .code(0), "\(made.errors)")
         #expect(try mode(file) == 0o640)
         if getuid() == 0 {

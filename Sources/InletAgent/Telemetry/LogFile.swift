@@ -65,7 +65,8 @@ struct LogFile: ~Copyable {
     }
 
     private mutating func rotate(at now: ContinuousClock.Instant) {
-        let path = file.path
+        // Behind a link it is the file that is full, not the link.
+        let path = file.path.resolved
         let steps = rotation.steps { number in
             ((try? AppendFile.standing(at: LogRotation.path(path, number))) ?? nil) != nil
         }

@@ -37,7 +37,7 @@ extension ControlClient {
             response = try await send(
                 "GET", "events", query: [("level", level.rawValue)], headers: headers, deadline: Self.streamLife,
                 into: sink)
-        } catch where sink.hasEnough {
+        } catch  where sink.hasEnough {
             return
         }
         guard response.status == 200 else {

@@ -130,7 +130,7 @@ extension MountTable {
 
 extension FilePath {
     /// The path without symlinks, by which mounts are listed; itself where it cannot be resolved.
-    var resolved: FilePath {
+    package var resolved: FilePath {
         guard let real = withPlatformString({ realpath($0, nil) }) else { return self }
         defer { free(real) }
         return FilePath(platformString: real)

@@ -55,8 +55,9 @@ struct Init: AsyncParsableCommand {
     }
 
     private func requireFree(_ file: FilePath) throws {
+        if force { return }
         do throws(SystemError) {
-            if try force || FileLook.look(at: file) == .missing { return }
+            if try FileLook.look(at: file) == .missing { return }
         } catch {
             Self.refuse("\(error)")
             throw ExitStatus.failed

@@ -18,7 +18,16 @@ enum ConfiguredNames {
             options.config = config(words)
             // While somebody types there is nobody to tell what is wrong with it.
             guard let loaded = try? options.reload() else { return [] }
-            return names(loaded.settings).filter { !$0.contains { $0.isNewline } }
+            return names(loaded.settings).filter(isPlain)
+        }
+    }
+
+    /// Whether a shell takes the name as it is: bash's script expands what it is offered, and a configuration may come from
+    /// anybody.
+    static func isPlain(_ name: String) -> Bool {
+        name.unicodeScalars.allSatisfy { scalar in
+            !scalar.properties.isWhitespace && scalar.properties.generalCategory != .control
+                && !"$`\\\"'".unicodeScalars.contains(scalar)
         }
     }
 
