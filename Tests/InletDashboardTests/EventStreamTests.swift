@@ -45,7 +45,8 @@ import Testing
         }
     }
 
-    @Test func `a command that says no event is shown all the same, and the status is not older than it`() async throws {
+    @Test func `a command that says no event is shown all the same, and the status is not older than it`() async throws
+    {
         let scene = try DashboardScene()
         let job = try await scene.admit("a.mp4")
         try await scene.serving { port in

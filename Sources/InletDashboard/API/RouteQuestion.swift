@@ -96,7 +96,8 @@ extension LocalControl {
         if let size = question.size, size < 0 { throw APIFault.badRequest("'size' is less than nothing") }
         var path = FilePath(question.path)
         if path.isRelative {
-            guard let root = question.root.map({ watched(FilePath($0)) }) ?? live.watched().first, root.isAbsolute else {
+            guard let root = question.root.map({ watched(FilePath($0)) }) ?? live.watched().first, root.isAbsolute
+            else {
                 throw APIFault.badRequest("'path' is the whole path of a file, or one below 'root'")
             }
             path = root.pushing(path)

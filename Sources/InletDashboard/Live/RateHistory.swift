@@ -40,8 +40,8 @@ struct RateHistory: Sendable {
     /// Steps that lie behind are forgotten, those that lie ahead begin with nothing.
     private mutating func advance(to time: WallTime) {
         let number = time.milliseconds / Self.step
-        if number < newest - 1 {
-            // The clock was put back: what was counted belongs to times that come again.
+        if number < newest - Int64(Self.steps) {
+            // The clock was put back by more than is shown: what was counted belongs to times that come again.
             (bytes, newest) = ([:], number)
             return
         }
