@@ -93,10 +93,13 @@ final class CommitQueue: Sendable {
     }
 
     private func commit(_ batch: [Change], _ database: Database) {
-        let (start, changes) = (ContinuousClock.now, database.totalChangesCount)
+        let start = ContinuousClock.now
         do {
             var answers: [@Sendable () -> Void] = []
+            var changes = 0
             try database.inTransaction(.immediate) {
+                // Not before: of a connection that was closed meanwhile it may not be asked.
+                changes = database.totalChangesCount
                 answers = try batch.map { try $0.run(database, batch.count == 1) }
                 return .commit
             }

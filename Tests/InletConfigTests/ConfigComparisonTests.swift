@@ -83,9 +83,8 @@ import Testing
     @Test func `a line above changes nothing, and what a proxy becomes is told`() throws {
         let proxied = Self.plain + "proxy: { url: \"http://proxy.example:3128\", no_proxy: [\".lan\"] }\n"
         #expect(try Self.texts(proxied, "# a remark\n\n" + proxied) == [])
-        #expect(
-            try Self.texts(proxied, proxied.replacing(".lan", with: ".home"))
-                == ["proxy.no_proxy: [.lan] -> [.home]"])
+        let told = try Self.texts(proxied, proxied.replacing(".lan", with: ".home"))
+        #expect(told.count == 1 && told[0].hasPrefix("proxy.no_proxy: [.lan] -> [.home]"), "\(told)")
     }
 
     @Test func `what config show prints can be compared with a file`() throws {
