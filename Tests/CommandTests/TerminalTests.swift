@@ -57,8 +57,9 @@ import Testing
         try await second.line("job.finished")
         #expect(watch.isRunning)
         try terminal.press("q")
-        #expect(try await watch.ending() == .code(0))
+        // Read until then: a program waits for a terminal that takes no more.
         try await seen.wait("\u{1B}[?1049l", watch)
+        #expect(try await watch.ending() == .code(0))
         #expect(watch.errors.isEmpty, "\(watch.errors)")
     }
 
@@ -81,8 +82,8 @@ import Testing
         let agent = try await place.run()
         #expect(try await agent.stop() == .code(0))
         watch.signal(SIGTERM)
-        #expect(try await watch.ending() == .code(0))
         try await seen.wait("\u{1B}[?1049l", watch)
+        #expect(try await watch.ending() == .code(0))
     }
 
     @Test func `without a terminal it is a block each time, or one object a line`() async throws {

@@ -3,6 +3,7 @@ import InletConfig
 import InletCore
 import InletDashboard
 import InletLinux
+import Synchronization
 import UnixSignals
 
 /// Looks at an agent again and again, also when it stops and is started anew.
@@ -37,7 +38,7 @@ struct StatusWatch: Sendable {
 
     private enum Event: Sendable {
         case look(Look)
-        case key([UInt8])
+        case key
         case signal(UnixSignal)
     }
 
@@ -45,7 +46,12 @@ struct StatusWatch: Sendable {
     func draw(_ first: StatusReport) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup, .sigwinch, .sigcont)
         let (events, source) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(16))
-        let keys = try TerminalKeys { source.yield(.key($0)) }
+        // A terminal that takes nothing for a while lets events pile up, and the oldest go: the wish to leave must not.
+        let leaving = Latch()
+        let keys = try TerminalKeys { typed in
+            if typed.contains(where: { "qQ".utf8.contains($0) }) { leaving.set() }
+            source.yield(.key)
+        }
         let picture = Picture()
         picture.begin()
         defer {
@@ -60,10 +66,10 @@ struct StatusWatch: Sendable {
                 while (try? await Task.sleep(for: interval)) != nil { source.yield(.look(await look())) }
             }
             for await event in events {
+                if leaving.isSet { return group.cancelAll() }
                 switch event {
                 case .look(let look): Self.note(look, in: &status)
-                case .key(let keys):
-                    if keys.contains(where: { "qQ".utf8.contains($0) }) { return group.cancelAll() }
+                case .key: continue
                 case .signal(.sigwinch): break
                 case .signal(.sigcont):
                     keys?.resume()
@@ -117,6 +123,14 @@ struct StatusWatch: Sendable {
         let (seconds, attoseconds) = start.duration(to: .now).components
         return Double(seconds) + Double(attoseconds) / 1e18
     }
+}
+
+/// Something that has happened, and does not un-happen.
+private final class Latch: Sendable {
+    private let flag = Atomic<Bool>(false)
+
+    var isSet: Bool { flag.load(ordering: .acquiring) }
+    func set() { flag.store(true, ordering: .releasing) }
 }
 
 /// The other screen of a terminal, drawn over and over in one write each: nothing flickers, and what was on the first one is
