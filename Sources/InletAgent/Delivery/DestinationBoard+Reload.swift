@@ -63,6 +63,6 @@ extension DestinationBoard {
     /// Something of those that are gone may still come back to the queue.
     func hasStrays() { mayHaveStrays.store(true, ordering: .releasing) }
 
-    /// Nothing is open any more of those that are gone.
+    /// Nothing is open any more of those that are gone. What has come of them since that was found has rung the bell.
     func straysAreParked() { mayHaveStrays.store(false, ordering: .releasing) }
 }

@@ -142,10 +142,10 @@ struct StrayKeeper: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 await board.strayBell.wait(until: nil)
-                // Before they are looked for: one that leaves meanwhile says it again.
-                board.straysAreParked()
-                // With a journal that takes nothing now, the next delivery that ends asks again.
-                if (try? await retire()) ?? true { board.hasStrays() }
+                // Said while they are looked for: a delivery that ends meanwhile rings again. With a journal that takes
+                // nothing now, the next one that ends does.
+                board.hasStrays()
+                if await (try? retire()) == false { board.straysAreParked() }
             }
         }
     }
