@@ -131,13 +131,26 @@ def limit(page, station):
     page.hides("700 KiB/s", "main section")
 
 
+def fact(page, title):
+    """What stands beside this title; nothing where there is no such title."""
+    return page.run("""return [...document.querySelectorAll('main .facts > div')]
+        .find((row) => row.querySelector('dt').textContent === arguments[0])?.querySelector('dd').innerText ?? ''""", title)
+
+
 def roots(page, station):
-    """A file that a program still writes is shown, with the reason."""
+    """A watched folder says how it is watched and when it last heard of a change, and what is not settled, and why."""
     with open(station.drop / "still open.mov", "wb") as file:
         file.write(b"x")
         file.flush()
         page.go("roots")
         page.shows("watching")
+        watched = station.get("status")["roots"][0]
+        until(lambda: fact(page, "Mode") == "events (inotify)", what="how it is watched")
+        until(lambda: fact(page, "Watches") == f"{watched['watches']:,}", what="how many watches it has")
+        until(lambda: fact(page, "Last event").endswith(" ago"), what="when it last heard of a change")
+        exact = page.run("""return [...document.querySelectorAll('.facts > div')]
+            .find((row) => row.textContent.startsWith('Last event'))?.querySelector('time')?.title""")
+        assert exact and exact.startswith("20") and "T" in exact, f"not the exact time: {exact}"
         page.shows("still open.mov")
         page.shows("a program has it open for writing")
         page.picture("settling")

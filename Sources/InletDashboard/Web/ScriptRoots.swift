@@ -6,7 +6,6 @@ extension WebFiles {
         import { resumeRoot } from "./actions.js";
         import { actions, badge, button, facts, name, table, when } from "./parts.js";
         import { count, span } from "./text.js";
-        import { eventText } from "./log.js";
 
         export const roots = {
             title: () => "Watch roots",
@@ -17,36 +16,33 @@ extension WebFiles {
             },
         };
 
+        const MODES = {
+            inotify: "events (inotify)", fanotify: "events (fanotify)", poll: "polling", mixed: "events (inotify) and polling",
+        };
+        const MEANS = {
+            starting: "it is looked through for the first time", missing: "it is taken in as soon as it is there",
+        };
+
         function card(root) {
             const [state, ...why] = root.state.split(": ");
             const reason = why.join(": ");
-            const last = lastEvent(root.path);
             return h("li", { key: root.path, class: "card" },
                 h("h2", {}, name(root.path)),
-                h("p", {}, badge(state, state === "paused" ? "bad" : null), " ", h("span", { class: "why" }, h("bdi", {}, reason))),
+                h("p", {}, badge(state, state === "paused" ? "bad" : null), " ",
+                    reason ? h("span", { class: "why" }, h("bdi", {}, reason)) : h("span", { class: "small" }, MEANS[state] ?? "")),
                 facts([
-                    ["Mode", mode(root)], ["Watches", watches(root)], ["Folders", root.directories.toLocaleString("en")],
+                    ["Mode", MODES[root.mode] ?? root.mode], ["Watches", root.watches?.toLocaleString("en")],
+                    ["Folders", root.directories.toLocaleString("en")],
                     ["Polled", root.polled ? `${root.polled.toLocaleString("en")} of them: their changes raise no events` : "none"],
+                    ["Last event", lastEvent(root)],
                     ["Not settled yet", root.settling.toLocaleString("en")], ["Ignored", root.ignored.toLocaleString("en")],
-                    ["Last event", last ? [when(last.ts), " ", eventText(last, "root")] : "none since the page began to listen"],
                 ]),
                 state === "paused" ? actions(button("Resume…", () => resumeRoot(root))) : null,
                 root.unsettled.length ? settling(root) : null);
         }
 
-        function mode(root) {
-            if (!root.directories) return "–";
-            if (root.polled === 0) return "events";
-            return root.polled >= root.directories ? "polling" : "events and polling";
-        }
-
-        const watches = (root) => Math.max(0, root.directories - root.polled).toLocaleString("en");
-
-        /** The newest event of a folder that is still in memory. */
-        function lastEvent(path) {
-            const isBelow = (text) => text === path || text?.startsWith(path.endsWith("/") ? path : path + "/");
-            return live.events.findLast((event) => isBelow(event.root) || isBelow(event.path));
-        }
+        // An agent that tells no mode tells no events either.
+        const lastEvent = (root) => (root.last_event ? when(root.last_event, true) : root.mode ? "none yet" : null);
 
         function settling(root) {
             const rows = root.unsettled.map((file) => ({
