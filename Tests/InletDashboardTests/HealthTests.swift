@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import InletDashboard
@@ -13,7 +14,7 @@ import Testing
     }
 
     /// What is changed, and what then comes first.
-    static let cases: [(String, Health.State, @Sendable (inout StatusReport) -> Void)] = [
+    static let cases: [(String, Health.State, @Sendable (inout StatusReport) throws -> Void)] = [
         ("the journal cannot be written", .trouble, { $0.journal_failing = true }),
         ("no agent runs", .trouble, { $0.running = false }),
         ("no agent runs", .attention, { ($0.running, $0.pending) = (false, 0) }),
@@ -28,7 +29,13 @@ import Testing
         ("2 files rejected", .attention, { $0.files["rejected"] = 2 }),
         ("4 deliveries have no destination", .attention, { $0.queue.parked = 4 }),
         ("5 notices were not taken", .attention, { $0.notices_failed = 5 }),
+        ("nothing is sent, the limit is 0", .attention, { $0.limits = [try limit(0, "command")] }),
     ]
+
+    private static func limit(_ rate: Int, _ why: String, _ more: String = "") throws -> LimitReport {
+        let text = #"{"bytes_per_second": \#(rate), "why": "\#(why)"\#(more)}"#
+        return try JSONDecoder().decode(LimitReport.self, from: Data(text.utf8))
+    }
 
     @Test(arguments: cases.indices)
     func `what needs a person is said with its remedy`(_ index: Int) throws {
@@ -37,6 +44,42 @@ import Testing
         #expect(health.state == state, "\(health)")
         #expect(health.sentence.contains(what) && health.needs.count == 1, "\(health)")
         #expect(health.needs[0].hasPrefix("\(what): ") && health.needs[0].count > what.count + 10, "\(health)")
+        let finding = try #require(health.findings?.first)
+        #expect(finding.state == state && finding.text == what && finding.line == health.needs[0])
+        #expect(health.findings?.count == 1 && health.needing == 1, "\(health)")
+    }
+
+    @Test func `what is worth knowing is told, and needs nobody`() throws {
+        let until = "2026-11-22T18:00:00+01:00"
+        let health = Health(
+            try SampleStatus.report { report in
+                (report.destinations[0].state, report.destinations[0].last_error) = ("asks for time", "slow down")
+                report.limits = [
+                    try Self.limit(0, "schedule", #", "destination": "store", "until": "\#(until)""#),
+                    try Self.limit(0, "configuration"), try Self.limit(1000, "command"),
+                ]
+            })
+        #expect(health.state == .ok && health.needs.isEmpty && health.needing == 0, "\(health)")
+        #expect(
+            health.findings?.map(\.line) == [
+                "store asks for time: it is given some (slow down)",
+                "nothing is sent to store, the limit is 0: by the schedule, until \(until)",
+                "nothing is sent, the limit is 0: as configured",
+            ])
+        #expect(health.findings?.map(\.state) == [.ok, .ok, .ok])
+        #expect(health.findings?.map(\.about) == [.destination, .limit, .limit])
+    }
+
+    @Test func `a finding names what it is about`() throws {
+        let health = Health(
+            try SampleStatus.report { report in
+                report.files["failed"] = 1
+                report.destinations[0].state = "down"
+                report.roots[0].state = "missing"
+            })
+        let found = health.findings?.map { ($0.about, $0.name) } ?? []
+        #expect(found.map(\.0) == [.destination, .root, .files])
+        #expect(found.map(\.1) == ["store", "/srv/drop", "failed"])
     }
 
     @Test func `what has stopped comes before what only needs a look, and the list stays short`() throws {
@@ -55,6 +98,7 @@ import Testing
             health.state == .trouble
                 && health.sentence.hasPrefix("Trouble: the journal cannot be written (and 21 more)"))
         #expect(health.needs.count == 9 && health.needs.last == "and 14 more", "\(health.needs)")
+        #expect(health.findings?.count == 8 && health.needing == 22)
     }
 
     @Test func `a destination's words cannot change the terminal`() throws {

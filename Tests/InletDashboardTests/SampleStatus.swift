@@ -6,7 +6,7 @@ import Foundation
 enum SampleStatus {
     static let start = "2026-11-22T10:00:00.000Z"
 
-    static func report(_ change: (inout StatusReport) -> Void = { _ in }) throws -> StatusReport {
+    static func report(_ change: (inout StatusReport) throws -> Void = { _ in }) throws -> StatusReport {
         let text = """
             {"running": true, "version": "1.2.3", "started_at": "\(start)", "journal_failing": false, "seen": 9,
              "pending": 2, "ignored": 0, "files": {"pending": 2, "delivered": 7}, "bytes": {"pending": 3000, "delivered": 0},
@@ -18,7 +18,7 @@ enum SampleStatus {
              "in_flight": []}
             """
         var report = try JSONDecoder().decode(StatusReport.self, from: Data(text.utf8))
-        change(&report)
+        try change(&report)
         return report
     }
 

@@ -45,11 +45,17 @@ import Testing
         }
     }
 
-    @Test func `The page says that all is well only where the agent does`() throws {
+    @Test func `What needs a person is the agent's to say, and the page says it`() throws {
         let health = try #require(WebFiles.all.first { $0.path == "/assets/health.js" }).text
-        let good = try #require(health.range(of: "tone: \"good\""))
-        #expect(health[..<good.lowerBound].contains("status.health.state !== \"ok\""))
-        #expect(health.contains("status.files"))
+        // Whoever decides looks at these; how the balance adds up is no such question.
+        let rules = try #require(health.split(separator: "export function balance").first)
+        for word in ["failed", "expired", "parked", "journal_failing", "running", ".roots", ".destinations", ".queue"] {
+            #expect(!rules.contains(word), "\(word)")
+        }
+        #expect(rules.contains("health.sentence") && rules.contains("health?.needing"))
+        for subject in HealthFinding.Subject.allCases where subject != .files {
+            #expect(rules.contains("\(subject.rawValue): [\"#/"), "\(subject) leads nowhere")
+        }
     }
 
     @Test func `All of it is small`() {

@@ -10,11 +10,21 @@ HEADINGS = dict(zip(VIEWS, [
 ]))
 
 
+def says_health(page, health):
+    """Whether the overview says of the agent's health what the agent does: no more, no less."""
+    shown = page.run("""return [...document.querySelectorAll('.health li')].map((node) => node.innerText)""")
+    wanted = health["findings"]
+    return (page.text(".sentence") == health["sentence"] and len(shown) == len(wanted)
+            and all(found["text"] in line and found["remedy"] in line for found, line in zip(wanted, shown))
+            and page.driver.title.startswith(f"({health['needing']}) "))
+
+
 def overview(page, station):
     """The overview says what needs somebody, what moves and how fast, and its sum holds."""
     page.go("")
     page.shows("away is down", "main", 40)
     page.shows("needs you", ".health")
+    until(lambda: says_health(page, station.get("status")["health"]), what="what the agent says of its health")
     page.shows("slow/interview.mov")
     bar = page.one("progress")
     first = float(bar.get_attribute("value"))

@@ -28,6 +28,22 @@ extension Health: Described {
             .must("state", .word(["ok", "attention", "trouble"])),
             .must("sentence", .text, "What a person should know first."),
             .must("needs", .list(.text), "What needs a person, the worst first, each with its remedy."),
+            .may(
+                "findings", .list(.named(HealthFinding.self)),
+                "The same one by one, and after them what needs nobody."),
+            .may("needing", .integer, "How many things need a person."),
+        ])
+    }
+}
+
+extension HealthFinding: Described {
+    static var schemaName: String { "Finding" }
+    static var schema: Schema {
+        .object([
+            .must("state", .word(["ok", "attention", "trouble"]), "ok: it needs nobody."), .must("text", .text),
+            .must("remedy", .text, "What to do, or what happens by itself."),
+            .must("about", .word(Subject.allCases.map(\.rawValue))),
+            .may("name", .text, "Of the destination, the watched folder, or the state of the files."),
         ])
     }
 }

@@ -7,7 +7,7 @@ extension WebFiles {
         import { live, rest, start, stop, subscribe, wake } from "./live.js";
         import { paint } from "./parts.js";
         import { drawShell } from "./shell.js";
-        import { findings, sentence } from "./health.js";
+        import { needing, spoken } from "./health.js";
         import { login } from "./login.js";
         import { overview } from "./overview.js";
         import { files } from "./files.js";
@@ -83,8 +83,8 @@ extension WebFiles {
             const isOut = live.connection === "out";
             drawShell(isOut ? null : shown.name, redraw);
             const title = isOut ? "Log in" : shown.view.title(shown);
-            const bad = live.status ? findings(live.status).filter((finding) => finding.tone === "bad").length : 0;
-            document.title = (bad ? `(${bad}) ` : "") + `${title} · Inlet`;
+            const number = needing(live.status);
+            document.title = (number ? `(${number}) ` : "") + `${title} · Inlet`;
             paint(byId("main"), h("h1", { tabindex: -1 }, title), isOut ? login(begin) : body());
             if (!isOut && live.status) shown.view.drawn?.(shown);
         }
@@ -104,7 +104,7 @@ extension WebFiles {
         /** Changes of health are said; the numbers of each second are not. */
         function speak() {
             const now = { lost: "Connection lost.", live: "Connected.", polling: "Connected." }[live.connection] ?? "";
-            const text = [now, live.status && live.connection !== "lost" ? sentence(live.status).text.split(":")[0] : ""].join(" ");
+            const text = [now, live.status && live.connection !== "lost" ? spoken(live.status) : ""].join(" ");
             if (text !== said) announce(text);
             said = text;
         }

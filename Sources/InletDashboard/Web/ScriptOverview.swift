@@ -3,7 +3,7 @@ extension WebFiles {
     static let scriptOverview = #"""
         import { fragment, h } from "./dom.js";
         import { graph, words } from "./graph.js";
-        import { balance, findings, sentence } from "./health.js";
+        import { balance, findings, needing, sentence } from "./health.js";
         import { live } from "./live.js";
         import { badge, jobLink, name, progress, section, table, when } from "./parts.js";
         import { bytes, count, rate, span } from "./text.js";
@@ -19,11 +19,15 @@ extension WebFiles {
 
         function health(status) {
             const { tone, text } = sentence(status);
+            const found = findings(status);
+            const more = needing(status) - found.filter((finding) => finding.tone !== "neutral").length;
             return h("section", { class: `health ${tone}`, "aria-label": "Health", key: "health" },
-                h("p", { class: "sentence" }, h("span", { class: "dot", "aria-hidden": "true" }), text),
-                h("ul", {}, findings(status).map((finding) => h("li", { class: finding.tone, key: finding.text },
-                    badge({ bad: "needs you", waiting: "note", neutral: "note" }[finding.tone], finding.tone), " ",
-                    name(finding.text), finding.href ? [" ", h("a", { href: finding.href }, finding.link)] : null))));
+                h("p", { class: "sentence" }, h("span", { class: "dot", "aria-hidden": "true" }), h("bdi", {}, text)),
+                h("ul", {}, found.map((finding) => h("li", { class: finding.tone, key: finding.text },
+                    badge({ bad: "trouble", waiting: "needs you" }[finding.tone] ?? "note", finding.tone), " ",
+                    name(finding.text), finding.href ? [" ", h("a", { href: finding.href }, finding.link)] : null,
+                    h("p", { class: "small" }, h("bdi", {}, finding.remedy)))),
+                    more > 0 ? h("li", { key: "more" }, `and ${count(more, "more", "more")}`) : null));
         }
 
         function figures(status) {

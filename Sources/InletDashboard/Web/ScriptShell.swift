@@ -6,7 +6,7 @@ extension WebFiles {
         import { logout } from "./api.js";
         import { badge, button, paint } from "./parts.js";
         import { clock, relative, span } from "./text.js";
-        import { findings } from "./health.js";
+        import { needing, sentence } from "./health.js";
         import { help } from "./keys.js";
 
         const LINKS = [
@@ -35,9 +35,10 @@ extension WebFiles {
         }
 
         function mark(path) {
-            if (!live.status || path !== "") return null;
-            const bad = findings(live.status).filter((finding) => finding.tone === "bad").length;
-            return bad ? h("span", { class: "count" }, h("span", { class: "hidden" }, ", things that need you: "), bad) : null;
+            const number = path === "" ? needing(live.status) : 0;
+            if (!number) return null;
+            return h("span", { class: `count ${sentence(live.status).tone}` },
+                h("span", { class: "hidden" }, ", things that need you: "), number);
         }
 
         function connection() {

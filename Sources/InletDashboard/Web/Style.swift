@@ -74,6 +74,7 @@ extension WebFiles {
         #nav a:hover { background: var(--neutral-back); }
         #nav a[aria-current] { background: var(--tint); color: var(--accent); font-weight: 600; }
         #nav .count { background: var(--bad-back); color: var(--bad); border-radius: 9px; padding: 0 .45rem; font-size: .8rem; }
+        #nav .count.waiting { background: var(--wait-back); color: var(--wait); }
         #banners { grid-area: banners; padding: 0 1rem; }
         main { grid-area: main; padding: 1rem; max-width: 78rem; width: 100%; min-width: 0; }
         .stale main { filter: grayscale(1); }

@@ -31,7 +31,8 @@ extension WebFiles {
         .health.waiting .dot { background: var(--wait); }
         .health ul { list-style: none; padding: 0; margin: .5rem 0 0; }
         .health ul:empty { display: none; }
-        .health li { padding: .2rem 0; }
+        .health li { padding: .2rem 0; overflow-wrap: anywhere; }
+        .health li p { margin: .1rem 0 0; }
 
         .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: 0 0 .9rem; }
         .figures > div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .55rem .8rem; min-width: 0; }

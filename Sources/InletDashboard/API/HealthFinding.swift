@@ -1,0 +1,133 @@
+internal import InletAgent
+internal import InletCore
+
+/// One thing that a person should know.
+package struct HealthFinding: Codable, Sendable, Equatable {
+    /// What it is about: where there is more of it.
+    package enum Subject: String, Codable, Sendable, CaseIterable {
+        case agent, journal, dashboard, destination, root, files, queue, notices, limit
+    }
+
+    /// `ok` for what needs nobody.
+    package var state: Health.State
+    package var text: String
+    /// What to do about it, or what happens by itself.
+    package var remedy: String
+    package var about: Subject
+    /// The destination, the watched folder, or the state of the files.
+    package var name: String?
+
+    package init(_ state: Health.State, _ about: Subject, name: String? = nil, _ text: String, _ remedy: String) {
+        (self.state, self.text, self.remedy, self.about, self.name) = (state, text, remedy, about, name)
+    }
+
+    var line: String { "\(text): \(remedy)" }
+}
+
+/// The rules: the only place where it is decided what needs a person.
+extension Health {
+    static func findings(_ report: StatusReport) -> [HealthFinding] {
+        agent(report) + report.destinations.compactMap(destination) + report.roots.compactMap(root) + files(report)
+            + (report.limits ?? []).compactMap(limit)
+    }
+
+    private static func agent(_ report: StatusReport) -> [HealthFinding] {
+        var found: [HealthFinding] = []
+        if report.journal_failing {
+            found.append(
+                .init(.trouble, .journal, "the journal cannot be written", "is the disk of state_dir full?"))
+        }
+        if !report.running {
+            let remedy = "start it with 'inlet run', or 'systemctl start inlet'"
+            found.append(.init(report.pending > 0 ? .trouble : .attention, .agent, "no agent runs", remedy))
+        }
+        if let page = report.dashboard, page.state == .failing {
+            let remedy = "is dashboard.listen right, and its port free?\(because(page.error))"
+            found.append(.init(.attention, .dashboard, "the page cannot be served", remedy))
+        }
+        let ways = report.destinations
+        if report.running, ways.count > 1, ways.allSatisfy({ $0.state == "down" }) {
+            let remedy = "is this machine's network there?"
+            found.append(.init(.trouble, .destination, "all destinations are down", remedy))
+        }
+        return found
+    }
+
+    private static func destination(_ place: StatusReport.Destination) -> HealthFinding? {
+        let (name, why) = (place.name, because(place.last_error))
+        switch place.state {
+        case "credentials refused":
+            return .init(
+                .trouble, .destination, name: name, "\(name) refuses its credentials",
+                "put new ones where the configuration reads them; they are tried by themselves\(why)")
+        case "down":
+            return .init(
+                .attention, .destination, name: name, "\(name) is down",
+                "it is tried again by itself; 'inlet resume \(name)' tries now\(why)")
+        case "paused":
+            return .init(
+                .attention, .destination, name: name, "\(name) is paused", "'inlet resume \(name)' lets it go on")
+        case "asks for time":
+            return .init(.ok, .destination, name: name, "\(name) asks for time", "it is given some\(why)")
+        default: return nil
+        }
+    }
+
+    private static func root(_ root: StatusReport.Root) -> HealthFinding? {
+        let (path, state) = (root.path, DisplayText.escape(root.state))
+        if state.hasPrefix("failing") {
+            let remedy = "'inlet check' says more (\(state))"
+            return .init(.trouble, .root, name: path, "\(path) cannot be watched", remedy)
+        }
+        if state.hasPrefix("paused") {
+            return .init(
+                .trouble, .root, name: path, "\(path) is not what it was",
+                "if it is right as it is, 'inlet resume --root \(path)' goes on (\(state))")
+        }
+        if state == "missing" {
+            let remedy = "mount or make it; it is watched as soon as it is there"
+            return .init(.attention, .root, name: path, "\(path) is not there", remedy)
+        }
+        return nil
+    }
+
+    private static func files(_ report: StatusReport) -> [HealthFinding] {
+        var found: [HealthFinding] = []
+        for state in [FileState.failed, .expired, .rejected].map(\.rawValue) {
+            guard let count = report.files[state], count > 0 else { continue }
+            let again = state == FileState.rejected.rawValue ? "" : ", 'inlet queue retry' sends them again"
+            found.append(
+                .init(
+                    .attention, .files, name: state, "\(count == 1 ? "1 file" : "\(count) files") \(state)",
+                    "'inlet queue list --state \(state)' says why\(again)"))
+        }
+        if report.queue.parked > 0 {
+            found.append(
+                .init(
+                    .attention, .queue, "\(report.queue.parked) deliveries have no destination",
+                    "it left the configuration; put it back, or cancel them with 'inlet queue cancel'"))
+        }
+        if let given = report.notices_failed, given > 0 {
+            let remedy = "try their receivers with 'inlet notify test'"
+            found.append(.init(.attention, .notices, "\(given) notices were not taken", remedy))
+        }
+        return found
+    }
+
+    /// What a person stopped needs him to go on; what the configuration or its schedule stops is as wanted.
+    private static func limit(_ limit: LimitReport) -> HealthFinding? {
+        guard limit.bytes_per_second == 0 else { return nil }
+        let name = limit.destination
+        let text = "nothing is sent\(name.map { " to \($0)" } ?? ""), the limit is 0"
+        if limit.why == BandwidthBook.Cause.command.rawValue {
+            let remedy = "'inlet limit auto\(name.map { " --to \($0)" } ?? "")' takes it away"
+            return .init(.attention, .limit, name: name, text, remedy)
+        }
+        let end = limit.until.map { "by the schedule, until \($0)" } ?? "as configured"
+        return .init(.ok, .limit, name: name, text, end)
+    }
+
+    private static func because(_ reason: String?) -> String {
+        reason.map { " (\(DisplayText.escape($0)))" } ?? ""
+    }
+}
