@@ -198,6 +198,29 @@ def log(page, station):
     page.shows("quiet.jpg", ".head")
 
 
+def reload(page):
+    page.press("Reload…")
+    page.press("Reload", "dialog")
+
+
+def faulty(page, station):
+    """What is wrong in the file is told with its place, and with the line and a caret below it."""
+    station.settings["limits"]["queue_warning"] = "many"
+    station.write()
+    lines = station.file.read_text().splitlines()
+    number = next(index for index, line in enumerate(lines) if "queue_warning" in line)
+    column = lines[number].index('"many"')
+    reload(page)
+    page.shows("not done")
+    page.shows(f"{station.file}:{number + 1}:{column + 1}: ", "main [role=alert]")
+    excerpt = page.run("return document.querySelector('main [role=alert] pre')?.textContent ?? ''").split("\n")
+    at = next(index for index, line in enumerate(excerpt) if '"many"' in line)
+    assert excerpt[at + 1].index("^") == excerpt[at].index('"many"'), excerpt
+    assert page.audit() == [], page.audit()
+    page.picture("reload-refused")
+    assert station.get("status")["running"], "it stopped"
+
+
 def configuration(page, station):
     """The configuration is shown without its secrets; a reload says what changed, or what is wrong."""
     page.go("config")
@@ -206,18 +229,15 @@ def configuration(page, station):
     page.shows("***", "pre")
     station.settings["limits"]["queue_warning"] = 30
     station.write()
-    page.press("Reload…")
-    page.press("Reload", "dialog")
+    reload(page)
     page.shows("limits.queue_warning")
     page.picture("reload")
-    station.settings["limits"]["queue_warning"] = "many"
+    faulty(page, station)
+    station.settings["limits"]["queue_warning"] = 40
     station.write()
-    page.press("Reload…")
-    page.press("Reload", "dialog")
-    page.shows("not done")
-    page.shows("line ")
-    station.settings["limits"]["queue_warning"] = 30
-    station.write()
+    reload(page)
+    page.shows("limits.queue_warning")
+    assert not page.find("main [role=alert]"), "the error is still told when it is mended"
     page.choose("#log-level", "debug")
     until(lambda: station.get("log/level")["level"] == "debug", what="the level is changed")
     page.choose("#log-level", "info")

@@ -50,16 +50,21 @@ extension WebFiles {
                     badge(change.effect === "restart" ? "at the next start" : "now", change.effect === "restart" ? "waiting" : "good"),
                 ],
             }));
-            const errors = report.errors || [];
             return section("What came of it",
                 h("p", {}, badge(report.done ? "done" : "not done", report.done ? "good" : "bad"), " ", h("bdi", {}, report.message)),
-                errors.length ? h("ul", {}, errors.map((error) => h("li", {}, place(error), h("bdi", {}, error.message)))) : null,
+                faults(report.errors || []),
                 changes.length ? table("Changes", [["Key"], ["From"], ["To"], ["Takes effect"]], changes) : null);
         }
 
-        function place({ line, column }) {
-            if (!line) return "";
-            return `line ${line}${column ? `, column ${column}` : ""}: `;
+        /** As a compiler tells them: the place, the sentence, and the line with a caret below the place. */
+        function faults(errors) {
+            return errors.length ? h("div", { role: "alert", key: "faults" }, errors.map((error) => h("div", { class: "config-fault" },
+                h("p", {}, h("code", {}, name(place(error))), ": ", h("bdi", {}, error.message)),
+                error.excerpt ? h("pre", { tabindex: 0, role: "group", "aria-label": `Line ${error.line}` }, error.excerpt) : null))) : null;
+        }
+
+        function place({ file, line, column }) {
+            return [file, line || null, line && column ? column : null].filter((part) => part !== null).join(":");
         }
 
         function text(value) {

@@ -91,6 +91,8 @@ extension WebFiles {
         }
         .cards.wide { grid-template-columns: minmax(0, 1fr); }
         .card { margin: 0; }
+        .config-fault { border-left: 4px solid var(--bad); padding-left: .75rem; }
+        .config-fault pre { white-space: pre; }
         .path { font-size: 1.05rem; font-weight: 600; }
         .filters { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: flex-end; margin-bottom: .75rem; }
         .filters label { display: block; margin-bottom: .15rem; }
