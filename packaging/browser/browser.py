@@ -12,6 +12,7 @@ from pathlib import Path
 
 import checks_action
 import checks_look
+import checks_story
 import checks_truth
 from page import Page
 from station import HOSTILE, READER, TOKEN, Sandbox, Station, until
@@ -21,16 +22,20 @@ AWAY = r"net::ERR_|status of 401"
 
 
 def prepare(station):
-    """Files of every kind: delivered, refused, waiting for a store that is away, being sent, and hostile names."""
+    """Files of every kind: delivered, refused, failed, waiting for a store that is away, being sent; hostile names."""
     for name in HOSTILE:
         station.put(name)
     station.put("photos/harbour.jpg", b"\xff\xd8\xff" + bytes(4000))
     station.put("papers/setup.exe", b"MZ")
     station.put("away/waits.mov", bytes(5000))
     station.put("away/waits too.mov", bytes(5000))
+    station.put("blocked/lost.mov", bytes(5000))
     station.put("slow/interview.mov", os.urandom(24 << 20))
+    station.put("films/parts.mov", os.urandom(12 << 20))
     station.ends("harbour.jpg", "delivered")
+    station.ends("parts.mov", "delivered")
     station.ends("setup.exe", "rejected")
+    station.ends("lost.mov", "failed")
     until(lambda: station.job("waits.mov") and station.job("waits too.mov"), what="the waiting files are taken in")
 
 
@@ -75,7 +80,8 @@ def read_only(page, station):
 
 
 CHECKS = [
-    (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, (read_only, r"status of 40[13]"),
+    (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, *checks_story.CHECKS,
+    (read_only, r"status of 40[13]"),
     (checks_truth.login_after_a_kill, AWAY),
 ]
 OPEN_CHECKS = [(checks_truth.truth_after_a_kill, AWAY), (checks_truth.without_a_stream, None)]

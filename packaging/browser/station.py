@@ -66,6 +66,8 @@ class Station:
         self.drop, self.library = base / "drop", base / "library"
         for folder in (self.drop, self.library):
             folder.mkdir(parents=True)
+        # Where the route 'blocked' needs a folder.
+        (self.library / "a-file").write_text("in the way\n")
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.secrets = secrets
@@ -78,6 +80,11 @@ class Station:
         dashboard = {"listen": f"127.0.0.1:{self.port}"}
         if self.secrets:
             dashboard |= {"token": TOKEN, "read_only_token": READER}
+        archive = {
+            "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
+            "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
+            "public_url": f"{sandbox['s3']}/{sandbox['bucket']}",
+        }
         return {
             "state_dir": str(self.base / "state"),
             "log": {"level": "info", "output": str(self.base / "inlet.log")},
@@ -89,6 +96,8 @@ class Station:
                     "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
                     "public_url": sandbox["spiral"] + "/public", "bandwidth": "128KiB/s",
                 },
+                "archive": archive,
+                "steady": archive | {"bandwidth": "1MiB/s", "parallel_parts": 1},
                 # Nothing listens on the port of 'discard'.
                 "away": {
                     "type": "s3", "endpoint": "http://127.0.0.1:9", "bucket": "media", "access_key": "a",
@@ -98,6 +107,12 @@ class Station:
             "watch": [{"path": str(self.drop), "settle": "200ms"}],
             "routes": [
                 {"name": "slow", "match": {"path": "slow/**"}, "to": "spiral"},
+                {"name": "films", "match": {"path": "films/**"}, "to": "archive"},
+                {"name": "steady", "match": {"path": "steady/**"}, "to": "steady"},
+                {
+                    "name": "blocked", "match": {"path": "blocked/**"}, "to": "library", "key": "a-file/{name}",
+                    "retry": {"attempts": 1},
+                },
                 {"name": "away", "match": {"path": "away/**"}, "to": "away"},
                 {
                     "name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]},

@@ -20,13 +20,14 @@ extension WebFiles {
                     throw error;
                 }
             },
-            log: (page, event) => { if (String(event.job) === page.id && event.event !== "transfer.progress") again(page); },
+            // Of a part that arrived the stream tells nothing at this level; progress comes at most every five seconds.
+            log: (page, event) => { if (String(event.job) === page.id) again(page); },
             status: (page) => { if (live.connection === "polling") again(page); },
             render: (page) => {
                 const known = page.data.story;
                 if (!known) return h("p", { class: "muted" }, page.error ? "" : "Reading…");
                 const { job } = known;
-                return fragment(head(page, job), moving(job), deliveries(job), events(known), parts(known), receipt(known));
+                return fragment(head(page, job), moving(job), deliveries(known), events(known), parts(known), receipt(known));
             },
         };
 
@@ -38,7 +39,12 @@ extension WebFiles {
         }
 
         function head(page, job) {
-            const act = (action) => async () => { if (await onJob(action, job)) page.load(); };
+            const act = (action) => async () => {
+                const answer = await onJob(action, job);
+                // Of what is forgotten there is nothing left to show.
+                if (answer?.done && action === "forget") location.hash = "#/files";
+                else if (answer) page.load();
+            };
             const isOpen = job.state === "pending";
             const labels = Object.entries(job.labels || {}).map(([label, value]) => `${label}=${value}`).join(", ");
             return h("div", { class: "head", key: "head" },
@@ -74,13 +80,13 @@ extension WebFiles {
                 h("div", { key: transfer.destination }, h("strong", {}, transfer.destination), progress(transfer))));
         }
 
-        function deliveries(job) {
+        function deliveries({ job, receipt }) {
             const columns = [["Destination"], ["State"], ["Attempts", "number"], ["Where"], ["What is known"]];
             const rows = job.deliveries.map((delivery) => ({
                 key: delivery.destination,
                 cells: [
                     h("a", { href: "#/destinations" }, delivery.destination), badge(delivery.state), delivery.attempts,
-                    where(delivery), known(delivery),
+                    where(delivery), known(delivery, inParts(job, receipt, delivery)),
                 ],
             }));
             return section("Deliveries", rows.length
@@ -98,11 +104,17 @@ extension WebFiles {
             ];
         }
 
-        function known(delivery) {
+        /** A file that has arrived keeps no parts; its receipt tells how large they were. */
+        function inParts({ size }, receipt, { destination }) {
+            const told = receipt?.deliveries?.find((delivery) => delivery.destination === destination);
+            return told?.part_size ? `sent in ${count(Math.ceil(size / told.part_size), "part")} of ${bytes(told.part_size)}` : null;
+        }
+
+        function known(delivery, parts) {
             const details = Object.entries(delivery.details || {}).map(([key, value]) => `${key}: ${value}`);
             const lines = [
                 delivery.reason ? [delivery.reason, delivery.code ? ` (${delivery.code})` : ""].join("") : null,
-                delivery.verified ? `verified by ${delivery.verified}` : null, delivery.etag ? `ETag ${delivery.etag}` : null,
+                delivery.verified ? `verified by ${delivery.verified}` : null, parts, delivery.etag ? `ETag ${delivery.etag}` : null,
                 delivery.after ? `goes after ${delivery.after}` : null,
                 delivery.next_at ? next(delivery.next_at) : null,
                 ...details,

@@ -1,0 +1,83 @@
+"""Checks of one file's page: its parts, its links, why it failed, and that it can be forgotten."""
+
+import os
+import re
+
+from station import until
+
+
+def parts_and_links(page, station):
+    """A file that went in parts says so, how it was proved, and where it can be read."""
+    job = station.ends("parts.mov", "delivered")
+    page.go(f"files/{job['job']}")
+    page.shows("parts.mov", ".head")
+    page.shows("sent in 3 parts of 5 MiB")
+    page.shows("verified by md5_parts")
+    page.shows('"part_size": 5242880', "pre")
+    url = job["deliveries"][0]["url"]
+    links = page.run("""return [...document.querySelectorAll('main a[href]')]
+        .filter((node) => node.origin !== location.origin).map((node) => [node.href, node.rel, node.target])""")
+    assert links == [[url, "noopener noreferrer", "_blank"]], links
+    page.picture("story-parts")
+
+
+def links_of_a_liar(page, station):
+    """What a destination calls an address is a link only where it leads to the web."""
+    page.go("")
+    page.shows("Overview", "h1")
+    links = page.driver.execute_async_script("""
+        const done = arguments[arguments.length - 1];
+        const urls = ['javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', '//x.example/a', 'https://x.example/a'];
+        const deliveries = urls.map((url, index) => ({ destination: 'd' + index, state: 'delivered', attempts: 1, url }));
+        const job = { job: 1, path: '/a', size: 1, state: 'delivered', deliveries, admitted_at: '2026-01-01T00:00:00.000Z' };
+        import('/assets/story.js').then(({ story }) => {
+            const drawn = story.render({ id: '1', data: { story: { job, events: [], parts: [] } } });
+            const hrefs = [...drawn.querySelectorAll('a')].map((node) => node.getAttribute('href'));
+            done([hrefs.filter((href) => !href.startsWith('#/')), drawn.textContent.includes('javascript:alert(1)')]);
+        }, (error) => done(String(error)))""")
+    assert links == [["https://x.example/a"], True], links
+
+
+def parts_arrive(page, station):
+    """While a file is sent, its page shows the bar and the parts that have arrived."""
+    station.put("steady/long.mov", os.urandom(30 << 20))
+    until(lambda: station.job("long.mov"), what="it is taken in")
+    job = station.job("long.mov")["job"]
+    page.go(f"files/{job}")
+    page.shows("In flight", "main", 20)
+    page.shows("of 30 MiB", ".progress", 20)
+    page.shows("Parts that arrived", "main", 30)
+    page.run("document.querySelector('main details').open = true")
+    # It stays open when the next ones come.
+    until(lambda: re.match(r"[2-6] parts, \d+ MiB", page.text("main details summary")), 30, "more parts")
+    rows = page.texts("main details tbody tr")
+    assert len(rows) >= 2 and all("steady" in row and "5 MiB" in row for row in rows), rows
+    page.picture("story-moving")
+    page.press("Cancel…")
+    page.press("Cancel", "dialog")
+    page.shows("cancelled", ".head")
+
+
+def failed_and_forgotten(page, station):
+    """A failed file says why, each try of it too; it is forgotten only after a yes, and then is in no list."""
+    job = station.ends("lost.mov", "failed")["job"]
+    page.go(f"files/{job}")
+    page.shows("failed", ".head")
+    page.shows("Not a directory (given up after 1 attempt)", ".head")
+    page.shows("destination_unwritable", ".head")
+    page.shows("job.failed")
+    assert page.button("Retry…"), "it cannot be sent again"
+    page.picture("story-failed")
+    page.press("Forget…")
+    page.shows(f"Forget job {job}?", "dialog")
+    page.press("Keep as it is", "dialog")
+    assert station.get(f"jobs/{job}")["state"] == "failed", "it was forgotten without a yes"
+    page.press("Forget…")
+    page.press("Forget", "dialog")
+    page.shows("Files", "h1")
+    page.one("a.job")
+    until(lambda: not any("lost.mov" in row for row in page.texts("tbody tr")), what="it is in no list")
+    assert not station.job("lost.mov"), "the agent still has it"
+
+
+CHECKS = [(check, None) for check in (parts_and_links, links_of_a_liar, parts_arrive, failed_and_forgotten)]
