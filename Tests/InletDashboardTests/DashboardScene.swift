@@ -24,7 +24,8 @@ struct DashboardScene: Sendable {
 
     init(
         token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
-        roots: [IntakeStatus] = [], bounds: DashboardServer.Bounds = DashboardServer.Bounds()
+        roots: [IntakeStatus] = [], resume: ResumeSummary? = nil,
+        bounds: DashboardServer.Bounds = DashboardServer.Bounds()
     ) throws {
         directory = try TemporaryDirectory()
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
@@ -34,7 +35,7 @@ struct DashboardScene: Sendable {
             listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
             password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"])
         standing = DashboardStanding(url: DashboardServer.url(settings.listen))
-        let view = AgentView(journal: journal, live: Self.live(directory.path, roots))
+        let view = AgentView(journal: journal, live: Self.live(directory.path, roots, resume))
         control = LocalControl(
             view: view, commands: AgentCommands(journal: journal), configured: [("disk", "folder")],
             dashboard: standing)
@@ -42,11 +43,13 @@ struct DashboardScene: Sendable {
             settings, control: control, pulse: pulse, standing: standing, log: log, bounds: bounds)
     }
 
-    private static func live(_ folder: FilePath, _ roots: [IntakeStatus]) -> AgentView.LiveView {
+    private static func live(
+        _ folder: FilePath, _ roots: [IntakeStatus], _ resume: ResumeSummary?
+    ) -> AgentView.LiveView {
         let watch = [WatchSettings(path: folder)]
         return AgentView.LiveView(
             version: "1.2.3", startedAt: .now, destinations: { [] }, roots: { roots }, inFlight: { [] },
-            waiting: { [:] }, isWaiting: { _ in false }, step: { _ in nil }, resume: { nil },
+            waiting: { [:] }, isWaiting: { _ in false }, step: { _ in nil }, resume: { resume },
             journalIsFailing: { false }, limits: { [] }, windows: { [] },
             config: { ShownConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now) },
             route: { path, size in

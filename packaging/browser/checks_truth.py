@@ -41,7 +41,7 @@ def truth_after_a_kill(page, station):
     page.shows("live", "#connection", 45)
     page.hides("No connection", "#banners")
     page.shows("was started again", "#banners")
-    page.picture("restarted")
+    resumes(page, station)
     station.ends("meanwhile.jpg", "delivered")
     compare(page, station)
     page.go("log")
@@ -54,8 +54,34 @@ def truth_after_a_kill(page, station):
     assert page.run("return window.marker") == 1, "the page was loaded again"
 
 
+def post(page, path, order):
+    status = page.run("""return fetch('/api/v1/' + arguments[0], { method: 'POST', body: JSON.stringify(arguments[1]),
+        headers: { 'Content-Type': 'application/json', 'X-Inlet': '1' } }).then((answer) => answer.status)""", path, order)
+    assert status == 200, f"{path}: {status}"
+
+
+def resumes(page, station):
+    """Of what waited at the kill the page says how much has gone, and when all was tried, what came of it."""
+    def told():
+        now = station.get("status").get("resuming")
+        # Both may have changed in between.
+        return now and now["of"] >= 3 and f"{now['resumed']} of {now['of']} resumed" in page.text("#banners")
+    until(told, 20, "the banner says what the agent does")
+    page.picture("restarted")
+    post(page, "limits", {"limit": "off", "destination": "spiral"})
+    station.ends("interview.mov", "delivered", 40)
+    page.shows("1 of 3 resumed", "#banners")
+    # Nobody tries what waits for a store that is away, until that is back.
+    away = [station.job(name)["job"] for name in ("waits.mov", "waits too.mov")]
+    post(page, "queue/cancel", {"jobs": away, "states": [], "labels": {}})
+    until(lambda: "resuming" not in station.get("status"), 20, "all that waited has ended or been tried")
+    page.shows("After the start", "#banners")
+    page.shows("1 of 3 resumed, 2 failed", "#banners")
+    page.picture("resumed")
+
+
 def compare(page, station):
-    """What the overview counts is what the agent counts."""
+    """What the overview counts, and says of the health, is what the agent does."""
     page.go("")
     page.shows("Overview", "h1")
 
@@ -63,7 +89,8 @@ def compare(page, station):
         status = station.get("status")
         text = page.text()
         wanted = [f"{files:,} {state}" for state, files in status["files"].items() if files]
-        return f"{status['seen']:,} files seen" in text and all(part in text for part in wanted)
+        return (page.text(".sentence") == status["health"]["sentence"] and f"{status['seen']:,} files seen" in text
+                and all(part in text for part in wanted))
     until(equal, 20, "the page counts what the agent counts")
 
 

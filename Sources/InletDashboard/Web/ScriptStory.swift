@@ -81,7 +81,7 @@ extension WebFiles {
         }
 
         function deliveries({ job, receipt }) {
-            const columns = [["Destination"], ["State"], ["Attempts", "number"], ["Where"], ["What is known"]];
+            const columns = [["Destination"], ["State"], ["Attempts", "number"], ["Where", "where"], ["What is known"]];
             const rows = job.deliveries.map((delivery) => ({
                 key: delivery.destination,
                 cells: [
@@ -142,7 +142,7 @@ extension WebFiles {
                 cells: [part.part, part.destination, bytes(part.size), h("code", {}, part.etag ?? "–")],
             }));
             return section("Parts that arrived", h("details", {}, h("summary", {}, `${count(parts.length, "part")}, ${bytes(size)}`),
-                table("Parts", [["Part", "number"], ["Destination"], ["Size", "number"], ["ETag"]], rows, { hideCaption: true })));
+                table("Parts", [["Part"], ["Destination"], ["Size", "number"], ["ETag"]], rows, { hideCaption: true })));
         }
 
         function receipt({ receipt }) {

@@ -63,6 +63,7 @@ extension WebFiles {
         tbody tr:focus-within, tr.chosen { background: var(--tint); }
         .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; padding-right: 1rem; }
         .bars { width: 45%; }
+        td.where { min-width: 13rem; }
         .list tbody th { width: 38%; }
         .pick { display: flex; gap: .6rem; align-items: flex-start; }
         .pick input { margin-top: .2rem; }
@@ -119,6 +120,7 @@ extension WebFiles {
         .login input { width: 100%; margin: .2rem 0 .4rem; }
 
         @media (max-width: 46rem) {
+          td.where { min-width: 0; }
           table, caption, tbody, tr, tbody th, td { display: block; width: auto !important; }
           thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
           tbody tr { padding: .45rem 0; border-bottom: 1px solid var(--line); }
