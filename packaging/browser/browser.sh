@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests the dashboard in a real browser, headless, against a running agent: ./packaging/browser/browser.sh [FOLDER]
-# FOLDER gets a picture of each page. Uses the binary that INLET_BINARY names, or builds the release. Exits 69 with the
-# reason where a browser or selenium cannot be had.
+# FOLDER gets a picture of each page; `--portrait .github/dashboard.png` only takes the README's picture. Uses the
+# binary that INLET_BINARY names, or builds the release. Exits 69 with the reason where a browser or selenium cannot be
+# had.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
@@ -28,4 +29,7 @@ if [[ -z ${INLET_BINARY:-} ]]; then
     INLET_BINARY="$(release_binary)"
 fi
 export INLET_BINARY
+if [[ ${1:-} == --portrait ]]; then
+    exec "$PLACE/bin/python" -B packaging/browser/portrait.py "${2:?a file for the picture}"
+fi
 exec "$PLACE/bin/python" -B packaging/browser/browser.py "$@"

@@ -1,0 +1,101 @@
+"""The README's picture, of a real agent: portrait.py FILE.png, with INLET_BINARY in the environment.
+
+Several destinations, three transfers that a limit slows down, a file that failed, and two that wait for a store that
+is away. What is seen is the overview, 1280 pixels wide, in the light theme.
+"""
+
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from page import Page
+from station import Sandbox, Station, until
+
+MIB = 1 << 20
+# Long enough for the rate's graph to be one.
+SECONDS = 40
+
+
+def settings(station, sandbox):
+    """Its own configuration, beside what every station has."""
+    bucket = {
+        "type": "s3", "endpoint": sandbox["s3"], "bucket": sandbox["bucket"], "access_key": sandbox["access_key"],
+        "secret_key": sandbox["secret_key"], "multipart_threshold": "5MiB", "part_size": "5MiB",
+    }
+    return {
+        "destinations": {
+            "library": {"type": "folder", "path": str(station.library)},
+            "r2": {
+                "type": "r2", "api": sandbox["spiral"], "dialect": "v1", "api_key": sandbox["api_key"],
+                "part_size": "5MiB", "bandwidth": "1536KiB/s",
+            },
+            "archive": bucket | {"bandwidth": "900KiB/s"},
+            # Nothing listens there.
+            "stage": bucket | {"endpoint": "http://127.0.0.1:9"},
+        },
+        "routes": [
+            {"name": "gigs", "match": {"path": "gigs/**"}, "to": "r2"},
+            {"name": "masters", "match": {"path": "masters/**"}, "to": "archive"},
+            {"name": "stage", "match": {"path": "stage/**"}, "to": "stage"},
+            {"name": "blocked", "match": {"path": "press/**"}, "to": "library", "key": "a-file/{name}",
+             "retry": {"attempts": 1}},
+            {"name": "photos", "to": "library", "key": "{dir}/{name}"},
+        ],
+    }
+
+
+def work(station):
+    """What somebody drops in half an hour, in less than a minute."""
+    content = random.Random(7).randbytes
+    station.put("gigs/2026/encore 4k.mov", content(110 * MIB))
+    station.put("masters/Blue Moon.wav", content(64 * MIB))
+    for name in ("stage/finale.mp4", "stage/soundcheck.mp4"):
+        station.put(name, content(3 * MIB))
+    station.put("press/flyer.pdf", b"%PDF-1.7\n" + content(90000))
+    station.ends("flyer.pdf", "failed")
+    end = time.monotonic() + SECONDS
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        station.put(f"photos/harbour {number:02}.jpg", b"\xff\xd8\xff" + content(2 * MIB + 40000 * number))
+        if number == 3:
+            station.put("gigs/2026/opening.mov", content(60 * MIB))
+        time.sleep(2)
+
+
+def main():
+    binary = os.environ["INLET_BINARY"]
+    picture = Path(sys.argv[1]).absolute()
+    # Its name is in the picture.
+    base = Path(tempfile.gettempdir()) / "inlet-demo"
+    base.mkdir()
+    sandbox = Sandbox(binary, base)
+    station = Station(binary, base, sandbox.said, False)
+    page = None
+    try:
+        station.settings |= settings(station, sandbox.said)
+        station.write()
+        station.start()
+        page = Page(picture.parent)
+        page.emulate("light")
+        page.open(station.url + "/")
+        page.shows("live", "#connection")
+        work(station)
+        page.shows("is down", ".health", 40)
+        until(lambda: len(page.find("main progress")) >= 3, what="three bars")
+        page.shows("left", ".progress", 15)
+        page.picture(picture.stem)
+    finally:
+        if page:
+            page.quit()
+        station.stop()
+        sandbox.stop()
+        shutil.rmtree(base, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
