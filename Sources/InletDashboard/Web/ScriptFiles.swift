@@ -133,6 +133,7 @@ extension WebFiles {
         function places(job) {
             const why = job.reason ?? job.deliveries.find((delivery) => delivery.reason)?.reason;
             return [
+                job.deliveries.length ? null : "none",
                 h("ul", { class: "inline" }, job.deliveries.map((delivery) =>
                     h("li", { key: delivery.destination },
                         delivery.destination, delivery.state === job.state ? null : ` ${delivery.state}`))),

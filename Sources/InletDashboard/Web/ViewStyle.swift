@@ -71,6 +71,7 @@ extension WebFiles {
         .inline li { display: inline; }
         .inline li + li::before { content: ", "; }
         .list .why, .card .why { margin: .1rem 0 0; color: var(--bad); }
+        .why + .facts, .sentence + .facts { margin-top: .5rem; }
         .plain { list-style: none; padding: 0; margin: 0; overflow-wrap: anywhere; }
 
         progress {
@@ -124,6 +125,8 @@ extension WebFiles {
           table, caption, tbody, tr, tbody th, td { display: block; width: auto !important; }
           thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
           tbody tr { padding: .45rem 0; border-bottom: 1px solid var(--line); }
+          tbody tr:last-child { border-bottom: 0; padding-bottom: 0; }
+          .figures > :last-child:nth-child(odd) { grid-column: 1 / -1; }
           tbody th, td { border: 0; padding: .1rem 0; text-align: left; }
           td[data-label]::before { content: attr(data-label) ": " / ""; color: var(--muted); font-size: .86rem; }
           td > .progress, td > .plain { display: block; }
