@@ -86,4 +86,38 @@ import Testing
         #expect(try completions([inlet, "pause", "--config", config, "st"], folder) == ["store"])
         #expect(try completions([inlet, "pause", "--config", config + ".none", "st"], folder) == [])
     }
+
+    @Test func `destinations, routes, roots and receivers are offered by their names, wherever one is wanted`() throws {
+        var config = ConfigText()
+        config.top.append("notify:\n  - { name: bell, webhook: \"http://127.0.0.1:9/\", on: [failed] }")
+        let place = try Place(config)
+        let (folder, inlet) = (place.folder.path.appending("completions"), try BuiltBinary.path().string)
+        try Tool.run("/bin/sh", Repository.root.appending("packaging/completions.sh").string, folder.string, inlet)
+        let file = place.configuration.string
+        for (words, offered) in [
+            (["send", "--config", file, "--to", ""], "store"), (["limit", "--config", file, "--to", "s"], "store"),
+            (["verify", "--config", file, "--destination", ""], "store"),
+            (["fetch", "--config", file, "--from", ""], "store"), (["resume", "--config", file, "s"], "store"),
+            (["queue", "list", "--config", file, "--destination", ""], "store"),
+            (["queue", "retry", "--config", file, "--route", "a"], "all"),
+            (["queue", "list", "--config", file, "--route", ""], "all"),
+            (["resume", "--config", file, "--root", "/"], place.drop.string),
+            (["notify", "test", "--config", file, "b"], "bell"),
+        ] {
+            #expect(try completions([inlet] + words, folder) == [offered], "\(words)")
+        }
+    }
+
+    private static let otherShells = [("/usr/bin/zsh", "_inlet"), ("/usr/bin/fish", "inlet.fish")].filter { shell, _ in
+        FileManager.default.isExecutableFile(atPath: shell)
+    }
+
+    @Test(.enabled(if: !otherShells.isEmpty, "needs zsh or fish"), arguments: otherShells)
+    func `other shells can read theirs`(shell: String, name: String) throws {
+        let folder = try TemporaryDirectory()
+        try Tool.run(
+            "/bin/sh", Repository.root.appending("packaging/completions.sh").string, folder.path.string,
+            BuiltBinary.path().string)
+        try Tool.run(shell, "-n", folder.path.appending(name).string)
+    }
 }

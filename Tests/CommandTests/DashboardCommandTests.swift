@@ -83,6 +83,31 @@ import Testing
         #expect(try await agent.stop() == .code(0))
     }
 
+    @Test func `check says whether the port can be had and who gets in, also beside the agent that has it`()
+        async throws
+    {
+        let port = try FreePort.any()
+        let place = try Self.place(port)
+        let url = "http://127.0.0.1:\(port)/"
+        let free = try await place.inlet("check")
+        #expect(free.ending == .code(0), "\(free.output)")
+        #expect(free.output.contains("✓ dashboard: \(url) is free, for this machine only, without a login"))
+        let agent = try await place.run()
+        try await agent.line("dashboard.ready")
+        let held = try await place.inlet("check")
+        #expect(held.ending == .code(0), "\(held.output)")
+        #expect(held.output.contains("✓ dashboard: \(url), served by the running agent"), "\(held.output)")
+        #expect(try await agent.stop() == .code(0))
+        let holder = try ScriptedServer { $0.waitForEnd() }
+        let taken = try await Self.place(Int(holder.port), ", token: secret-enough").inlet("check")
+        #expect(taken.ending == .code(1), "\(taken.output)")
+        #expect(
+            taken.output.contains(
+                "! dashboard: cannot listen at 127.0.0.1:\(holder.port): another program listens there")
+                && taken.output.contains("    → give dashboard.listen another port"), "\(taken.output)")
+        #expect(try await Place().inlet("check").output.contains("✓ dashboard: none"))
+    }
+
     @Test func `no secret of it is in the log, in what is shown, or in an answer`() async throws {
         let port = try FreePort.any()
         let place = try Self.place(

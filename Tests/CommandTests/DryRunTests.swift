@@ -128,6 +128,16 @@ import Testing
         #expect(try await place.inlet("run", "--dry-run").ending == .code(78))
     }
 
+    @Test func `a journal that cannot be read is 78, named, and left as it is`() async throws {
+        let place = try place()
+        // Not even root can read it.
+        try place.folder.makeDirectory("state/journal.sqlite")
+        let run = try await place.inlet("run", "--dry-run")
+        #expect(run.ending == .code(78), "\(run.output)")
+        #expect(run.errors.contains("\(place.state)/journal.sqlite: ") && run.output.isEmpty, "\(run.errors)")
+        #expect(try names(place.state) == ["journal.sqlite"])
+    }
+
     @Test func `a folder that is not there is named, and is no error`() async throws {
         let place = try Place()
         try FileManager.default.removeItem(atPath: place.drop.string)

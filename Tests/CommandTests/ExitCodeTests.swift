@@ -87,6 +87,34 @@ import Testing
         #expect(try await place.inlet("status").ending == .code(0))
     }
 
+    @Test func `an agent waits for a lock that no agent holds`() async throws {
+        let place = try Place()
+        try place.folder.makeDirectory("state")
+        let lock = try FileHandle(
+            forWritingTo: URL(fileURLWithPath: place.folder.write(Data(), to: "state/lock").string))
+        #expect(flock(lock.fileDescriptor, LOCK_EX | LOCK_NB) == 0)
+        // It has come to the lock once it has closed the file again.
+        let closings = inotify_init1(O_NONBLOCK | O_CLOEXEC)
+        defer { close(closings) }
+        #expect(inotify_add_watch(closings, place.state.appending("lock").string, UInt32(IN_CLOSE_WRITE)) >= 0)
+        let agent = try place.start("run")
+        var event = [UInt8](repeating: 0, count: 4096)
+        try await agent.wait("it is at the lock") { read(closings, &event, event.count) > 0 }
+        #expect(flock(lock.fileDescriptor, LOCK_UN) == 0)
+        try await agent.line("agent.ready")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a lock that stays held is 75 in the end`() async throws {
+        let place = try Place()
+        try place.folder.makeDirectory("state")
+        let lock = try FileHandle(
+            forWritingTo: URL(fileURLWithPath: place.folder.write(Data(), to: "state/lock").string))
+        #expect(flock(lock.fileDescriptor, LOCK_EX | LOCK_NB) == 0)
+        let agent = try await place.inlet("run")
+        #expect(agent.ending == .code(75) && agent.errors.contains("another inlet is running"), "\(agent.errors)")
+    }
+
     @Test func `a check with an unreachable destination is 69, with a missing folder 1, and 0 when all is fine`()
         async throws
     {

@@ -113,6 +113,12 @@ final class InletProcess: Sendable {
 
     func signal(_ number: Int32) { Foundation.kill(process.processIdentifier, number) }
 
+    /// Whether a signal has stopped it, from `/proc/PID/stat`.
+    var isStopped: Bool {
+        let stat = Self.text(FilePath("/proc/\(id)/stat"))
+        return stat.drop { $0 != ")" }.hasPrefix(") T")
+    }
+
     /// Waits for its end.
     func ending(within bound: Duration = .seconds(120)) async throws -> Ending {
         try await wait("the end of \(what)", within: bound) { !process.isRunning }

@@ -95,8 +95,6 @@ import Testing
         let image = try await place.inlet("route", place.drop.appending("x.png").string)
         #expect(image.ending == .code(1))
         #expect(image.output.contains("no route takes it") && image.output.contains("taken as an empty file"))
-        let ignored = try await place.inlet("route", place.drop.appending(".DS_Store").string)
-        #expect(ignored.output.contains("ignored"))
         let outside = try await place.inlet("route", "/elsewhere/a.txt")
         #expect(outside.output.contains("not below any watched folder"))
         #expect(try await place.inlet("queue", "list").output.contains("The queue is empty"))

@@ -49,6 +49,22 @@ import Testing
         #expect(missing.ending == .code(1) && missing.errors.contains("none.log"))
     }
 
+    @Test func `when nobody reads any more it ends and says nothing`() async throws {
+        let place = try Place()
+        // More than a pipe holds.
+        let lines = String(repeating: Self.line("agent.stopping"), count: 10_000)
+        let file = try place.folder.write(lines.utf8, to: "some.log")
+        for ignores in ["", "trap '' PIPE; "] {
+            let tail = try InletProcess(
+                ["tail", "-n", "10000", "--file", file.string], in: place.folder.path,
+                launcher: ["/bin/bash", "-c", ignores + "\"$0\" \"$@\" | head -n 1; echo ${PIPESTATUS[0]}"])
+            #expect(try await tail.ending() == .code(0))
+            // 141: by SIGPIPE, as other programs end.
+            #expect(tail.output == "— 2026-11-22 —\n\(ignores.isEmpty ? 141 : 0)\n", "\(tail.output)")
+            #expect(tail.errors.isEmpty, "\(tail.errors)")
+        }
+    }
+
     @Test func `standard input is read to its end`() async throws {
         let place = try Place()
         try place.folder.write((Self.line("agent.stopping") + "rest").utf8, to: "input")

@@ -5,33 +5,6 @@ import Testing
 
 /// `inlet status --watch` at a real terminal, and where there is none.
 @Suite(.serialized) struct TerminalTests {
-    /// What a program has drawn so far.
-    private final class Seen {
-        private let terminal: PseudoTerminal
-        private(set) var all = ""
-
-        init(_ terminal: PseudoTerminal) { self.terminal = terminal }
-
-        /// Waits until `text` has been drawn; what was drawn before is left out the next time.
-        func wait(_ text: String, _ process: InletProcess) async throws {
-            try await process.wait("'\(text)' is drawn") {
-                all += terminal.drawn()
-                return all.contains(text)
-            }
-        }
-
-        func forget() {
-            _ = terminal.drawn()
-            all = ""
-        }
-
-        /// The lines of the last picture that was drawn whole; what colours are written of it is left in.
-        var picture: [Substring] {
-            let frames = all.components(separatedBy: "\u{1B}[H")
-            return frames.count < 3 ? [] : Substring(frames[frames.count - 2]).split(separator: "\r\n")
-        }
-    }
-
     private func watch(_ place: Place, _ terminal: PseudoTerminal, _ environment: [String: String] = [:]) throws
         -> InletProcess
     {
@@ -44,7 +17,7 @@ import Testing
         let place = try Place()
         let agent = try await place.run()
         let terminal = try PseudoTerminal(columns: 100, rows: 30)
-        let seen = Seen(terminal)
+        let seen = DrawnText(terminal)
         let watch = try watch(place, terminal)
         try await seen.wait("All is well", watch)
         #expect(seen.all.hasPrefix("\u{1B}[?1049h") && seen.all.contains("\u{1B}[32m"))
@@ -66,7 +39,7 @@ import Testing
     @Test func `the picture fits a terminal that changes, without colours where none are wanted`() async throws {
         let place = try Place()
         let terminal = try PseudoTerminal(columns: 100, rows: 30)
-        let seen = Seen(terminal)
+        let seen = DrawnText(terminal)
         // No agent runs: the journal is read once, and its lock is left to one that is to start.
         let watch = try watch(place, terminal, ["NO_COLOR": "1"])
         try await seen.wait("no agent runs", watch)
@@ -84,6 +57,31 @@ import Testing
         watch.signal(SIGTERM)
         try await seen.wait("\u{1B}[?1049l", watch)
         #expect(try await watch.ending() == .code(0))
+    }
+
+    @Test func `Ctrl-Z leaves the terminal as it was until the picture goes on`() async throws {
+        let place = try Place()
+        let terminal = try PseudoTerminal(columns: 100, rows: 30)
+        let seen = DrawnText(terminal)
+        let watch = try watch(place, terminal)
+        for _ in 0..<2 {
+            try await seen.wait("no agent runs", watch)
+            #expect(try !terminal.echoes() && !terminal.readsLines())
+            seen.forget()
+            watch.signal(SIGTSTP)
+            try await seen.wait("\u{1B}[?1049l", watch)
+            try await watch.wait("it is stopped") { watch.isStopped }
+            #expect(try terminal.echoes() && terminal.readsLines())
+            #expect(seen.all.contains("\u{1B}[?25h"), "the cursor is hidden")
+            seen.forget()
+            watch.signal(SIGCONT)
+            try await seen.wait("\u{1B}[?1049h", watch)
+        }
+        try await seen.wait("no agent runs", watch)
+        try terminal.press("q")
+        try await seen.wait("\u{1B}[?1049l", watch)
+        #expect(try await watch.ending() == .code(0), "\(watch.errors)")
+        #expect(try terminal.echoes() && terminal.readsLines())
     }
 
     @Test func `without a terminal it is a block each time, or one object a line`() async throws {
@@ -111,7 +109,7 @@ import Testing
     @Test func `a dumb terminal gets blocks, and send draws its line on one that is not`() async throws {
         let place = try Place()
         let terminal = try PseudoTerminal(columns: 80, rows: 24)
-        let seen = Seen(terminal)
+        let seen = DrawnText(terminal)
         let dumb = try watch(place, terminal, ["TERM": "dumb"])
         try await seen.wait("no agent runs", dumb)
         dumb.signal(SIGINT)

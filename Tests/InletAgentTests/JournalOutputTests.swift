@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import InletCore
 import InletLinux
 import InletTestSupport
@@ -31,37 +30,11 @@ import Testing
         let first = output.write([Self.line], .text, at: .now)
         #expect(first.trouble?.contains("standard error") == true)
         #expect(output.write([Self.line], .text, at: .now) == LogNews())
-        var listener: Listener? = try Listener(at: path)
+        var listener: DatagramSocket? = try DatagramSocket(at: path)
         #expect(output.write([Self.line, Self.line], .text, at: .now) == LogNews())
         #expect(listener?.receive()?.contains("INLET_JOB=7\n") == true)
         #expect(listener?.receive()?.contains("INLET_JOB=7\n") == true)
         listener = nil
         #expect(output.write([Self.line], .text, at: .now).trouble != nil)
     }
-}
-
-/// A bound datagram socket in the file system.
-private final class Listener {
-    private let number: CInt
-
-    init(at path: FilePath) throws {
-        number = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.string.utf8) }
-        let code = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(number, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard code == 0 else { throw Errno(rawValue: errno) }
-    }
-
-    func receive() -> String? {
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = recv(number, &bytes, bytes.count, CInt(MSG_DONTWAIT))
-        return count < 0 ? nil : String(decoding: bytes[..<count], as: UTF8.self)
-    }
-
-    deinit { close(number) }
 }

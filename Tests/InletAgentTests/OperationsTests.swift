@@ -15,7 +15,7 @@ import Testing
     @Test func `systemd hears of life only when intake, journal and workers have all passed their loops`() async throws
     {
         let directory = try TemporaryDirectory()
-        let manager = try ServiceManager(directory.path.appending("notify"))
+        let manager = try DatagramSocket(at: directory.path.appending("notify"))
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
         let heartbeat = Heartbeat(roots: ["/drop"])
@@ -35,9 +35,9 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             try await eventually("it was nudged") { nudges.value >= 5 }
-            #expect(manager.received() == ["READY=1"])
+            #expect(manager.all == ["READY=1"])
             workersLive.add()
-            try await eventually("it says that it lives") { manager.received().contains("WATCHDOG=1") }
+            try await eventually("it says that it lives") { manager.all.contains("WATCHDOG=1") }
             await group.triggerGracefulShutdown()
             try await tasks.waitForAll()
         }
@@ -167,44 +167,5 @@ import Testing
         } throws: {
             "\($0)".contains("at most 94 bytes")
         }
-    }
-}
-
-/// The receiving end of sd_notify(3).
-private final class ServiceManager: Sendable {
-    let path: FilePath
-    private let descriptor: CInt
-    private let messages = Mutex<[String]>([])
-
-    init(_ path: FilePath) throws {
-        self.path = path
-        descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.string.utf8) }
-        let bound = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        try #require(bound == 0)
-    }
-
-    deinit { close(descriptor) }
-
-    var all: [String] { received() }
-
-    /// Everything so far.
-    func received() -> [String] {
-        let noWait = CInt(truncatingIfNeeded: MSG_DONTWAIT)
-        var buffer = [UInt8](repeating: 0, count: 256)
-        messages.withLock { messages in
-            while true {
-                let count = recv(descriptor, &buffer, buffer.count, noWait)
-                if count <= 0 { break }
-                messages.append(String(decoding: buffer.prefix(count), as: UTF8.self))
-            }
-        }
-        return messages.withLock(\.self)
     }
 }

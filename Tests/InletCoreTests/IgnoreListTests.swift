@@ -37,6 +37,22 @@ struct IgnoreListTests {
         #expect(list.ignores("x.part", isDirectory: false))
     }
 
+    @Test(arguments: [
+        ("a/@eaDir/x.jpg", "'@eaDir'", "@eaDir"), ("THUMBS.DB", "'THUMBS.DB'", "Thumbs.db"),
+        ("a.PART", "'a.PART'", "*.part"),
+        (".IMG_1.jpg.aB3xYz", "'.IMG_1.jpg.aB3xYz'", "rsync's temporary names"),
+    ])
+    func `a reason names the name and what it is known by`(path: String, name: String, pattern: String) throws {
+        let reason = try #require(IgnoreList().reason(FilePath(path), isDirectory: false))
+        #expect(reason.hasPrefix(name) && reason.hasSuffix(": " + pattern), "\(reason)")
+    }
+
+    @Test func `there is a reason for what is ignored, and only for that`() throws {
+        let list = IgnoreList(user: [try GlobPattern("*.bak")])
+        #expect(list.reason("a/x.bak", isDirectory: false) == "it matches '*.bak' of the folder's 'ignore'")
+        #expect(list.reason("a/x.jpg", isDirectory: false) == nil)
+    }
+
     @Test func `a walk looks at the last name only`() {
         let list = IgnoreList()
         #expect(!list.ignoresName(".inlet/done/a.jpg", isDirectory: false))

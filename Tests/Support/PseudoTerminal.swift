@@ -44,6 +44,18 @@ package final class PseudoTerminal: Sendable {
         return FileHandle(fileDescriptor: descriptor.rawValue, closeOnDealloc: true)
     }
 
+    /// Whether what is typed is shown.
+    package func echoes() throws -> Bool { try has(ECHO) }
+
+    /// Whether what is typed comes a line at a time, and not each key at once.
+    package func readsLines() throws -> Bool { try has(ICANON) }
+
+    private func has(_ flag: CInt) throws -> Bool {
+        var state = termios()
+        guard tcgetattr(ours.rawValue, &state) == 0 else { throw Errno(rawValue: errno) }
+        return state.c_lflag & tcflag_t(flag) != 0
+    }
+
     package func press(_ keys: String) throws { _ = try ours.writeAll(Array(keys.utf8)) }
 
     /// What was drawn since the last call; nothing when that is nothing, or when no program has it open.

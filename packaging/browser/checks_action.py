@@ -47,6 +47,18 @@ def story(page, station):
     page.shows("999999999", ".banner.bad")
 
 
+def confirm(page, action):
+    """Asks for an action and says yes."""
+    page.press(f"{action}…")
+    page.press(action, "dialog")
+
+
+def set_limit(page, limit):
+    page.press("Set limit…", "main section")
+    page.type("#limit", limit)
+    page.press("Set the limit", "dialog")
+
+
 def one_action(page, station):
     """An action asks first; no means no, yes is done and seen at once."""
     job = station.job("waits.mov")["job"]
@@ -57,12 +69,10 @@ def one_action(page, station):
     page.picture("confirmation")
     page.press("Keep as it is", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "pending", "it was done without a yes"
-    page.press("Cancel…")
-    page.press("Cancel", "dialog")
+    confirm(page, "Cancel")
     page.shows("cancelled", ".head")
     assert station.get(f"jobs/{job}")["state"] == "cancelled"
-    page.press("Retry…")
-    page.press("Retry", "dialog")
+    confirm(page, "Retry")
     page.shows("pending", ".head")
 
 
@@ -81,8 +91,7 @@ def many(page, station):
     until(lambda: station.job("waits too.mov")["state"] == "cancelled", what="both are cancelled")
     page.shows("Select all shown")
     page.run("arguments[0].click()", page.one("#all"))
-    page.press("Retry…")
-    page.press("Retry", "dialog")
+    confirm(page, "Retry")
     until(lambda: station.job("waits too.mov")["state"] == "pending", what="both are queued again")
 
 
@@ -117,17 +126,11 @@ def pause(page, station):
 def limit(page, station):
     """A limit is set and shown; what is no limit is refused in words."""
     page.go("destinations")
-    page.press("Set limit…", "main section")
-    page.type("#limit", "fast")
-    page.press("Set the limit", "dialog")
+    set_limit(page, "fast")
     page.shows("fast", "#toast")
-    page.press("Set limit…", "main section")
-    page.type("#limit", "700KiB/s")
-    page.press("Set the limit", "dialog")
+    set_limit(page, "700KiB/s")
     page.shows("700 KiB/s", "main section")
-    page.press("Set limit…", "main section")
-    page.type("#limit", "auto")
-    page.press("Set the limit", "dialog")
+    set_limit(page, "auto")
     page.hides("700 KiB/s", "main section")
 
 
@@ -198,11 +201,6 @@ def log(page, station):
     page.shows("quiet.jpg", ".head")
 
 
-def reload(page):
-    page.press("Reload…")
-    page.press("Reload", "dialog")
-
-
 def faulty(page, station):
     """What is wrong in the file is told with its place, and with the line and a caret below it."""
     station.settings["limits"]["queue_warning"] = "many"
@@ -210,7 +208,7 @@ def faulty(page, station):
     lines = station.file.read_text().splitlines()
     number = next(index for index, line in enumerate(lines) if "queue_warning" in line)
     column = lines[number].index('"many"')
-    reload(page)
+    confirm(page, "Reload")
     page.shows("not done")
     page.shows(f"{station.file}:{number + 1}:{column + 1}: ", "main [role=alert]")
     excerpt = page.run("return document.querySelector('main [role=alert] pre')?.textContent ?? ''").split("\n")
@@ -229,13 +227,13 @@ def configuration(page, station):
     page.shows("***", "pre")
     station.settings["limits"]["queue_warning"] = 30
     station.write()
-    reload(page)
+    confirm(page, "Reload")
     page.shows("limits.queue_warning")
     page.picture("reload")
     faulty(page, station)
     station.settings["limits"]["queue_warning"] = 40
     station.write()
-    reload(page)
+    confirm(page, "Reload")
     page.shows("limits.queue_warning")
     assert not page.find("main [role=alert]"), "the error is still told when it is mended"
     page.choose("#log-level", "debug")

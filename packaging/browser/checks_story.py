@@ -3,6 +3,7 @@
 import os
 import re
 
+from checks_action import confirm
 from station import until
 
 
@@ -53,8 +54,7 @@ def parts_arrive(page, station):
     rows = page.texts("main details tbody tr")
     assert len(rows) >= 2 and all("steady" in row and "5 MiB" in row for row in rows), rows
     page.picture("story-moving")
-    page.press("Cancel…")
-    page.press("Cancel", "dialog")
+    confirm(page, "Cancel")
     page.shows("cancelled", ".head")
 
 
@@ -72,8 +72,7 @@ def failed_and_forgotten(page, station):
     page.shows(f"Forget job {job}?", "dialog")
     page.press("Keep as it is", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "failed", "it was forgotten without a yes"
-    page.press("Forget…")
-    page.press("Forget", "dialog")
+    confirm(page, "Forget")
     page.shows("Files", "h1")
     page.one("a.job")
     until(lambda: not any("lost.mov" in row for row in page.texts("tbody tr")), what="it is in no list")

@@ -86,9 +86,14 @@ put_examples() {
     done
 }
 
-# What is linked in keeps its licence and notice.
+# What is linked in keeps its licence and notice: without all of them the package must not be passed on, nor made.
 licences() {
-    local file
+    local file folder
+    [[ -d .build/checkouts ]] ||
+        die 66 "no .build/checkouts, from which the licences of what is linked in are taken: 'swift package resolve' gets them"
+    for folder in .build/checkouts/*/; do
+        compgen -G "${folder}LICENSE*" >/dev/null || die 66 "$folder has no LICENSE"
+    done
     find .build/checkouts -maxdepth 2 \( -name 'LICENSE*' -o -name 'NOTICE*' \) -type f | sort | while read -r file; do
         printf '==== %s\n\n' "${file#.build/checkouts/}"
         cat -- "$file"
@@ -99,12 +104,8 @@ licences() {
 put_documents() {
     put 644 packaging/deb/copyright usr/share/doc/inlet/copyright
     put_gz packaging/deb/changelog usr/share/doc/inlet/changelog
-    if [[ -d .build/checkouts ]]; then
-        licences >"$work/licences"
-        put_gz "$work/licences" usr/share/doc/inlet/third-party-licenses
-    else
-        say "no .build/checkouts: the package is built without the licences of what is linked in; do not pass it on"
-    fi
+    licences >"$work/licences"
+    put_gz "$work/licences" usr/share/doc/inlet/third-party-licenses
 }
 
 put_control() {

@@ -5,13 +5,7 @@
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 source packaging/tree.sh
-own_mounts packaging/deb/test.sh "$@"
-
-(($# <= 1)) || die 64 "usage: test.sh [FILE.deb]"
-package="${1:-}"
-export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
-[[ -n $package ]] || package="$(packaging/deb/build.sh)"
-open_tree
+try_package packaging/deb/test.sh "$@"
 cp -- "$package" "$TREE/root/inlet.deb"
 version="$(dpkg-deb -f "$package" Version)"
 
@@ -63,6 +57,8 @@ installed_version() { [[ " $(inside inlet --version) " == *" ${version%-*} "* ]]
 unit_verifies() { inside systemd-analyze verify --man=no /usr/lib/systemd/system/inlet.service; }
 # In tenths: 30 is "3.0".
 exposure() { inside systemd-analyze security --offline=true --no-pager --threshold=30 /usr/lib/systemd/system/inlet.service; }
+# Without it ProtectSystem= forbids the log file that config/inlet.yaml names.
+has_logs() { grep -qx LogsDirectory=inlet "$TREE/usr/lib/systemd/system/inlet.service"; }
 has_lease() { grep -qx AmbientCapabilities=CAP_LEASE "$TREE/usr/lib/systemd/system/inlet.service"; }
 enabled() { [[ -L $TREE/etc/systemd/system/multi-user.target.wants/inlet.service ]]; }
 mandb_reads() { inside sh -c 'gzip -dc /usr/share/man/man1/inlet.1.gz' | grep -q '^\.\(TH\|Dt\) '; }
@@ -79,6 +75,7 @@ check "inlet --version is $version" installed_version
 check "systemd-analyze verify" unit_verifies
 check "systemd-analyze security is 3 at most" exposure
 check "CAP_LEASE is granted" has_lease
+check "the service has a folder for its log file" has_logs
 check "the service is enabled" enabled
 check "the manual page can be read" mandb_reads
 check "bash takes the completions" inside bash -n /usr/share/bash-completion/completions/inlet
@@ -107,11 +104,17 @@ as_service() {
         sh -c 'umask 0027 && exec "$@"' sh "$@"
 }
 configuration_is_private() { own /etc/inlet/inlet.yaml "root:inlet 640"; }
-# 1: warnings. There is no network here, and sysctl is the host's.
+# checks AS: 1: warnings. There is no network here, and sysctl is the host's.
 checks() {
     local ended=0
-    as_service inlet check --config /etc/inlet/inlet.yaml || ended=$?
+    "$1" inlet check --config /etc/inlet/inlet.yaml || ended=$?
     ((ended <= 1))
+}
+# Root's commands make a journal and a lock where there are none.
+state_is_the_services() {
+    local id
+    id="$(inside id -u inlet)"
+    [[ -s $TREE/var/lib/inlet/journal.sqlite ]] && ! find "$TREE/var/lib/inlet" ! '(' -uid "$id" -gid "$(inside id -g inlet)" ')' | grep .
 }
 # Asked only once it listens: without an agent `status` takes the lock for a moment.
 runs() { [[ -S $TREE/var/lib/inlet/control.sock ]] && inside inlet status --json --config /etc/inlet/inlet.yaml | grep -q '"running" : true'; }
@@ -146,8 +149,12 @@ reload_command() {
 
 inside sh -c 'umask 027 && cp /root/inlet.yaml /etc/inlet/'
 check "what root writes to /etc/inlet the service can read, and others cannot" configuration_is_private
-check "inlet check as the service's user" checks
+check "inlet check as root, before the first start" checks inside
+check "inlet status as root, before the first start" inside inlet status --config /etc/inlet/inlet.yaml
+check "what they made in /var/lib/inlet is the service's" state_is_the_services
+check "inlet check as the service's user" checks as_service
 check "the unit's command runs" begin
+check "all in /var/lib/inlet is the service's" state_is_the_services
 drop first.bin
 check "a file of another user is delivered" delivered first.bin
 check "its state is in /var/lib/inlet" test -e "$TREE/var/lib/inlet/journal.sqlite"

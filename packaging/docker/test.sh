@@ -5,13 +5,7 @@
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 source packaging/tree.sh
-own_mounts packaging/docker/test.sh "$@"
-
-(($# <= 1)) || die 64 "usage: test.sh [FILE.deb]"
-package="${1:-}"
-export INLET_DEB_LEVEL="${INLET_DEB_LEVEL:-1}"
-[[ -n $package ]] || package="$(packaging/deb/build.sh)"
-open_tree
+try_package packaging/docker/test.sh "$@"
 image="$TREES/image.json"
 
 builds() { python3 -B packaging/docker/stage.py packaging/docker/Dockerfile "$TREE" "$package" >"$image"; }

@@ -2,7 +2,6 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import ServiceLifecycle
-internal import Synchronization
 
 /// Delivers what is due. Big files have `workers` loops, each: claim, deliver, settle. Small ones share the destinations'
 /// connections in a lane of their own. Blocking calls stay on the pool's threads.
@@ -215,25 +214,5 @@ final class WorkBells: Sendable {
 
     func wait(_ lane: Lane, until deadline: ContinuousClock.Instant?) async {
         await bells[lane]?.bell.wait(until: deadline)
-    }
-}
-
-/// Set once, when the agent is asked to stop.
-final class StopFlag: Sendable {
-    private let flag = Atomic<Bool>(false)
-    /// More than ever wait.
-    private let bell = Doorbell(loops: 10_000)
-
-    init() {}
-    var isSet: Bool { flag.load(ordering: .acquiring) }
-
-    func set() {
-        flag.store(true, ordering: .releasing)
-        bell.ringAll()
-    }
-
-    /// Returns when the flag is set, at `deadline`, or when the task is cancelled.
-    func wait(until deadline: ContinuousClock.Instant? = nil) async {
-        if !isSet { await bell.wait(until: deadline) }
     }
 }

@@ -41,6 +41,7 @@ struct IntakeLoop: ~Copyable {
     /// Files that the listing has shown, and for which the settler has no room.
     var held: [FilePath] = []
     var lastPublished: ContinuousClock.Instant?
+    var lastEvent: WallTime?
     var pressure = IntakePressure()
     var holders = FileHolders()
     var unsettledWatch: UnsettledWatch
@@ -129,6 +130,7 @@ struct IntakeLoop: ~Copyable {
 
     mutating func handle(_ record: InotifyRecord, in directory: FilePath) {
         volumeQuestion.reopen()
+        lastEvent = .now
         if record.isOverflow {
             log.emit(.watchOverflow(root: settings.path))
             return requestScan()
@@ -218,6 +220,7 @@ struct IntakeLoop: ~Copyable {
                 if case .settled(let identity) = settler.judge(
                     path, look, isForeign: modes.isForeign(path), at: .now, wall: .now)
                 {
+                    if polling.count > 0 { lastEvent = .now }
                     admission.queue(path, identity)
                 }
             case .known: settler.forget(path)

@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 internal import InletJournal
 package import InletLinux
 internal import ServiceLifecycle
@@ -175,8 +175,21 @@ package struct IntakeStatus: Sendable {
         case guarded(String)
     }
 
+    /// How changes are found out.
+    package enum Mode: String, Sendable, CaseIterable {
+        case inotify, fanotify, poll
+        /// Some of its folders are polled, the kernel tells of the others.
+        case mixed
+    }
+
     package var root: FilePath
     package var state: State
+    /// nil before any folder of it was entered.
+    package var mode: Mode?
+    /// Of inotify; with fanotify a whole file system needs one or two.
+    package var watches = 0
+    /// When the kernel told of anything in it, or, where it is polled, a file was found complete.
+    package var lastEvent: WallTime?
     package var directories = 0
     /// Those of them that are looked at again and again, because nothing tells of their changes.
     package var polled = 0

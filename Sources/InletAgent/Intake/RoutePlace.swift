@@ -10,21 +10,21 @@ package struct RoutePlace: Sendable {
     package let root: FilePath?
     /// Below the root; a file elsewhere counts by its bare name.
     package let relative: FilePath
-    /// Its name, or that of a folder above it, is on the list of names that are never a user's file.
-    package let isIgnored: Bool
+    /// Why no route is asked, where its name or that of a folder above it is ignored.
+    package let ignoredBecause: String?
 
     package init(_ path: FilePath, in watch: [WatchSettings]) {
         self.path = path
         root = watch.compactMap { $0.root(of: path) }.first
         guard let root, let settings = watch.first(where: { $0.root(of: path) == root }) else {
             relative = path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path
-            isIgnored = false
+            ignoredBecause = nil
             return
         }
         var below = path
         _ = below.removePrefix(root)
         relative = below
-        isIgnored = IgnoreList(user: settings.ignore).ignores(below, isDirectory: false)
+        ignoredBecause = IgnoreList(user: settings.ignore).reason(below, isDirectory: false)
     }
 
     /// As the routes see it.

@@ -42,8 +42,12 @@ package struct RouteTrial: Sendable {
             for fact in wanted { assumed.append(Self.assume(fact, of: arrival.path, in: &facts)) }
             decision = table.plan(arrival, facts: facts, at: now)
         }
-        traces = table.trace(arrival, mediaType: facts.mediaType)
         self.assumed = assumed.sorted()
+        guard place.ignoredBecause == nil else {
+            (traces, outcome) = ([], .unmatched)
+            return
+        }
+        traces = table.trace(arrival, mediaType: facts.mediaType)
         switch decision {
         case .plan(let plan):
             outcome = .plan(plan, DeliverySteps(plan, of: arrival.path, destination: destination))
@@ -78,9 +82,7 @@ package struct RouteTrial: Sendable {
     package var why: [String] {
         var why: [String] = []
         if place.root == nil { why.append("not below any watched folder; only 'inlet send' could take it") }
-        if place.isIgnored {
-            why.append("ignored: its name, or a folder's, is on the list of names that are never a user's file")
-        }
+        if let ignored = place.ignoredBecause { return why + ["ignored: \(ignored)"] }
         why += traces.map { trace in
             trace.mismatch.map { "route \(trace.route): \($0)" } ?? "route \(trace.route) takes it"
         }

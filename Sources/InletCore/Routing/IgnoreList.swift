@@ -48,9 +48,27 @@ package struct IgnoreList: Sendable {
         return Self.isBuiltIn(name: bytes[start...]) || user.contains { $0.matches(bytes, isDirectory: isDirectory) }
     }
 
+    /// What of the path is ignored and why, in words; nil when nothing is.
+    package func reason(_ relativePath: FilePath, isDirectory: Bool) -> String? {
+        let bytes = relativePath.bytes
+        for name in bytes.split(separator: UInt8(ascii: "/")) where Self.isBuiltIn(name: name) {
+            let pattern = Self.builtIn.first { Names([$0]).contains(Self.folded(name)) }
+            let shown = DisplayText.escape(String(decoding: name, as: UTF8.self))
+            return "'\(shown)' is on the built-in list of names that are never a user's file: "
+                + (pattern ?? "rsync's temporary names")
+        }
+        return user.first { $0.matches(bytes, isDirectory: isDirectory) }.map { pattern in
+            "it matches '\(DisplayText.escape(pattern.text))' of the folder's 'ignore'"
+        }
+    }
+
     /// Whether one name, without folders, is on the built-in list.
     package static func isBuiltIn(name: some Collection<UInt8>) -> Bool {
-        names.contains(name.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }) || isRsyncTemporary(Array(name))
+        names.contains(folded(name)) || isRsyncTemporary(Array(name))
+    }
+
+    private static func folded(_ name: some Collection<UInt8>) -> [UInt8] {
+        name.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
     }
 
     /// `.NAME.XXXXXX` with six letters or digits as mkstemp makes them. To spare hidden files with a six-letter

@@ -20,6 +20,12 @@ package struct StatusReport: Codable, Sendable {
     package struct Root: Codable, Sendable {
         package var path: String
         package var state: String
+        /// `inotify`, `fanotify`, `poll` or `mixed`; nil before any folder of it was entered.
+        package var mode: String?
+        /// Of inotify.
+        package var watches: Int?
+        /// When the kernel told of anything in it, or, where it is polled, a file was found complete.
+        package var last_event: String?
         package var directories: Int
         /// Those of them whose changes raise no events.
         package var polled: Int
@@ -186,7 +192,8 @@ package struct StatusReport: Codable, Sendable {
             case .guarded(let why): "paused: \(why)"
             }
         return Root(
-            path: status.root.display, state: state, directories: status.directories, polled: status.polled,
+            path: status.root.display, state: state, mode: status.mode?.rawValue, watches: status.watches,
+            last_event: status.lastEvent?.rfc3339, directories: status.directories, polled: status.polled,
             settling: status.settling, ignored: status.ignored,
             unsettled: status.unsettled.map {
                 Unsettled(

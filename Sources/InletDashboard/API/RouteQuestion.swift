@@ -40,7 +40,7 @@ struct RouteAnswer: Codable, Sendable {
         switch trial.outcome {
         case .plan(let plan, let steps):
             (route, category, media_type) = (plan.route, plan.category, plan.mediaType)
-            matched = !trial.place.isIgnored
+            matched = true
             deliveries = steps.steps.map {
                 Delivery(destination: $0.destination, key: DisplayText.escape(plan.key), after: $0.after)
             }

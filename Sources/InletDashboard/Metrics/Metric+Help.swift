@@ -32,7 +32,7 @@ extension Metric {
         case .limit: "The limit that holds; * is for all destinations together. None where nothing is limited."
         case .rootUp: "1 while a watched folder is watched, 0 while it is missing, paused, or cannot be read."
         case .settling: "Files that are not known to be complete yet."
-        case .watches: "Folders that the kernel tells of."
+        case .watches: "Watches of inotify that are held; with fanotify few stand for all folders."
         case .polled: "Folders that are listed again and again because nothing tells of them."
         case .watchLimit: "Folders of which the kernel tells one user at most (fs.inotify.max_user_watches)."
         case .overflows: "Times that the kernel lost news of a watched folder, which was then listed anew."

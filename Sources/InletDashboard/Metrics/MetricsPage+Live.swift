@@ -53,7 +53,7 @@ extension MetricsPage {
             let label = [(name: "root", value: path)]
             page.add(.rootUp, status.state == .watching, label)
             page.add(.settling, status.settling, label)
-            page.add(.watches, status.directories - status.polled, label)
+            page.add(.watches, status.watches, label)
             page.add(.polled, status.polled, label)
         }
         page.add(.filesIgnored, roots.values.reduce(0) { $0 + $1.ignored })

@@ -63,7 +63,7 @@ package struct DashboardServer: Service {
                 return try await server().run()
             } catch {
                 if Task.isCancelled { return }
-                let reason = ListenFault.words(error, listen)
+                let reason = ListenFault(error, listen).words
                 if standing.fails(reason) { log.emit(.dashboardFailed(address: listen.text, reason: reason)) }
             }
             let pause = wait

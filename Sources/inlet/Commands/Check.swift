@@ -44,6 +44,7 @@ struct Check: AsyncParsableCommand {
         for destination in destinations { checkStorage(destination, config.settings.destinations, &findings) }
         ReceiverCheck.run(config.settings.notify, outlets, &findings)
         findings.begin(.system)
+        await DashboardCheck.run(config, &findings)
         MediaTypeCheck.run(config.settings.routes, &findings)
         DeriveCheck.run(config.settings.routes, &findings)
         WatchLimitCheck.run(config.settings.watch, &findings)

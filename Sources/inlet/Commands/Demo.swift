@@ -48,7 +48,7 @@ struct Demo: AsyncParsableCommand {
         let config = try place.writeConfiguration(ports, login: servers.signIn())
         let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
-        let state = try AgentSession.takeState(config.settings.stateDirectory)
+        let state = try await AgentSession.takeState(config.settings.stateDirectory)
         let log = try EventLog(config.settings.log)
         let session = try await AgentSession(
             config.settings, destinations: destinations, factory: factory, log: log, state: state,

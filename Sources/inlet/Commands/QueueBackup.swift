@@ -100,7 +100,7 @@ extension Queue {
 private enum StoppedState {
     /// Calls `body` with the journal's path, under the lock; exits with 75 while an agent runs.
     static func use(_ path: FilePath, _ body: (FilePath) throws -> Void) throws {
-        let state = try AgentSession.takeState(path)
+        let state = try AgentSession.takeStateNow(path)
         do {
             defer { state.giveJournal() }
             try body(state.journal)

@@ -65,8 +65,10 @@ struct RouteExplanation {
         if place.root == nil {
             lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
         }
-        if place.isIgnored {
-            lines.append("  ignored: its name, or a folder's, is on the list of names that are never a user's file")
+        if let ignored = place.ignoredBecause {
+            lines.append(Console.tint("  ignored: \(ignored)", .warning))
+            (text, isTaken, plan) = (lines.joined(separator: "\n"), false, nil)
+            return
         }
         let volume = (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) }
         let arrival = place.arrival(identity, volume: volume, at: .now)

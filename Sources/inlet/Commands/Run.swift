@@ -44,7 +44,7 @@ struct Run: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
         let outlets = try config.makeOutlets(factory)
-        let state = try AgentSession.takeState(config.settings.stateDirectory)
+        let state = try await AgentSession.takeState(config.settings.stateDirectory)
         do {
             let log = try EventLog(config.settings.log)
             let session = try await AgentSession(

@@ -68,7 +68,7 @@ struct Send: AsyncParsableCommand {
         // Who waits for the command sees what comes of it, and nobody would be there to try a receiver again.
         (settings.notify, settings.ping) = ([], nil)
         settings.stateDirectory = Self.ownState()
-        let state = try AgentSession.takeState(settings.stateDirectory)
+        let state = try await AgentSession.takeState(settings.stateDirectory)
         let session = try await AgentSession(
             settings, destinations: destinations, factory: factory, log: try EventLog(nil), state: state,
             label: config.file.display, sendRoots: roots)

@@ -198,7 +198,8 @@ struct StatusText {
         for root in report.roots {
             let folders = root.directories == 1 ? "1 folder" : "\(root.directories) folders"
             let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
-            lines.append("  \(root.path)  \(root.state), \(folders)\(polled), \(root.settling) settling")
+            let last = root.last_event.map { ", last event \($0)" } ?? ""
+            lines.append("  \(root.path)  \(root.state), \(folders)\(polled), \(root.settling) settling\(last)")
             for file in root.unsettled {
                 lines.append("    \(file.path): \(Self.reason(file))")
             }

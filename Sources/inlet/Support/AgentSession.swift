@@ -59,16 +59,37 @@ struct AgentSession: Sendable {
         socket = state.controlSocket
     }
 
-    /// Takes the state directory, or says why not and exits.
-    static func takeState(_ path: FilePath) throws -> StateDirectory {
+    /// A command that reads the journal of an agent that does not run has the lock for a moment.
+    private static let patience = Duration.seconds(5)
+
+    /// Takes the state directory, or says why not and exits. Waits for whoever has the lock without being an agent.
+    static func takeState(_ path: FilePath) async throws -> StateDirectory {
+        let end = ContinuousClock.now.advanced(by: patience)
+        while ContinuousClock.now < end {
+            do throws(StateDirectory.Fault) {
+                return try StateDirectory(path)
+            } catch {
+                guard case .held = error, await ControlAccess.status(at: path) == nil else { throw refusal(error) }
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return try takeStateNow(path)
+    }
+
+    /// The same without waiting.
+    static func takeStateNow(_ path: FilePath) throws -> StateDirectory {
         do {
             return try StateDirectory(path)
         } catch {
-            Console.printError("inlet: \(error)")
-            switch error {
-            case .held: throw ExitStatus.tryLater
-            case .network, .tooLong, .system: throw ExitStatus.configuration
-            }
+            throw refusal(error)
+        }
+    }
+
+    private static func refusal(_ fault: StateDirectory.Fault) -> ExitCode {
+        Console.printError("inlet: \(fault)")
+        return switch fault {
+        case .held: ExitStatus.tryLater
+        case .network, .tooLong, .system: ExitStatus.configuration
         }
     }
 

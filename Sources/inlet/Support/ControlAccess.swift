@@ -50,6 +50,15 @@ enum ControlAccess {
         }
     }
 
+    /// What the agent of a state directory says of itself; nil when none answers.
+    static func status(at stateDirectory: FilePath) async -> StatusReport? {
+        let socket = StateDirectory.controlSocket(in: stateDirectory)
+        guard (try? FileLook.look(at: socket)).map({ $0 != .missing }) ?? false else { return nil }
+        let client = ControlClient(socket: socket)
+        defer { client.shutdown() }
+        return try? await client.status()
+    }
+
     /// nil when no agent answers.
     private static func askAgent<Value>(
         _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
@@ -71,12 +80,12 @@ enum ControlAccess {
 
     /// nil while another process holds the lock and may be waited for; otherwise says why not and exits.
     private static func freeState(_ config: LoadedConfig, mayWait: Bool) throws -> StateDirectory? {
-        guard mayWait else { return try AgentSession.takeState(config.settings.stateDirectory) }
+        guard mayWait else { return try AgentSession.takeStateNow(config.settings.stateDirectory) }
         do throws(StateDirectory.Fault) {
             return try StateDirectory(config.settings.stateDirectory)
         } catch {
             if case .held = error { return nil }
-            return try AgentSession.takeState(config.settings.stateDirectory)
+            return try AgentSession.takeStateNow(config.settings.stateDirectory)
         }
     }
 

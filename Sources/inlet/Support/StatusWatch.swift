@@ -3,13 +3,12 @@ import InletConfig
 import InletCore
 import InletDashboard
 import InletLinux
-import Synchronization
 import UnixSignals
 
 /// Looks at an agent again and again, also when it stops and is started anew.
 ///
 /// Only its socket is asked: the journal of an agent that does not run is opened under a lock, and one that is about to start
-/// would find it taken.
+/// would wait for it.
 struct StatusWatch: Sendable {
     private let client: ControlClient
     private let interval: Duration
@@ -39,6 +38,8 @@ struct StatusWatch: Sendable {
     private enum Event: Sendable {
         case look(Look)
         case key
+        /// Ctrl-Z.
+        case stop
         case signal(UnixSignal)
     }
 
@@ -47,16 +48,13 @@ struct StatusWatch: Sendable {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup, .sigwinch, .sigcont)
         let (events, source) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(16))
         // A terminal that takes nothing for a while lets events pile up, and the oldest go: the wish to leave must not.
-        let leaving = Latch()
-        let keys = try TerminalKeys { typed in
-            if typed.contains(where: { "qQ".utf8.contains($0) }) { leaving.set() }
-            source.yield(.key)
-        }
+        let leaving = StopFlag()
+        let keys = try TerminalKeys { source.yield(Self.event($0, leaving)) }
         let picture = Picture()
         picture.begin()
         defer {
             picture.end()
-            keys?.stop()
+            keys.stop()
         }
         var status = WatchedStatus(first, at: Self.seconds)
         picture.draw(status)
@@ -70,15 +68,26 @@ struct StatusWatch: Sendable {
                 switch event {
                 case .look(let look): Self.note(look, in: &status)
                 case .key: continue
+                case .stop:
+                    picture.end()
+                    keys.suspend()
+                    picture.begin()
                 case .signal(.sigwinch): break
+                // Of a stop that nobody was asked about (SIGSTOP).
                 case .signal(.sigcont):
-                    keys?.resume()
+                    keys.resume()
                     picture.begin()
                 case .signal: return group.cancelAll()
                 }
                 picture.draw(status)
             }
         }
+    }
+
+    private static func event(_ event: TerminalKeys.Event, _ leaving: StopFlag) -> Event {
+        guard case .typed(let typed) = event else { return .stop }
+        if typed.contains(where: { "qQ".utf8.contains($0) }) { leaving.set() }
+        return .key
     }
 
     // MARK: - Looks
@@ -123,14 +132,6 @@ struct StatusWatch: Sendable {
         let (seconds, attoseconds) = start.duration(to: .now).components
         return Double(seconds) + Double(attoseconds) / 1e18
     }
-}
-
-/// Something that has happened, and does not un-happen.
-private final class Latch: Sendable {
-    private let flag = Atomic<Bool>(false)
-
-    var isSet: Bool { flag.load(ordering: .acquiring) }
-    func set() { flag.store(true, ordering: .releasing) }
 }
 
 /// The other screen of a terminal, drawn over and over in one write each: nothing flickers, and what was on the first one is
