@@ -166,4 +166,26 @@ import Testing
         #expect(try await place.balance().filter { $0.value > 0 } == ["delivered": 2])
         #expect(try await again.stop() == .code(0))
     }
+
+    @Test func `connections that no destination uses any more end, with their threads`() async throws {
+        // Nobody listens there.
+        let place = try Place(.spiral(9, "connections: 40"))
+        let agent = try await place.run()
+        let before = Self.transferThreads(of: agent)
+        try #require(before > 0)
+        for number in 41...44 {
+            try place.configure(replacing: "connections: \(number - 1)", with: "connections: \(number)")
+            #expect(try await place.inlet("reload").ending == .code(0))
+        }
+        try await agent.wait("as many run as before") { Self.transferThreads(of: agent) == before }
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    private static func transferThreads(of agent: InletProcess) -> Int {
+        let tasks = "/proc/\(agent.id)/task"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return names.count { id in
+            (try? String(contentsOfFile: "\(tasks)/\(id)/comm", encoding: .utf8))?.hasPrefix("transfer-") == true
+        }
+    }
 }
