@@ -23,11 +23,13 @@ package final class Reload: Service {
     private let state: Mutex<State>
     private let bell = Doorbell()
     private let isStopping = StopFlag()
-    private let pool = BlockingPool(name: "reload", threads: 1)
+    private let pool: BlockingPool
 
+    /// It blocks only on the steps' own pool.
     init(_ source: ReloadSource, _ steps: ReloadSteps, log: EventLog, manager: ManagerNews) {
         self.source = source
         self.steps = steps
+        pool = steps.pool
         self.log = log
         self.manager = manager
         state = Mutex(State(config: source.config))
