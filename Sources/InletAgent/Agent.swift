@@ -59,7 +59,7 @@ package final class Agent: Sendable {
             log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
             resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
             valve: valve, holdPatience: holdPatience, notifier: notifier, ping: outlets.ping)
-        reload = source.map { Reload($0, parts.reloadSteps(former, tally), log: log) }
+        reload = source.map { Reload($0, parts.reloadSteps(former, tally), log: log, manager: parts.manager) }
         let renewals = parts.renewals
         services =
             [

@@ -63,6 +63,7 @@ extension AgentParts {
         ReloadSteps(
             running: running, former: former, journal: journal, board: board, intakes: intakes, limits: limits,
             room: admitter.room, renewals: renewals, log: log, tally: tally,
+            pool: BlockingPool(name: "reload", threads: 1),
             wake: { [bells, finisherBell, sweeperBell, probeBell, heldBell] in
                 bells.ringAll()
                 finisherBell.ring()

@@ -34,6 +34,8 @@ struct AgentParts: Sendable {
     private let earlier: EarlierNotes
     let heartbeat: Heartbeat
     private let isStopping = StopFlag()
+    /// One for all who speak to it.
+    let manager = ManagerNews(ServiceNotify())
     /// Short blocking calls of the workers; long ones have their own threads. More of them than processors only wake each
     /// other, but one must go on while another waits for a disk.
     private let io = BlockingPool(name: "worker", threads: min(4, max(2, ProcessInfo.processInfo.activeProcessorCount)))
@@ -152,7 +154,7 @@ struct AgentParts: Sendable {
 
     var watchdog: Watchdog {
         Watchdog(
-            notify: ServiceNotify(), heartbeat: heartbeat, journal: journal, log: log,
+            manager: manager, heartbeat: heartbeat, journal: journal, log: log,
             ready: .agentReady(roots: settings.watch.count, destinations: board.count),
             nudge: Self.nudge(bells, intakes))
     }

@@ -24,8 +24,13 @@ package final class PipelineFactory: Sendable {
     let tokens: FilePath?
     /// Reads `markers.yaml` and `session.yaml`.
     let readYAML: YAMLReading?
-    /// One client, and so one set of connections, for each set of trusted certificates and each number of connections.
-    private let clients = Mutex<[Needs: HTTPClient]>([:])
+    /// One client, and so one set of connections, for each set of trusted certificates and each number of connections. Those
+    /// that use it keep it: without a destination that still needs it, its threads and connections go.
+    private let clients = Mutex<[Needs: Known]>([:])
+
+    private struct Known {
+        weak var client: HTTPClient?
+    }
 
     private struct Needs: Hashable {
         var trust: Trust
@@ -137,17 +142,18 @@ package final class PipelineFactory: Sendable {
     private func client(_ trust: Trust, connections: Int, through proxies: ProxyRules) -> HTTPClient {
         let needs = Needs(trust: trust, connections: max(connections, 32), proxies: proxies)
         return clients.withLock { clients in
-            if let known = clients[needs] { return known }
+            if let known = clients[needs]?.client { return known }
             let client = HTTPClient(
                 trust: trust, connectionsPerHost: needs.connections, userAgent: userAgent, proxies: proxies,
                 longestStall: longestStall)
-            clients[needs] = client
+            clients = clients.filter { $0.value.client != nil }
+            clients[needs] = Known(client: client)
             return client
         }
     }
 
     /// Ends every connection; transfers that still run fail as cancelled.
     package func shutdown() {
-        for client in clients.withLock({ $0.values.map { $0 } }) { client.shutdown() }
+        for client in clients.withLock({ $0.values.compactMap(\.client) }) { client.shutdown() }
     }
 }

@@ -11,6 +11,8 @@ package final class HTTPClient: Sendable {
     private let proxies: ProxyRules
     /// Where the bodies that are sent have their bytes from; nil = there is no limit.
     private let lane: ThrottleLane?
+    /// Whose threads these are, where those are another client's: it is there as long.
+    private let origin: HTTPClient?
 
     /// Certificates are checked when the first connection is made, not here.
     ///
@@ -26,6 +28,7 @@ package final class HTTPClient: Sendable {
         self.longestStall = longestStall
         self.proxies = proxies
         lane = nil
+        origin = nil
         self.threads = TransferThreads(
             threads, connectionsPerHost: connectionsPerHost,
             options: ClientOptions(trust: trust, userAgent: userAgent))
@@ -36,6 +39,7 @@ package final class HTTPClient: Sendable {
         longestStall = client.longestStall
         proxies = client.proxies
         self.lane = lane
+        origin = client.origin ?? client
     }
 
     /// The same client, with the same threads and connections, for requests whose bodies go through `lane`; nil = whose

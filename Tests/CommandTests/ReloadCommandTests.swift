@@ -80,4 +80,112 @@ import Testing
         }
         #expect(try await again.stop() == .code(0))
     }
+
+    @Test func `a service manager hears of each reload, after the start and before the stop`() async throws {
+        let place = try Place()
+        let manager = try DatagramSocket(at: place.folder.path.appending("notify"))
+        let agent = try await place.run(environment: ["NOTIFY_SOCKET": manager.path.string])
+        try await agent.wait("it is ready") { manager.all == ["READY=1"] }
+        let before = Self.monotonicMicroseconds()
+        agent.signal(SIGHUP)
+        try await agent.wait("the first is over") { manager.all.count == 3 }
+        #expect(try await place.inlet("reload").ending == .code(0))
+        try await agent.wait("the second is over") { manager.all.count == 5 }
+        let after = Self.monotonicMicroseconds()
+        // One that is refused is over too.
+        try place.configure(replacing: "to: store", with: "to: stroe")
+        #expect(try await place.inlet("reload").ending == .code(78))
+        #expect(try await agent.stop() == .code(0))
+        let reload = ["RELOADING=1", "READY=1"]
+        #expect(
+            manager.all.map { $0.prefix { $0 != "\n" } }
+                == (["READY=1"] + reload + reload + reload + ["STOPPING=1"]).map { $0[...] })
+        for reloading in [manager.all[1], manager.all[3]] {
+            let time = reloading.split(separator: "\nMONOTONIC_USEC=").last.flatMap { Int64($0) }
+            #expect(time.map { (before...after).contains($0) } == true, "\(reloading)")
+        }
+    }
+
+    private static func monotonicMicroseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    @Test func `a log that cannot be opened is refused, and nothing of that file holds`() async throws {
+        let place = try Place()
+        let agent = try await place.run()
+        let good = String(decoding: try place.content(place.configuration), as: UTF8.self)
+        let bad = good.replacing("log: { level: debug }", with: "log: { level: debug, output: library }")
+            .replacing("key: \"{dir}/{name}\"", with: "key: \"new/{name}\"")
+        try place.configure(text: bad)
+        let refused = try await place.inlet("reload")
+        #expect(refused.ending == .code(78) && refused.errors.contains("nothing was changed"), "\(refused)")
+        #expect(refused.errors.contains(place.library.string), "\(refused)")
+        let line = try await agent.line("config.refused")
+        guard case .list(let errors)? = line.fields["errors"] else { throw agent.unexpected("no errors") }
+        #expect(errors.count == 1 && errors[0].contains(place.library.string), "\(errors)")
+        let diff = try await place.inlet("config", "diff")
+        #expect(diff.ending == .code(1) && diff.output.contains("routes[all].key"), "\(diff)")
+        try place.put("a.bin", bytes(1000))
+        // Its lines go where they went.
+        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(place.exists(place.library.appending("a.bin")) && !place.exists(place.library.appending("new")))
+        try place.configure(text: good)
+        #expect(try await place.inlet("reload").ending == .code(0))
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `what was admitted of a folder that left is delivered after a kill, by the file that left it out`()
+        async throws
+    {
+        var config = ConfigText()
+        config.watch.append("archive_dir: .inlet/kept")
+        config.route.append("on_success: archive")
+        let place = try Place(config)
+        #expect(try await place.inlet("pause").ending == .code(0))
+        let agent = try await place.run()
+        let content = bytes(200_000)
+        try place.put("a.bin", content)
+        try await agent.line("job.admitted")
+        try place.folder.makeDirectory("second")
+        config.watch = ["settle: 0s"]
+        try place.configure(text: config.text.replacing("- path: drop", with: "- path: second"))
+        #expect(try await place.inlet("reload").ending == .code(0))
+        try await agent.kill()
+        let again = try await place.run()
+        #expect(try await place.inlet("resume").ending == .code(0))
+        try await again.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(try place.content(place.library.appending("a.bin")) == content)
+        let kept = place.drop.pushing(".inlet/kept/a.bin")
+        try await again.wait("it is archived where its folder said") { place.exists(kept) }
+        // Nobody watches its folder any more: what comes later stays.
+        try place.put("late.bin", bytes(10))
+        try place.folder.write(bytes(20), to: "second/b.bin")
+        try await again.line("job.finished") { $0.isAbout("b.bin") && $0["state"] == "delivered" }
+        #expect(try await place.balance().filter { $0.value > 0 } == ["delivered": 2])
+        #expect(try await again.stop() == .code(0))
+    }
+
+    @Test func `connections that no destination uses any more end, with their threads`() async throws {
+        // Nobody listens there.
+        let place = try Place(.spiral(9, "connections: 40"))
+        let agent = try await place.run()
+        let before = Self.transferThreads(of: agent)
+        try #require(before > 0)
+        for number in 41...44 {
+            try place.configure(replacing: "connections: \(number - 1)", with: "connections: \(number)")
+            #expect(try await place.inlet("reload").ending == .code(0))
+        }
+        try await agent.wait("as many run as before") { Self.transferThreads(of: agent) == before }
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    private static func transferThreads(of agent: InletProcess) -> Int {
+        let tasks = "/proc/\(agent.id)/task"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return names.count { id in
+            (try? String(contentsOfFile: "\(tasks)/\(id)/comm", encoding: .utf8))?.hasPrefix("transfer-") == true
+        }
+    }
 }

@@ -23,7 +23,8 @@ import Testing
         let workersLive = Count()
         let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
         let watchdog = Watchdog(
-            notify: ServiceNotify(environment: { environment[$0] }), heartbeat: heartbeat, journal: journal,
+            manager: ManagerNews(ServiceNotify(environment: { environment[$0] })), heartbeat: heartbeat,
+            journal: journal,
             log: try EventLog(nil), ready: .agentReady(roots: 1, destinations: 1),
             nudge: {
                 nudges.add()
@@ -42,6 +43,30 @@ import Testing
             try await tasks.waitForAll()
         }
         #expect(manager.all.last == "STOPPING=1")
+    }
+
+    @Test func `a reload is spoken of only between the start and the stop`() throws {
+        let directory = try TemporaryDirectory()
+        let socket = try DatagramSocket(at: directory.path.appending("notify"))
+        let news = ManagerNews(ServiceNotify { $0 == "NOTIFY_SOCKET" ? socket.path.string : nil })
+        news.reloading()
+        news.reloaded()
+        #expect(socket.all.isEmpty)
+        // One that began before the start was over.
+        news.reloading()
+        news.ready()
+        news.reloaded()
+        #expect(socket.all == ["READY=1"])
+        news.reloading()
+        news.reloaded()
+        #expect(socket.all.count == 3 && socket.all[1].hasPrefix("RELOADING=1\nMONOTONIC_USEC="))
+        #expect(socket.all.last == "READY=1")
+        news.reloading()
+        news.stopping()
+        news.reloaded()
+        news.reloading()
+        news.ready()
+        #expect(socket.all.count == 5 && socket.all.last == "STOPPING=1")
     }
 
     @Test func `twenty that wait are no long queue, one more is warned of once, and twenty are calm again`()

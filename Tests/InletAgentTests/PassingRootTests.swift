@@ -3,6 +3,7 @@ import InletJournal
 import InletLinux
 import InletTestSupport
 import ServiceLifecycle
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -77,6 +78,37 @@ import Testing
         }
         #expect(events.count("watch.added") == 0)
         #expect(try await journal.jobs(FileFilter(limit: 10)).isEmpty)
+    }
+
+    /// Once while the first intake of a folder is made, and once while the one after it is.
+    @Test func `a renewal that is asked for while an intake is made is not missed`() async throws {
+        let directory = try TemporaryDirectory()
+        try directory.makeDirectory("media/slot")
+        let settings = try Self.watch(directory.path.appending("media"))
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let events = EventRecord(log)
+        let admitter = try admitter(journal, log)
+        let states = RootStates([])
+        let made = Count()
+        let held = Mutex<VolumeRoots?>(nil)
+        defer { held.withLock { $0 = nil } }
+        let roots = try VolumeRoots(
+            settings, try #require(settings.pattern),
+            arrivals: VolumeArrivals(journal: journal, states: states, log: log, wake: {})
+        ) { root, place in
+            let intake = try RootIntake(
+                root, admitter: admitter, journal: journal, log: log, heartbeat: Heartbeat(roots: []),
+                stateDirectory: directory.path, states: states, passing: place)
+            if made.add() <= 2 { held.withLock(\.self)?.renew() }
+            return intake
+        }
+        held.withLock { $0 = roots }
+        try await whileRunning([roots]) {
+            try await eventually("the third is the one that watches") { events.count("watch.mode") == 1 }
+            #expect(made.value == 3 && roots.intakes.count == 1)
+        }
     }
 
     private func admitter(_ journal: Journal, _ log: EventLog) throws -> Admitter {

@@ -28,6 +28,8 @@ struct Scene: Sendable {
     var holdPatience = Duration.zero
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: @Sendable (String) -> Destination? = { _ in nil }
+    /// Those who are told what happens.
+    var outlets = Outlets()
     /// Where another configuration comes from; nil = there is none.
     var source: ReloadSource?
     /// Called with every event, on the thread that emits it.
@@ -90,7 +92,7 @@ struct Stage: Sendable {
         _ = log.listen(scene.onEvent)
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
-            label: Agent.Label(version: "test", configuration: "test"), pace: scene.pace,
+            label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets, pace: scene.pace,
             holdPatience: scene.holdPatience, renew: scene.renew, source: scene.source)
     }
 

@@ -15,9 +15,12 @@ extension DestinationBoard {
         _ changed: [Destination], paused: Set<String>, uptimes: [String: Int64], unproved: Set<String>
     ) {
         let now = clock.instant()
-        entries.withLock { entries in
+        // The last to use a connection ends it, which is not to hold up the board.
+        let former = entries.withLock { entries in
+            var former: [Destination] = []
             for destination in changed {
-                if entries[destination.name] != nil {
+                if let old = entries[destination.name]?.destination {
+                    former.append(old)
                     entries[destination.name]?.destination = destination
                     entries[destination.name]?.generation += 1
                     continue
@@ -29,20 +32,24 @@ extension DestinationBoard {
                 entry.updateClock(at: now)
                 entries[destination.name] = entry
             }
+            return former
         }
+        withExtendedLifetime(former) {}
     }
 
     /// Lets go of all but these. - Returns: the others, with their expiry clocks in milliseconds.
     func keep(only names: Set<String>) -> [String: Int64] {
         let now = clock.instant()
-        let left = entries.withLock { entries in
+        let (left, former) = entries.withLock { entries in
             var left: [String: Int64] = [:]
+            let former = entries.filter { !names.contains($0.key) }.map(\.value.destination)
             for name in entries.keys where !names.contains(name) {
                 entries[name]?.updateClock(at: now)
                 if let uptime = entries.removeValue(forKey: name)?.uptime { left[name] = uptime }
             }
-            return left
+            return (left, former)
         }
+        withExtendedLifetime(former) {}
         if !left.isEmpty { hasStrays() }
         return left
     }

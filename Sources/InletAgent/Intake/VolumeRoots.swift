@@ -14,8 +14,8 @@ final class VolumeRoots: Service {
         var place: RootPlace
         let since = ContinuousClock.now
         var isEnding = false
-        /// It is to be watched anew, by the routes that hold now.
-        var isRenewed = false
+        /// How often it had been asked for a renewal before the intake was made.
+        var renewal: UInt64
     }
 
     private struct State {
@@ -23,6 +23,9 @@ final class VolumeRoots: Service {
         /// What was said last of folders that are not watched, or not as one would think.
         var remarks: [FilePath: String] = [:]
         var isStopped = false
+        /// How often it was asked that every folder is watched anew. An intake of an earlier one goes by routes that may not
+        /// hold any more, whoever was making it meanwhile.
+        var renewal: UInt64 = 0
     }
 
     let settings: WatchSettings
@@ -175,11 +178,12 @@ final class VolumeRoots: Service {
             guard let place = try claim(root) else { return true }
             let volume = place.volume
             try await arrivals.arrived(place, at: root)
+            let renewal = state.withLock(\.renewal)
             let intake = try make(settings.at(root), place)
-            state.withLock { $0.entries[root] = Entry(intake: intake, place: place) }
+            put(Entry(intake: intake, place: place, renewal: renewal), at: root)
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 try? await intake.run()
-                while let next = self.renewal(of: root) { try? await next.run() }
+                while let next = self.next(at: root) { try? await next.run() }
                 self.arrivals.left(volume, root)
                 self.state.withLock { $0.entries[root] = nil }
                 self.waker.wake()
@@ -198,23 +202,34 @@ extension VolumeRoots {
     /// Has every folder watched anew, by the routes that hold now.
     func renew() {
         let intakes = state.withLock { state in
-            for root in state.entries.keys { state.entries[root]?.isRenewed = true }
+            state.renewal += 1
             return state.entries.values.map(\.intake)
         }
         for intake in intakes { intake.stop() }
     }
 
+    /// One of an earlier renewal ends before it begins, and is made anew.
+    private func put(_ entry: Entry, at root: FilePath) {
+        let isOld = state.withLock { state in
+            state.entries[root] = entry
+            return entry.renewal != state.renewal
+        }
+        if isOld { entry.intake.stop() }
+    }
+
     /// The intake that goes on at `root`; nil when that has ended for good.
-    fileprivate func renewal(of root: FilePath) -> RootIntake? {
-        guard let entry = state.withLock({ $0.entries[root] }), entry.isRenewed, !entry.isEnding, !Task.isCancelled,
+    private func next(at root: FilePath) -> RootIntake? {
+        let (entry, renewal) = state.withLock { ($0.entries[root], $0.renewal) }
+        guard let entry, entry.renewal != renewal, !entry.isEnding, !Task.isCancelled,
             let next = try? make(settings.at(root), entry.place)
         else { return nil }
-        let isStill = state.withLock { state in
-            guard !state.isStopped, state.entries[root]?.isEnding == false else { return false }
+        let (isStill, isOld) = state.withLock { state in
+            guard !state.isStopped, state.entries[root]?.isEnding == false else { return (false, false) }
             state.entries[root]?.intake = next
-            state.entries[root]?.isRenewed = false
-            return true
+            state.entries[root]?.renewal = renewal
+            return (true, state.renewal != renewal)
         }
+        if isOld { next.stop() }
         return isStill ? next : nil
     }
 }

@@ -19,17 +19,19 @@ package final class Reload: Service {
     private let source: ReloadSource
     private let steps: ReloadSteps
     private let log: EventLog
-    private let notify: ServiceNotify?
+    private let manager: ManagerNews
     private let state: Mutex<State>
     private let bell = Doorbell()
     private let isStopping = StopFlag()
-    private let pool = BlockingPool(name: "reload", threads: 1)
+    private let pool: BlockingPool
 
-    init(_ source: ReloadSource, _ steps: ReloadSteps, log: EventLog, notify: ServiceNotify? = ServiceNotify()) {
+    /// It blocks only on the steps' own pool.
+    init(_ source: ReloadSource, _ steps: ReloadSteps, log: EventLog, manager: ManagerNews) {
         self.source = source
         self.steps = steps
+        pool = steps.pool
         self.log = log
-        self.notify = notify
+        self.manager = manager
         state = Mutex(State(config: source.config))
     }
 
@@ -93,8 +95,8 @@ package final class Reload: Service {
     }
 
     private func reloadNow() async -> ReloadOutcome {
-        notify?.reloading()
-        defer { _ = notify?.send("READY=1") }
+        manager.reloading()
+        defer { manager.reloaded() }
         let outcome = await attempt()
         let file = state.withLock(\.config.file)
         switch outcome {

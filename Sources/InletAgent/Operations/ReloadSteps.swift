@@ -53,6 +53,8 @@ struct ReloadSteps: Sendable {
     let renewals: Renewals
     let log: EventLog
     let tally: MetricsTally
+    /// For what blocks.
+    let pool: BlockingPool
     /// Wakes everybody who may have something to do now.
     let wake: @Sendable () -> Void
 
@@ -73,17 +75,20 @@ struct ReloadSteps: Sendable {
         let old = running.settings
         let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
         let beginning = try intakes.prepare(plan, RouteTable(settings.routes))
-        let left = try former.remember(settings.watch, former: old.watch + running.knownRoots)
+        let known = old.watch + running.knownRoots
+        let left = try await pool.run { [former] () throws(SystemError) in
+            try former.remember(settings.watch, former: known)
+        }
         let names = Set(settings.destinations.map(\.name))
         let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
         let isNew = changed.contains { board[$0.name] == nil }
-        let known = isNew ? try await known() : Known()
+        let journalled = isNew ? try await self.known() : Known()
         // One transaction, and the last step that can fail.
         let notifier = try await notifier(settings, trial, scope)
 
         log.take(output)
         tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
-        board.take(changed, paused: known.paused, uptimes: known.uptimes, unproved: known.waiting)
+        board.take(changed, paused: journalled.paused, uptimes: journalled.uptimes, unproved: journalled.waiting)
         for destination in changed { board.probeNow(destination.name) }
         // Before anything is sent to them.
         limits.replace(

@@ -6,7 +6,7 @@ internal import ServiceLifecycle
 /// Tells systemd that the agent is ready, stopping, and alive: `WATCHDOG=1` goes out only when intake, journal and
 /// workers have each passed their loop since the last one (sd_notify(3), sd_watchdog_enabled(3)).
 struct Watchdog: Service {
-    let notify: ServiceNotify?
+    let manager: ManagerNews
     let heartbeat: Heartbeat
     let journal: Journal
     let log: EventLog
@@ -16,9 +16,9 @@ struct Watchdog: Service {
 
     func run() async throws {
         log.emit(ready)
-        _ = notify?.send("READY=1")
+        manager.ready()
         ProcessMemory.releaseColdPages()
-        if let notify, let interval = notify.watchdogInterval {
+        if let notify = manager.notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)
         } else {
             try? await gracefulShutdown()
@@ -26,7 +26,7 @@ struct Watchdog: Service {
         // Stopping runs what has not been run before.
         ProcessMemory.releaseColdPages()
         log.emit(.agentStopping)
-        _ = notify?.send("STOPPING=1")
+        manager.stopping()
     }
 
     private func watch(_ notify: ServiceNotify, every interval: Duration) async {
