@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, and the modules' pages
-# and the man pages made of it. --quick leaves out what needs the build or takes long.
+# Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, the modules' pages and
+# the man pages made of it, and the dashboard in a browser. --quick leaves out what needs the build or takes long.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -66,6 +66,8 @@ man_pages() {
 # In tenths: 30 is "3.0". What verify says needs the program installed: packaging/deb/test.sh asks it.
 unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold=30 packaging/systemd/inlet.service; }
 
+page() { INLET_BINARY="$REPO_ROOT/.build/debug/inlet" packaging/browser/browser.sh; }
+
 check "swift format lint --strict" formatted
 check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
 check "Python scripts compile" python_scripts
@@ -89,5 +91,13 @@ done
 $quick || check "builds, and every import is a declared dependency" build_debug
 $quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
 $quick || check "every command is explained, and man pages are made of that" man_pages
+
+if $quick; then
+    :
+elif command -v chromium >/dev/null && command -v chromedriver >/dev/null; then
+    check "the page in a browser, against a running agent" page
+else
+    printf 'left  the page in a browser: chromium and chromedriver are not installed\n'
+fi
 
 tally
