@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import InletTestSupport
 import SystemPackage
@@ -106,11 +107,8 @@ import Testing
         }
     }
 
-    private static func monotonicMicroseconds() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
-    }
+    /// Dispatch's uptime is CLOCK_MONOTONIC.
+    private static func monotonicMicroseconds() -> Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1000) }
 
     @Test func `a log that cannot be opened is refused, and nothing of that file holds`() async throws {
         let place = try Place()

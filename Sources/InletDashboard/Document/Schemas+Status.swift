@@ -68,7 +68,9 @@ extension StatusReport.Root: Described {
             .must("state", .text, "starting, watching, missing, or failing or paused with the reason behind a colon"),
             .may("mode", .text, "inotify, fanotify, poll, or mixed; absent before any folder of it was entered"),
             .may("watches", .integer, "Of inotify."),
-            .may("last_event", .time, "The kernel's last news of it, or, where it is polled, the last file found complete."),
+            .may(
+                "last_event", .time,
+                "The kernel's last news of it, or, where it is polled, the last file found complete."),
             .must("directories", .integer), .must("polled", .integer),
             .must("settling", .integer), .must("ignored", .integer),
             .must("unsettled", .list(.named(StatusReport.Unsettled.self))),
