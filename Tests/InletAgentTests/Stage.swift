@@ -57,7 +57,8 @@ struct Scene: Sendable {
 
     /// Runs an agent, and `body` beside it; stops it in order when `body` returns.
     ///
-    /// Some at a time: a user has 128 inotify instances (`max_user_instances`), and a folder that gets none is polled.
+    /// Some at a time: a user has 128 inotify instances (`max_user_instances`), and a folder that gets none is polled. So few,
+    /// because a pass over polled folders that takes seconds, for want of a processor, is followed by minutes of rest.
     func run(_ body: (Stage) async throws -> Void) async throws {
         await agentSeats.take()
         defer { agentSeats.leave() }
@@ -70,7 +71,7 @@ struct Scene: Sendable {
     }
 }
 
-private let agentSeats = Seats(32)
+private let agentSeats = Seats(12)
 
 /// A running agent.
 struct Stage: Sendable {
