@@ -68,6 +68,9 @@ unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold
 
 page() { INLET_BINARY="$REPO_ROOT/.build/debug/inlet" packaging/browser/browser.sh; }
 
+# Of what cannot be tried here nobody says that it is well.
+left() { printf 'left  %s\n' "$1"; }
+
 check "swift format lint --strict" formatted
 check "shell scripts ($(command -v shellcheck >/dev/null && echo shellcheck || echo 'bash -n; shellcheck is not installed'))" shell_scripts
 check "Python scripts compile" python_scripts
@@ -82,7 +85,11 @@ broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
 if ((sources_ended != 0 && broken == 0)); then broken=1; fi
 failed=$((failed + broken))
 
-if command -v systemd-analyze >/dev/null; then check "systemd-analyze security is 3 at most" unit_exposure; fi
+if command -v systemd-analyze >/dev/null; then
+    check "systemd-analyze security is 3 at most" unit_exposure
+else
+    left "what systemd says of the unit: there is no systemd-analyze"
+fi
 check "bench scripts find what they import" bench_imports
 $quick || for bench in crash soak throughput bandwidth memory scale; do
     # What judges a run is tried on what it must accept and on what it must not.
@@ -91,13 +98,17 @@ done
 $quick || check "builds, and every import is a declared dependency" build_debug
 $quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
 $quick || check "every command is explained, and man pages are made of that" man_pages
+$quick || command -v groff >/dev/null || command -v mandoc >/dev/null || left "the man pages' marks: there is no groff"
 
-if $quick; then
-    :
-elif command -v chromium >/dev/null && command -v chromedriver >/dev/null; then
-    check "the page in a browser, against a running agent" page
-else
-    printf 'left  the page in a browser: chromium and chromedriver are not installed\n'
+if ! $quick; then
+    ended=0
+    output="$(page 2>&1)" || ended=$?
+    if ((ended == EX_UNAVAILABLE)); then
+        left "the page in a browser: $(tail -n 1 <<<"$output")"
+    else
+        said() { printf '%s\n' "$output" && return "$ended"; }
+        check "the page in a browser, against a running agent" said
+    fi
 fi
 
 tally

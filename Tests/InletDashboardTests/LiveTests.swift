@@ -127,7 +127,7 @@ import Testing
             (false, [.watching], ["up", "down"], []),
             (false, [.watching, .missing], ["not asked yet"], []),
             (true, [.watching], ["up"], ["the journal cannot be written: is the disk full?"]),
-            (false, [.starting], ["up"], ["/0 is being looked through for the first time"]),
+            (false, [.starting], ["up"], ["/0 is being listed"]),
             (
                 false, [.failing("no room"), .guarded("empty")], ["up"],
                 ["/0 cannot be watched: no room", "/1 is paused: empty"]

@@ -72,6 +72,25 @@ import Testing
         #expect(!page.keys.contains { $0.contains("other") }, "nothing was counted there")
     }
 
+    @Test(
+        arguments: [
+            (IntakeStatus.State.starting, nil, 0), (.starting, .inotify, 1), (.watching, .poll, 1),
+            (.missing, .inotify, 0),
+            (.guarded("empty at once"), .inotify, 0), (.failing("no room"), nil, 0),
+        ] as [(IntakeStatus.State, IntakeStatus.Mode?, Double)])
+    func `a folder is up once it is listed, for as long as it is what it was`(
+        _ state: IntakeStatus.State, _ mode: IntakeStatus.Mode?, _ expected: Double
+    ) async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        var status = IntakeStatus(root: "/in", state: state)
+        (status.mode, status.watches) = (mode, 3)
+        var page = PrometheusText()
+        MetricsPage(view: AgentView(journal: place.journal)).addRoots([status], to: &page)
+        #expect(page.text.contains("inlet_root_up{root=\"/in\"} \(Int(expected))\n"), "\(page.text)")
+        #expect(page.text.contains("inlet_watches{root=\"/in\"} 3\n"))
+    }
+
     @Test func `an agent's page says how its destinations, folders and process are`() async throws {
         let place = try MetricsPlace()
         defer { place.journal.close() }

@@ -12,7 +12,7 @@ def parts_and_links(page, station):
     job = station.ends("parts.mov", "delivered")
     page.go(f"files/{job['job']}")
     page.shows("parts.mov", ".head")
-    page.shows("sent in 3 parts of 5 MiB")
+    page.shows("in 3 parts of up to 5 MiB")
     page.shows("verified by md5_parts")
     page.shows('"part_size": 5242880', "pre")
     url = job["deliveries"][0]["url"]

@@ -16,7 +16,7 @@ from page import Page
 from station import Sandbox, Station, until
 
 MIB = 1 << 20
-# Long enough for the rate's graph to be one.
+# Long enough for the rate's graph to have a line.
 SECONDS = 40
 
 
@@ -72,6 +72,8 @@ def main():
     picture = Path(sys.argv[1]).absolute()
     # Its name is in the picture.
     base = Path(tempfile.gettempdir()) / "inlet-demo"
+    # A run that was killed may have left it.
+    shutil.rmtree(base, ignore_errors=True)
     base.mkdir()
     sandbox = Sandbox(binary, base)
     station = Station(binary, base, sandbox.said, False)

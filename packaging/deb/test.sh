@@ -185,6 +185,7 @@ check "it comes back" inside_apt install /root/inlet.deb
 check "and knows what it delivered" inside sh -c 'inlet receipts --config /etc/inlet/inlet.yaml | grep -q second.bin'
 check "it is purged" inside_apt purge inlet
 check "purged: the configuration is gone" test ! -e "$TREE/etc/inlet"
+check "purged: the folder of logs is gone" test ! -e "$TREE/var/log/inlet"
 check "purged: nothing is enabled" test ! -L "$TREE/etc/systemd/system/multi-user.target.wants/inlet.service"
 check "purged: the queue stays, and its user" inside sh -c 'test -s /var/lib/inlet/journal.sqlite && id inlet'
 rm -rf -- "${TREE:?}"/var/lib/inlet/*

@@ -140,14 +140,19 @@ struct StrayKeeper: Service {
     let board: DestinationBoard
     let retire: @Sendable () async throws -> Bool
 
+    private static let pause = Duration.seconds(30)
+
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var again: ContinuousClock.Instant?
             while !Task.isCancelled {
-                await board.strayBell.wait(until: nil)
-                // Said while they are looked for: a delivery that ends meanwhile rings again. With a journal that takes
-                // nothing now, the next one that ends does.
+                await board.strayBell.wait(until: again)
+                // Said while they are looked for: a delivery that ends meanwhile rings again.
                 board.hasStrays()
-                if await (try? retire()) == false { board.straysAreParked() }
+                let isOpen = try? await retire()
+                if isOpen == false { board.straysAreParked() }
+                // A journal that takes nothing now is asked again.
+                again = isOpen == nil ? .now.advanced(by: Self.pause) : nil
             }
         }
     }

@@ -88,6 +88,9 @@ extension Health {
             let remedy = "mount or make it; it is watched as soon as it is there"
             return .init(.attention, .root, name: path, "\(path) is not there", remedy)
         }
+        if state == "starting" {
+            return .init(.ok, .root, name: path, "\(path) is being listed", "what comes meanwhile is found too")
+        }
         return nil
     }
 
@@ -102,14 +105,18 @@ extension Health {
                     "'inlet queue list --state \(state)' says why\(again)"))
         }
         if report.queue.parked > 0 {
+            let what = report.queue.parked == 1 ? "1 delivery has" : "\(report.queue.parked) deliveries have"
             found.append(
                 .init(
-                    .attention, .queue, "\(report.queue.parked) deliveries have no destination",
-                    "it left the configuration; put it back, or cancel them with 'inlet queue cancel'"))
+                    .attention, .queue, "\(what) no destination",
+                    "it left the configuration; put it back, or cancel with 'inlet queue cancel'"))
         }
         if let given = report.notices_failed, given > 0 {
             let remedy = "try their receivers with 'inlet notify test'"
-            found.append(.init(.attention, .notices, "\(given) notices were not taken", remedy))
+            found.append(
+                .init(
+                    .attention, .notices, given == 1 ? "1 notice was not taken" : "\(given) notices were not taken",
+                    remedy))
         }
         return found
     }

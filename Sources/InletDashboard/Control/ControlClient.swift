@@ -27,7 +27,12 @@ package struct ControlClient: ControlAPI {
 
     package init(socket: FilePath) { self.socket = socket }
 
-    package func status() async throws -> StatusReport { try await call("GET", "status") }
+    /// - Parameter deadline: of the whole answer.
+    package func status(within deadline: Duration) async throws -> StatusReport {
+        try Self.decode(try await send("GET", "status", deadline: deadline))
+    }
+
+    package func status() async throws -> StatusReport { try await status(within: .seconds(60)) }
 
     package func jobs(states: [FileState], destination: String?, limit: Int) async throws -> [JobReport] {
         try await call(

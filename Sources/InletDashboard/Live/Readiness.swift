@@ -16,7 +16,7 @@ struct Readiness: Sendable, Equatable {
         reasons = journalFailing ? ["the journal cannot be written: is the disk full?"] : []
         for root in roots {
             switch root.state {
-            case .starting: reasons.append("\(root.path) is being looked through for the first time")
+            case .starting: reasons.append("\(root.path) is being listed")
             case .failing(let why): reasons.append("\(root.path) cannot be watched: \(why)")
             case .guarded(let why): reasons.append("\(root.path) is paused: \(why)")
             // One that is not there yet is no fault: it is picked up when it appears.

@@ -30,7 +30,7 @@ extension Metric {
         case .destinationState: "1 for the state that a destination's breaker is in, 0 for the others."
         case .destinationPaused: "1 while a person has paused the destination."
         case .limit: "The limit that holds; * is for all destinations together. None where nothing is limited."
-        case .rootUp: "1 while a watched folder is watched, 0 while it is missing, paused, or cannot be read."
+        case .rootUp: "1 while a watched folder is listed or watched, 0 while it is missing, paused, or cannot be read."
         case .settling: "Files that are not known to be complete yet."
         case .watches: "Watches of inotify that are held; with fanotify few stand for all folders."
         case .polled: "Folders that are listed again and again because nothing tells of them."

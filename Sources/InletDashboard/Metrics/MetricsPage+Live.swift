@@ -51,7 +51,8 @@ extension MetricsPage {
         let roots = Dictionary(roots.map { ($0.root.display, $0) }) { _, last in last }
         for (path, status) in roots {
             let label = [(name: "root", value: path)]
-            page.add(.rootUp, status.state == .watching, label)
+            // One that is being listed is there; before it was entered nobody knows.
+            page.add(.rootUp, status.state == .watching || (status.state == .starting && status.mode != nil), label)
             page.add(.settling, status.settling, label)
             page.add(.watches, status.watches, label)
             page.add(.polled, status.polled, label)

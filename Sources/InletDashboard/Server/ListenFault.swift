@@ -20,7 +20,10 @@ package struct ListenFault: Sendable {
         (reason, remedy) =
             switch Errno(rawValue: error.errnoCode) {
             case .addressInUse:
-                ("another program listens there", "give dashboard.listen another port, or end that program")
+                (
+                    "another program listens there, or an agent that you may not ask",
+                    "give dashboard.listen another port, or end that program"
+                )
             case .addressNotAvailable:
                 (
                     "this machine does not have the address (yet)",

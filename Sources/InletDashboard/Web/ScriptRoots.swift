@@ -17,10 +17,10 @@ extension WebFiles {
         };
 
         const MODES = {
-            inotify: "events (inotify)", fanotify: "events (fanotify)", poll: "polling", mixed: "events (inotify) and polling",
+            inotify: "events (inotify)", fanotify: "events (fanotify)", poll: "polling", mixed: "events and polling",
         };
         const MEANS = {
-            starting: "it is looked through for the first time", missing: "it is taken in as soon as it is there",
+            starting: "it is being listed", missing: "it is taken in as soon as it is there",
         };
 
         function card(root) {
@@ -42,7 +42,7 @@ extension WebFiles {
         }
 
         // An agent that tells no mode tells no events either.
-        const lastEvent = (root) => (root.last_event ? when(root.last_event, true) : root.mode ? "none yet" : null);
+        const lastEvent = (root) => (root.last_event ? when(root.last_event, true) : root.mode ? "none since it is watched" : null);
 
         function settling(root) {
             const rows = root.unsettled.map((file) => ({

@@ -107,7 +107,7 @@ extension WebFiles {
         /** A file that has arrived keeps no parts; its receipt tells how large they were. */
         function inParts({ size }, receipt, { destination }) {
             const told = receipt?.deliveries?.find((delivery) => delivery.destination === destination);
-            return told?.part_size ? `sent in ${count(Math.ceil(size / told.part_size), "part")} of ${bytes(told.part_size)}` : null;
+            return told?.part_size ? `in ${count(Math.ceil(size / told.part_size), "part")} of up to ${bytes(told.part_size)}` : null;
         }
 
         function known(delivery, parts) {

@@ -42,7 +42,7 @@ struct Run: AsyncParsableCommand {
         ProcessSetup.raiseDescriptorLimit()
         ProcessSetup.disableCoreDumps()
         let factory = PipelineFactory.standard(config)
-        let destinations = try config.makeDestinations(factory)
+        var destinations = try config.makeDestinations(factory)
         let outlets = try config.makeOutlets(factory)
         let state = try await AgentSession.takeState(config.settings.stateDirectory)
         do {
@@ -51,6 +51,8 @@ struct Run: AsyncParsableCommand {
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, outlets: outlets, dashboard: config.settings.dashboard,
                 source: Self.source(config, options, factory))
+            // From here on the agent has them: the connections of one that a reload takes away end.
+            destinations = []
             try await session.run()
         } catch let error as JournalError {
             Console.printError("inlet: \(error)")

@@ -50,13 +50,13 @@ enum ControlAccess {
         }
     }
 
-    /// What the agent of a state directory says of itself; nil when none answers.
+    /// What the agent of a state directory says of itself; nil when none answers within 5 s.
     static func status(at stateDirectory: FilePath) async -> StatusReport? {
         let socket = StateDirectory.controlSocket(in: stateDirectory)
         guard (try? FileLook.look(at: socket)).map({ $0 != .missing }) ?? false else { return nil }
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
-        return try? await client.status()
+        return try? await client.status(within: .seconds(5))
     }
 
     /// nil when no agent answers.

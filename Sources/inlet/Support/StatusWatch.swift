@@ -73,7 +73,7 @@ struct StatusWatch: Sendable {
                     keys.suspend()
                     picture.begin()
                 case .signal(.sigwinch): break
-                // Of a stop that nobody was asked about (SIGSTOP).
+                // After any stop, also one that nobody was asked about.
                 case .signal(.sigcont):
                     keys.resume()
                     picture.begin()
