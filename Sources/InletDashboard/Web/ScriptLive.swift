@@ -97,7 +97,7 @@ extension WebFiles {
                     const status = await get("status");
                     if (signal.aborted) return;
                     const isBack = live.connection === "lost";
-                    if (live.connection !== "polling") await readAll(signal);
+                    if (live.connection !== "polling" || live.status?.started_at !== status.started_at) await readAll(signal);
                     connect("polling");
                     takeStatus(status);
                     if (isBack) {
@@ -143,11 +143,9 @@ extension WebFiles {
             if (signal.aborted) return;
             live.session = session;
             live.rates = rates;
-            const isAnother = live.status && live.status.started_at !== status.started_at;
-            if (isAnother) live.events = [];
-            takeEvents([...log, ...(isAnother && fresh || [])]);
-            fresh = null;
             takeStatus(status);
+            takeEvents(log);
+            fresh = null;
             tell("again");
         }
 
@@ -156,6 +154,8 @@ extension WebFiles {
             if (live.status && live.status.started_at !== status.started_at) {
                 live.restartedAt = status.started_at;
                 samples.clear();
+                // The former agent's go; what this one has told since its hello stays.
+                live.events = [...(fresh ?? [])];
             }
             measure(status.in_flight || []);
             live.status = status;
