@@ -123,7 +123,7 @@ import Testing
             let working = try await client.status().in_flight
             #expect(working.map(\.path) == ["/in/film.mp4"] && working.map(\.sent) == [9])
             #expect(working.map(\.next_look) == [later.rfc3339] && working.map(\.percent) == [nil])
-            let step = try #require(working[0].step)
+            let step = try #require(working.first?.step)
             #expect(step.hasPrefix("generating") && step.hasSuffix(", 81 %") && !step.contains("\u{1B}"))
         }
     }

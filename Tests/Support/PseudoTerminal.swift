@@ -13,11 +13,11 @@ package final class PseudoTerminal: Sendable {
     package init(columns: Int, rows: Int) throws {
         let calls = try Calls()
         let number = calls.open(O_RDWR | O_NOCTTY | O_CLOEXEC)
-        guard number >= 0, calls.grant(number) == 0, calls.unlock(number) == 0, let name = calls.name(number) else {
+        guard number >= 0, calls.grant(number) == 0, calls.unlock(number) == 0, let name = calls.name(of: number) else {
             throw Errno(rawValue: errno)
         }
         ours = FileDescriptor(rawValue: number)
-        path = FilePath(platformString: name)
+        path = name
         let flags = fcntl(number, F_GETFL)
         guard fcntl(number, F_SETFL, flags | O_NONBLOCK) == 0 else { throw Errno(rawValue: errno) }
         try resize(columns: columns, rows: rows)
@@ -71,12 +71,12 @@ package final class PseudoTerminal: Sendable {
 /// The calls of posix_openpt(3), which Foundation's view of the C library leaves out.
 private struct Calls {
     typealias Number = @convention(c) (CInt) -> CInt
-    typealias Name = @convention(c) (CInt) -> UnsafeMutablePointer<CChar>?
+    typealias Name = @convention(c) (CInt, UnsafeMutablePointer<CChar>, Int) -> CInt
 
     let open: Number
     let grant: Number
     let unlock: Number
-    let name: Name
+    private let name: Name
 
     init() throws {
         func find<Call>(_ name: String, as type: Call.Type) throws -> Call {
@@ -86,6 +86,12 @@ private struct Calls {
         open = try find("posix_openpt", as: Number.self)
         grant = try find("grantpt", as: Number.self)
         unlock = try find("unlockpt", as: Number.self)
-        name = try find("ptsname", as: Name.self)
+        // ptsname(3) has one place for all threads: tests side by side would get each other's terminal.
+        name = try find("ptsname_r", as: Name.self)
+    }
+
+    func name(of number: CInt) -> FilePath? {
+        var buffer = [CChar](repeating: 0, count: 128)
+        return name(number, &buffer, buffer.count) == 0 ? FilePath(platformString: buffer) : nil
     }
 }

@@ -47,6 +47,8 @@ def truth_after_a_kill(page, station):
     resumes(page, station)
     station.ends("meanwhile.jpg", "delivered")
     compare(page, station)
+    told = page.text("figcaption")
+    assert "in the last hour" not in told, f"an agent knows nothing of before its start: {told}"
     page.go("log")
     page.shows("meanwhile.jpg", "#lines")
     first = page.run("""return Math.min(...[...document.querySelectorAll('#lines time')]

@@ -2,6 +2,7 @@ extension WebFiles {
     /// The rate of the last hour as a picture, and in words.
     static let scriptGraph = #"""
         import { h } from "./dom.js";
+        import { live } from "./live.js";
         import { bytes, clock, rate } from "./text.js";
 
         const [WIDTH, HEIGHT] = [720, 120];
@@ -29,10 +30,15 @@ extension WebFiles {
             return { now: points.at(-1) ?? 0, peak, at, total };
         }
 
+        /** An agent knows nothing of before its start, nor yet of the step that is not over. */
         export function words(points, rates) {
             const { now, peak, at, total } = summary(points, rates);
-            if (total === 0) return "Nothing was sent in the last hour.";
-            return `Now ${rate(now)}; highest ${rate(peak)} at ${clock(at)}; ${bytes(total)} in the last hour.`;
+            const [from, start] = [new Date(rates.from), new Date(live.status?.started_at ?? rates.from)];
+            const end = new Date(from.getTime() + points.length * rates.step_ms);
+            if (end <= start) return "Not known yet: the agent has just started.";
+            const since = start > from ? `since the start at ${clock(start)}` : "in the last hour";
+            if (total === 0) return `Nothing was sent ${since}, until ${clock(end)}.`;
+            return `${rate(now)} until ${clock(end)}; highest ${rate(peak)} at ${clock(at)}; ${bytes(total)} ${since}.`;
         }
 
         export function graph(rates) {

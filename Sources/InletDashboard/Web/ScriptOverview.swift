@@ -4,7 +4,7 @@ extension WebFiles {
         import { fragment, h } from "./dom.js";
         import { graph, words } from "./graph.js";
         import { balance, findings, needing, sentence } from "./health.js";
-        import { live } from "./live.js";
+        import { live, speed } from "./live.js";
         import { badge, jobLink, name, progress, section, table, when } from "./parts.js";
         import { bytes, count, rate, span } from "./text.js";
         import { eventText } from "./log.js";
@@ -30,9 +30,15 @@ extension WebFiles {
                     more > 0 ? h("li", { key: "more" }, `and ${count(more, "more", "more")}`) : null));
         }
 
+        /** What moves now; where that cannot be measured, the last ten seconds. */
+        function pace(transfers) {
+            const paces = transfers.filter((transfer) => !transfer.next_look).map(speed);
+            return paces.length && !paces.includes(null) ? paces.reduce((sum, one) => sum + one) : live.rates?.total.at(-1);
+        }
+
         function figures(status) {
             const queue = status.queue;
-            const now = live.rates?.total.at(-1);
+            const now = pace(status.in_flight || []);
             const entry = (title, value, note, href) => h("div", { key: title },
                 h("dt", {}, href ? h("a", { href }, title) : title), h("dd", {}, value), h("dd", { class: "small" }, note));
             const held = [
