@@ -102,12 +102,13 @@ $quick || command -v groff >/dev/null || command -v mandoc >/dev/null || left "t
 
 if ! $quick; then
     ended=0
-    output="$(page 2>&1)" || ended=$?
+    seen="$(page 2>&1)" || ended=$?
     if ((ended == EX_UNAVAILABLE)); then
-        left "the page in a browser: $(tail -n 1 <<<"$output")"
+        left "the page in a browser: $(tail -n 1 <<<"$seen")"
     else
-        said() { printf '%s\n' "$output" && return "$ended"; }
-        check "the page in a browser, against a running agent" said
+        # Not `output`: that is a local of check's, which what it calls sees.
+        as_seen() { printf '%s\n' "$seen" && return "$ended"; }
+        check "the page in a browser, against a running agent" as_seen
     fi
 fi
 
