@@ -1,6 +1,11 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+/// libFuzzer's library without a `main`, for packaging/bench/fuzz.sh: its path makes a build of the fuzzer in place of the
+/// tests that read its corpora, with every target of ours instrumented.
+let fuzzer = Context.environment["INLET_FUZZER"]
+let instrumented: [SwiftSetting] = [.unsafeFlags(["-sanitize=fuzzer,address", "-enable-testing"])]
+
 /// One standard for every target: Swift 6 mode, explicit existentials, no leaking imports, no warnings.
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -9,7 +14,7 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
     .treatAllWarnings(as: .error),
     .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
-]
+] + (fuzzer == nil ? [] : instrumented)
 
 func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
@@ -39,6 +44,25 @@ let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collect
 /// with it, so that a new commit has that compiled and linked anew and nothing else; without it, as in debug builds, nothing.
 let commit = Context.environment["INLET_COMMIT", default: ""].filter {
     $0.isASCII && ($0.isLetter || $0.isNumber || "+, -".contains($0))
+}
+
+let fuzzed: [Target.Dependency] = [
+    "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletTransfer", "InletPipelines", system,
+]
+
+/// The readers of strangers' bytes over their corpora: as tests, or as the fuzzer's program.
+func fuzzTarget() -> Target {
+    guard let fuzzer else {
+        return .testTarget(
+            name: "FuzzTests", dependencies: fuzzed + ["InletTestSupport"], exclude: ["Driver"],
+            resources: [.copy("Corpora")], swiftSettings: settings)
+    }
+    return .executableTarget(
+        name: "inlet-fuzz", dependencies: fuzzed, path: "Tests/FuzzTests", exclude: ["ReplayTests.swift", "Corpora"],
+        swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])],
+        linkerSettings: [
+            .unsafeFlags(["-sanitize=address", fuzzer]), .linkedLibrary("stdc++"), .linkedLibrary("m"),
+        ])
 }
 
 let package = Package(
@@ -130,5 +154,6 @@ let package = Package(
         tests(
             "CommandTests",
             ["InletSandbox", "InletTransfer", "InletJournal", "InletLinux", "InletCore", "inlet", system]),
+        fuzzTarget(),
     ]
 )

@@ -96,6 +96,7 @@ import Testing
         (.dashboardRefused(address: hostile, wait: .seconds(60)), "dashboard.refused"),
         (.logLevel(.debug, by: "uid 0"), "log.level"), (.logTrouble(reason: hostile), "log.trouble"),
         (.logLost(lines: 3), "log.lost"),
+        (.logSuppressed(LogLimit.Gap(event: "file.trouble", lines: 3)), "log.suppressed"),
     ]
 
     /// Events about a unit, whose lines are held against units by other tests.

@@ -1,7 +1,8 @@
-import InletCore
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletCore
 
 struct TextTests {
     @Test(
@@ -81,6 +82,19 @@ struct TextTests {
         #expect(FilePath(bytes: [0x61, 0, 0x62]).bytes == [0x61])
         let odd = FilePath(bytes: Array("é\u{1B}[31m\n\u{202E}".utf8) + [0xFF, 0xC3])
         #expect(odd.display == "é\\x1B[31m\\x0A\\xE2\\x80\\xAE\\xFF\\xC3")
+    }
+
+    @Test(arguments: ["\u{61C}", "\u{200B}", "\u{200F}", "\u{2066}", "\u{2064}", "\u{FEFF}", "\u{AD}", "\u{E0041}"])
+    func `what is not seen or turns the order of text is shown by its bytes, and is in no key`(mark: String) throws {
+        #expect(DisplayText.escape("a\(mark)b") == "a\(mark.utf8.map { "\\x" + [$0].hex.uppercased() }.joined())b")
+        #expect(KeySanitizer.key("a\(mark)b") == "a_b")
+    }
+
+    @Test func `the joiners of emoji and scripts stay`() {
+        for text in ["👨\u{200D}👩\u{200D}👧", "می\u{200C}خواهم"] {
+            #expect(DisplayText.escape(text) == text)
+            #expect(KeySanitizer.key(text) == text)
+        }
     }
 
     @Test(

@@ -130,6 +130,8 @@ package enum AgentEvent: Sendable {
     case logTrouble(reason: String)
     /// So many lines were lost, and it is over.
     case logLost(lines: Int)
+    /// So many lines of one event were not written: there were too many of them.
+    case logSuppressed(LogLimit.Gap)
 
     /// What a delivery's events have in common.
     package struct JobRef: Sendable, Equatable {
@@ -162,4 +164,7 @@ package struct EventLine: Sendable {
     package var name: String
     package var level: LogSettings.Level
     package var fields: [(String, EventValue)]
+
+    /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
+    var mayFlood: Bool { level >= .warning && !fields.contains { $0.0 == "job" } }
 }

@@ -13,6 +13,7 @@ package final class EventLog: Sendable {
 
     /// nil says nothing anywhere but to listeners.
     private let setup: Mutex<Setup?>
+    private let limit = Mutex(LogLimit())
     private let listeners = Mutex<[UInt64: @Sendable (AgentEvent) -> Void]>([:])
     private let nextListener = Atomic<UInt64>(0)
 
@@ -36,10 +37,21 @@ package final class EventLog: Sendable {
         if events.isEmpty { return }
         if let setup = setup.withLock({ $0 }) {
             let lines = events.map(\.line).filter { isUrgent || $0.level >= setup.level }
-            if !lines.isEmpty { tell(setup.output.write(lines, setup.settings.format, at: .now)) }
+            let written = limited(
+                lines, isLast: events.contains { if case .agentStopping = $0 { true } else { false } })
+            if !written.isEmpty { tell(setup.output.write(written, setup.settings.format, at: .now)) }
         }
         let listeners = listeners.withLock { $0 }
         for listener in listeners.values { for event in events { listener(event) } }
+    }
+
+    /// The lines that are not too many, behind what was left out before them. Listeners hear of all.
+    private func limited(_ lines: [EventLine], isLast: Bool) -> [EventLine] {
+        let now = ContinuousClock.now
+        return limit.withLock { limit in
+            let gaps = limit.gaps(at: now, all: isLast).map { AgentEvent.logSuppressed($0).line }
+            return gaps + lines.filter { !$0.mayFlood || limit.takes($0.name, at: now) }
+        }
     }
 
     /// What an output says of itself is an event like others. It is said once, so that this ends.

@@ -116,5 +116,6 @@ extension LogEventSpec {
         LogEventSpec("log.level", .info, fields: "to by"),
         LogEventSpec("log.trouble", .error, fields: "reason"),
         LogEventSpec("log.lost", .warning, fields: "lines#"),
+        LogEventSpec("log.suppressed", .warning, fields: "of lines#"),
     ]
 }

@@ -25,7 +25,7 @@ extension FilePath {
 
 /// Turns bytes of unknown origin into text that is safe on a terminal, in a log line and in a page.
 package enum DisplayText {
-    /// Escapes C0/C1 controls, DEL, bidirectional overrides and bytes that are not UTF-8 as `\xHH`.
+    /// Escapes C0/C1 controls, DEL, what is not seen or turns the direction of text, and bytes that are not UTF-8 as `\xHH`.
     package static func escape(_ bytes: some Sequence<UInt8>) -> String {
         let all = Array(bytes)
         // Most names; thousands a second of them are logged.
@@ -53,8 +53,8 @@ package enum DisplayText {
 
     private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
-        case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: false
-        default: true
+        case 0..<0x20, 0x7F..<0xA0: false
+        default: !scalar.isDeceptive
         }
     }
 

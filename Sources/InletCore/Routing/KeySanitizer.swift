@@ -44,12 +44,10 @@ enum KeySanitizer {
         return String(scalars)
     }
 
-    /// White space, controls, backslashes and what turns the direction of text are not.
+    /// White space, controls, backslashes and what is not seen or turns the direction of text are not.
     private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0x5C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: false
-        default: !scalar.properties.isWhitespace && scalar.properties.generalCategory != .control
-        }
+        scalar != "\\" && !scalar.isDeceptive && !scalar.properties.isWhitespace
+            && scalar.properties.generalCategory != .control
     }
 
     /// `bytes` as text with each byte that is not part of UTF-8 as `%HH`, and whether there was none.

@@ -28,6 +28,7 @@ extension LogWords {
         "log.level": "the log is at level {to} now[, by {by}]",
         "log.trouble": "the log cannot be written: {reason}",
         "log.lost": "{lines} lines of the log were lost",
+        "log.suppressed": "{lines} more lines of {of} were not written",
         "dashboard.ready": "the page is at {url}",
         "dashboard.failed": "no page at {address}: {reason}",
         "dashboard.refused": "too many wrong tries to log in from {address}; refused for {wait_ms}",

@@ -66,7 +66,7 @@ extension Fanotify {
             let record = UnsafeRawBufferPointer(rebasing: rest)
             let length = Int(record.number(at: 0) as UInt32)
             let start = Int(record.number(at: 6) as UInt16)
-            guard record[4] == metadataVersion, length <= record.count, (metadataLength...length).contains(start) else {
+            guard record[4] == metadataVersion, length <= record.count, start >= metadataLength, start <= length else {
                 break
             }
             let mask: UInt64 = record.number(at: 8)

@@ -17,7 +17,7 @@ struct ManifestHistory: Sendable, Equatable {
     /// The number that a list's name begins with, by the reference tool's rule: four digits or more, then `_` or the end.
     /// nil for what is not a generation.
     static func number(of name: String) -> Int? {
-        guard name.hasSuffix(".mhl"), !name.hasPrefix("._") else { return nil }
+        guard name.hasSuffix(".mhl"), !name.hasPrefix("._"), !name.contains("/") else { return nil }
         let digits = name.dropLast(4).prefix { $0.isASCII && $0.isNumber }
         let rest = name.dropLast(4).dropFirst(digits.count)
         return digits.count >= 4 && (rest.isEmpty || rest.hasPrefix("_") && rest.count > 1) ? Int(digits) : nil
