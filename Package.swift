@@ -2,19 +2,23 @@
 import PackageDescription
 
 /// libFuzzer's library without a `main`, for packaging/bench/fuzz.sh: its path makes a build of the fuzzer in place of the
-/// tests that read its corpora, with every target of ours instrumented.
+/// tests that read its corpora, with every target of ours instrumented. `none` makes a program that only reads the corpora,
+/// for packaging/valgrind.sh.
 let fuzzer = Context.environment["INLET_FUZZER"]
-let instrumented: [SwiftSetting] = [.unsafeFlags(["-sanitize=fuzzer,address", "-enable-testing"])]
+let instrumented: [SwiftSetting] = [
+    .unsafeFlags((fuzzer == "none" ? [] : ["-sanitize=fuzzer,address"]) + ["-enable-testing"])
+]
 
 /// One standard for every target: Swift 6 mode, explicit existentials, no leaking imports, no warnings.
-let settings: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .treatAllWarnings(as: .error),
-    .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
-] + (fuzzer == nil ? [] : instrumented)
+let settings: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .treatAllWarnings(as: .error),
+        .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
+    ] + (fuzzer == nil ? [] : instrumented)
 
 func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
@@ -59,10 +63,10 @@ func fuzzTarget() -> Target {
     }
     return .executableTarget(
         name: "inlet-fuzz", dependencies: fuzzed, path: "Tests/FuzzTests", exclude: ["ReplayTests.swift", "Corpora"],
-        swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])],
-        linkerSettings: [
-            .unsafeFlags(["-sanitize=address", fuzzer]), .linkedLibrary("stdc++"), .linkedLibrary("m"),
-        ])
+        swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])] + (fuzzer == "none" ? [.define("REPLAY")] : []),
+        linkerSettings: fuzzer == "none"
+            ? []
+            : [.unsafeFlags(["-sanitize=address", fuzzer]), .linkedLibrary("stdc++"), .linkedLibrary("m")])
 }
 
 let package = Package(
