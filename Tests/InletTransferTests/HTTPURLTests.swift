@@ -45,6 +45,19 @@ struct HTTPURLTests {
         #expect(code(text, .configured(allowHTTP: false)) == expected)
     }
 
+    /// libcurl maps all but the last two to a loopback address or name, some of them only after decoding.
+    @Test(arguments: [
+        "①②⑦.⓪.⓪.①", "１２７.０.０.１", "127。0。0。1", "ⓛocalhost", "localhost\u{3002}", "%e2%91%a0%e2%91%a1%e2%91%a6.0.0.1",
+        "127.0.0%E3%80%821", "bücher.example", "b%C3%BCcher.example",
+    ]) func `a host with other letters than those of ASCII is refused, as xn-- it is taken`(host: String) throws {
+        let api = try HTTPURL("https://api.example/", rules: .configured(allowHTTP: false))
+        for rules in [URLRules.configured(allowHTTP: true), .sentByServer(at: api, allowHTTP: true)] {
+            let error = #expect(throws: TransferError.self) { try HTTPURL("https://\(host)/p", rules: rules) }
+            #expect(error?.code == .forbiddenURL && error?.reason.contains("xn--") == true)
+        }
+        #expect(code("https://xn--bcher-kva.example/p", .sentByServer(at: api, allowHTTP: false)) == nil)
+    }
+
     @Test func `allow_http lets any host be reached without TLS`() {
         #expect(code("http://storage.example/", .configured(allowHTTP: true)) == nil)
     }
