@@ -16,6 +16,8 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     private var query: String?
     /// Scheme, host and port; the same for requests that can share connections.
     let origin: String
+    /// Which addresses it may lead to; nil = any, because a person has named it.
+    let reach: HostScopes?
 
     /// Parses `text` and holds it to `rules`.
     ///
@@ -40,6 +42,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
         query = parts.query
         let bracketed = parts.host.contains(":") ? "[\(parts.host)]" : parts.host
         origin = parts.scheme + "://" + bracketed + (parts.isDefaultPort ? "" : ":\(parts.port)")
+        reach = rules.reach
         try rules.check(self)
     }
 
