@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 /* libcurl's setters and getters are variadic, which Swift cannot call: one wrapper per value type. */
 
@@ -116,6 +117,61 @@ static inline int inlet_curl_unacknowledged(CURL *_Nonnull easy) {
     int count = -1;
     if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &socket) || socket == CURL_SOCKET_BAD) return -1;
     return ioctl(socket, SIOCOUTQ, &count) ? -1 : count;
+}
+
+/* The other end's address, where a connection was made for this transfer; NULL where one was used again. */
+static inline const char *_Nullable inlet_curl_new_address(CURL *_Nonnull easy) {
+    long made = 0;
+    const char *address = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &made) || made < 1) return NULL;
+    return curl_easy_getinfo(easy, CURLINFO_PRIMARY_IP, &address) ? NULL : address;
+}
+
+/* `open` is asked before each connection that is made, `use` before the request goes over any (7.80). */
+static inline CURLcode inlet_curl_set_address_guard(
+    CURL *_Nonnull easy, void *_Nonnull context, curl_opensocket_callback _Nonnull open,
+    curl_prereq_callback _Nonnull use) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, context);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, use);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
+    return code;
+}
+
+static inline const void *_Nonnull inlet_curl_socket_address(const struct curl_sockaddr *_Nonnull address) {
+    return &address->addr;
+}
+
+static inline curl_socket_t inlet_curl_open_socket(const struct curl_sockaddr *_Nonnull address) {
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* CURL_SOCKET_BAD, a macro that Swift does not see. */
+static inline curl_socket_t inlet_no_socket(void) { return CURL_SOCKET_BAD; }
+
+/* The bytes of a socket's address: 4, 16, 0 for a Unix socket, -1 for others. */
+static inline int inlet_socket_address_bytes(const void *_Nonnull address, unsigned char *_Nonnull sixteen) {
+    switch (((const struct sockaddr *)address)->sa_family) {
+    case AF_INET:
+        memcpy(sixteen, &((const struct sockaddr_in *)address)->sin_addr, 4);
+        return 4;
+    case AF_INET6:
+        memcpy(sixteen, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
+        return 16;
+    case AF_UNIX:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+/* The same as text; empty for others. */
+static inline void inlet_socket_address_text(
+    const void *_Nonnull address, char *_Nonnull text, unsigned int size) {
+    unsigned char bytes[16];
+    int count = inlet_socket_address_bytes(address, bytes);
+    text[0] = 0;
+    if (count > 0) inet_ntop(count == 4 ? AF_INET : AF_INET6, bytes, text, size);
 }
 
 /* The peer's own certificate in PEM, after CURLOPT_CERTINFO; owned by the handle. */

@@ -1,5 +1,14 @@
 /// Collects an answer within bounds: 200 header fields, 64 KiB of header, `limit` bytes of body.
 struct AnswerBuffer {
+    /// Why an answer is not read on.
+    enum Refusal: Equatable {
+        case headerTooLarge
+        /// libcurl would hand over what it makes of the body, and nobody asked for another coding than the usual one.
+        case coded(String)
+        /// 101: what follows is no HTTP, and nobody asked for it.
+        case switchesProtocol
+    }
+
     static let fieldLimit = 200
     static let headerLimit = 64 * 1024
     private static let usualFields = 12
@@ -19,26 +28,40 @@ struct AnswerBuffer {
     /// Whether any byte of an answer was understood.
     var hasBegun: Bool { lines > 0 }
 
-    /// Takes one line of the header, with its line end; false when a bound is passed.
-    mutating func take(line: UnsafeRawBufferPointer) -> Bool {
+    /// Takes one line of the header, with its line end.
+    ///
+    /// The bounds are those of all heads of an answer together, interim ones too, and of the lines behind a chunked body.
+    /// These say nothing: what is read there was not known when the body was (RFC 9110, 6.5.1).
+    mutating func take(line: UnsafeRawBufferPointer) -> Refusal? {
         headerSize += line.count
         lines += 1
-        guard headerSize <= Self.headerLimit, lines <= Self.fieldLimit + 2 else { return false }
+        guard headerSize <= Self.headerLimit, lines <= Self.fieldLimit + 2 else { return .headerTooLarge }
+        if hasFields { return nil }
         let text = Self.trimmed(line[...])
-        if !hasFields, text.starts(with: "HTTP/".utf8) {
+        if text.starts(with: "HTTP/".utf8) {
             // A header after an interim one: only the last counts.
             fields = []
             fields.reserveCapacity(Self.usualFields)
             let words = text.split(separator: UInt8(ascii: " "))
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
-            hasFields = hasFields || status >= 200
+            if status == 101 { return .switchesProtocol }
+            hasFields = status >= 200
+            if hasFields { return coding.map { .coded($0) } }
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
             let value = Self.trimmed(text[(colon + 1)...])
             let name = UnsafeRawBufferPointer(rebasing: text[..<colon])
             fields.append((String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
         }
-        return true
+        return nil
+    }
+
+    /// How the body comes, where that is neither as it is nor in chunks. What is coded with its content (Content-Encoding) is
+    /// left so by libcurl, and kept so: it is what was stored.
+    private var coding: String? {
+        let codings = fields.lazy.filter { FieldName.isSame($0.name, "transfer-encoding") }.map(\.value)
+        let all = codings.joined(separator: ", ")
+        return all.isEmpty || all.lowercased() == "chunked" ? nil : all
     }
 
     /// Without the spaces, tabs and line ends around it (RFC 9110, 5.5).

@@ -21,17 +21,24 @@ package final class HTTPClient: Sendable {
     ///   - connectionsPerHost: more requests than that wait, in their order.
     ///   - proxies: what requests go through; nothing by itself, whatever the environment says.
     ///   - longestStall: what no request's limits of standstill exceed, whatever it asks for; nil = as they ask.
-    package init(
+    package convenience init(
         trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String,
         proxies: ProxyRules = .none, longestStall: Duration? = nil
+    ) {
+        self.init(
+            ClientOptions(trust: trust, userAgent: userAgent), threads: threads, connectionsPerHost: connectionsPerHost,
+            proxies: proxies, longestStall: longestStall)
+    }
+
+    init(
+        _ options: ClientOptions, threads: Int = 2, connectionsPerHost: Int = 32, proxies: ProxyRules = .none,
+        longestStall: Duration? = nil
     ) {
         self.longestStall = longestStall
         self.proxies = proxies
         lane = nil
         origin = nil
-        self.threads = TransferThreads(
-            threads, connectionsPerHost: connectionsPerHost,
-            options: ClientOptions(trust: trust, userAgent: userAgent))
+        self.threads = TransferThreads(threads, connectionsPerHost: connectionsPerHost, options: options)
     }
 
     private init(_ client: HTTPClient, lane: ThrottleLane?) {

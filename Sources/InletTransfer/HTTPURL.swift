@@ -16,6 +16,8 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     private var query: String?
     /// Scheme, host and port; the same for requests that can share connections.
     let origin: String
+    /// Which addresses it may lead to; nil = any, because a person has named it.
+    let reach: HostScopes?
 
     /// Parses `text` and holds it to `rules`.
     ///
@@ -27,6 +29,11 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
             let slashes = text.firstRange(of: "://"), !text[slashes.upperBound...].hasPrefix("/"),
             let parts = CurlURL(parsing: text), !parts.host.isEmpty
         else { throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), "is not a URL that can be used") }
+        // libcurl would map such a host to another one, of which no rule has been asked: "①②⑦.⓪.⓪.①" to 127.0.0.1.
+        guard parts.host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") }) else {
+            let why = "has a host with letters other than those of ASCII; write its name as xn--…"
+            throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), why)
+        }
         self.text = parts.text
         scheme = parts.scheme
         host = parts.host
@@ -35,6 +42,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
         query = parts.query
         let bracketed = parts.host.contains(":") ? "[\(parts.host)]" : parts.host
         origin = parts.scheme + "://" + bracketed + (parts.isDefaultPort ? "" : ":\(parts.port)")
+        reach = rules.reach
         try rules.check(self)
     }
 

@@ -8,8 +8,8 @@ package struct URLRules: Sendable {
     /// For URLs that a person configured: any host; http only to loopback unless `allowHTTP`.
     package static func configured(allowHTTP: Bool) -> URLRules { URLRules(allowHTTP: allowHTTP, api: nil) }
 
-    /// For URLs that the server at `api` sent: as `configured`, and no http when `api` is https, and no host closer
-    /// to us than `api` itself, so that no server can point us at our own network (SSRF).
+    /// For URLs that the server at `api` sent: as `configured`, and no http when `api` is https, no host closer to us than
+    /// `api` itself, by its text or by what it resolves to (`HostScopes.reach`), and no port of another protocol.
     package static func sentByServer(at api: HTTPURL, allowHTTP: Bool) -> URLRules {
         URLRules(allowHTTP: allowHTTP, api: api)
     }
@@ -25,73 +25,34 @@ package struct URLRules: Sendable {
             throw Self.refusal(
                 .insecureURL, url.redacted, "is not encrypted; use https, or set allow_http: true for this destination")
         }
-        guard let api, url.host != api.host else { return }
+        guard let api, let reach else { return }
+        if Self.otherPorts.contains(url.port), url.authority != api.authority {
+            throw Self.refusal(
+                .forbiddenURL, url.redacted, "was sent by \(api.host) and names the port of another protocol than HTTP")
+        }
         let scope = HostScope(url.host)
-        if scope > HostScope(api.host) {
+        if url.host != api.host, !reach.contains(scope) {
             throw Self.refusal(
                 .forbiddenURL, url.redacted, "was sent by \(api.host) and names a \(scope.label), which is refused")
         }
     }
 
+    /// Where a URL may lead; nil = anywhere, because a person has named it.
+    var reach: HostScopes? { api.map { KnownHosts.shared.scopes(of: $0.host).reach } }
+
+    /// What could take a request for one of its own: the ports that browsers refuse (fetch.spec.whatwg.org, "bad port"), and
+    /// those of databases and Docker.
+    private static let otherPorts: Set<UInt16> = [
+        1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
+        110,
+        111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531,
+        532,
+        540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 2375, 2376, 3306, 3659,
+        4045,
+        4190, 5060, 5061, 5432, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211, 27017,
+    ]
+
     static func refusal(_ code: ErrorCode, _ url: String, _ why: String) -> TransferError {
         TransferError(code, "\(DisplayText.escape(url)) \(why)", isOutage: false)
-    }
-}
-
-/// How close a host is to this machine, as far as its text tells; a name that resolves to a private address is
-/// `anywhere`.
-enum HostScope: Int, Comparable {
-    case anywhere
-    case privateNetwork
-    case linkLocal
-    case loopback
-
-    static func < (left: HostScope, right: HostScope) -> Bool { left.rawValue < right.rawValue }
-
-    /// The scope of a lower-case host without brackets.
-    init(_ host: String) {
-        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        if bare == "localhost" || bare.hasSuffix(".localhost") {
-            self = .loopback
-        } else if let bytes = CurlURL.addressBytes(bare) {
-            self = bytes.count == 4 ? HostScope(version4: bytes[...]) : HostScope(version6: bytes)
-        } else {
-            self = .anywhere
-        }
-    }
-
-    var label: String {
-        switch self {
-        case .anywhere: "public address"
-        case .privateNetwork: "private address"
-        case .linkLocal: "link-local address"
-        case .loopback: "loopback address"
-        }
-    }
-
-    /// IANA IPv4 special-purpose registry; multicast and reserved space count as private.
-    private init(version4 bytes: ArraySlice<UInt8>) {
-        let (first, second) = (bytes[bytes.startIndex], bytes[bytes.startIndex + 1])
-        switch (first, second) {
-        case (0, _), (127, _): self = .loopback
-        case (169, 254): self = .linkLocal
-        case (10, _), (172, 16..<32), (192, 168), (100, 64..<128), (198, 18..<20), (224..., _): self = .privateNetwork
-        default: self = .anywhere
-        }
-    }
-
-    /// IANA IPv6 special-purpose registry; addresses that embed an IPv4 one have its scope.
-    private init(version6 bytes: [UInt8]) {
-        let zeros = bytes.prefix { $0 == 0 }.count
-        switch (bytes[0], bytes[1]) {
-        case _ where zeros == 16 || (zeros == 15 && bytes[15] == 1): self = .loopback
-        case _ where zeros >= 12 || (zeros == 10 && bytes[10] == 0xFF && bytes[11] == 0xFF):
-            self = HostScope(version4: bytes[12...])
-        case (0x00, 0x64) where bytes[2] == 0xFF && bytes[3] == 0x9B: self = HostScope(version4: bytes[12...])
-        case (0x20, 0x02): self = HostScope(version4: bytes[2..<6])
-        case (0xFE, 0x80..<0xC0): self = .linkLocal
-        case (0xFC..<0xFE, _), (0xFE..., _): self = .privateNetwork
-        default: self = .anywhere
-        }
     }
 }

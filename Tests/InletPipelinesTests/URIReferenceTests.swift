@@ -57,4 +57,22 @@ import Testing
         #expect(fetched.size == 3)
         #expect(try String(contentsOfFile: target.string, encoding: .utf8) == "abc")
     }
+
+    @Test(arguments: ["https://169.254.169.254/latest/meta-data", "https://168.63.129.16/p", "https://cdn.test:25/p"])
+    func `a redirect to where a cloud keeps its credentials, or to another protocol's port, is refused`(
+        target: String
+    ) async throws {
+        let server = try ScriptedServer { connection in
+            _ = try connection.readRequest()
+            try connection.answer("302 Found", headers: "Location: \(target)\r\n", "")
+        }
+        let directory = try TemporaryDirectory()
+        let web = WebFetch(userAgent: "inlet-tests/1")
+        defer { web.shutdown() }
+        let error = await #expect(throws: DeliveryError.self) {
+            try await web.fetch(
+                "http://127.0.0.1:\(server.port)/p", FetchOrder(file: directory.path.appending("file")))
+        }
+        #expect(error?.code == .forbiddenURL && error?.verdict == .giveUp)
+    }
 }

@@ -45,6 +45,19 @@ struct HTTPURLTests {
         #expect(code(text, .configured(allowHTTP: false)) == expected)
     }
 
+    /// libcurl maps all but the last two to a loopback address or name, some of them only after decoding.
+    @Test(arguments: [
+        "①②⑦.⓪.⓪.①", "１２７.０.０.１", "127。0。0。1", "ⓛocalhost", "localhost\u{3002}", "%e2%91%a0%e2%91%a1%e2%91%a6.0.0.1",
+        "127.0.0%E3%80%821", "bücher.example", "b%C3%BCcher.example",
+    ]) func `a host with other letters than those of ASCII is refused, as xn-- it is taken`(host: String) throws {
+        let api = try HTTPURL("https://api.example/", rules: .configured(allowHTTP: false))
+        for rules in [URLRules.configured(allowHTTP: true), .sentByServer(at: api, allowHTTP: true)] {
+            let error = #expect(throws: TransferError.self) { try HTTPURL("https://\(host)/p", rules: rules) }
+            #expect(error?.code == .forbiddenURL && error?.reason.contains("xn--") == true)
+        }
+        #expect(code("https://xn--bcher-kva.example/p", .sentByServer(at: api, allowHTTP: false)) == nil)
+    }
+
     @Test func `allow_http lets any host be reached without TLS`() {
         #expect(code("http://storage.example/", .configured(allowHTTP: true)) == nil)
     }
@@ -76,10 +89,26 @@ struct HTTPURLTests {
             ("https://api.example/", "https://[fd00::1]/p", .forbiddenURL),
             ("https://api.example/", "https://[fe80::1]/p", .forbiddenURL),
             ("https://api.example/", "https://[2606:4700::1111]/p", nil),
+            ("https://api.example/", "https://192.0.0.10/p", .forbiddenURL),
+            ("https://api.example/", "https://168.63.129.16/p", .forbiddenURL),
+            ("https://api.example/", "https://[::ffff:0:10.0.0.1]/p", .forbiddenURL),
+            ("https://api.example/", "https://[64:ff9b:1::808:808]/p", .forbiddenURL),
+            ("https://api.example/", "https://[2001:0:808:808::1]/p", .forbiddenURL),
+            ("https://api.example/", "https://cdn.example:25/p", .forbiddenURL),
+            ("https://api.example/", "https://cdn.example:6379/p", .forbiddenURL),
+            ("https://api.example/", "https://cdn.example:11211/p", .forbiddenURL),
+            ("https://api.example/", "https://cdn.example:8443/p", nil),
+            ("https://api.example:6666/", "https://api.example:6666/p", nil),
+            ("https://api.example:6666/", "https://api.example:6667/p", .forbiddenURL),
             ("https://8.8.8.8/", "https://9.9.9.9/p", nil),
             ("https://10.0.0.5/", "https://10.0.0.6/p", nil),
             ("https://10.0.0.5/", "https://127.0.0.1/p", .forbiddenURL),
             ("https://10.0.0.5/", "https://169.254.169.254/p", .forbiddenURL),
+            ("https://127.0.0.1/", "https://169.254.169.254/p", .forbiddenURL),
+            ("https://127.0.0.1/", "https://168.63.129.16/p", .forbiddenURL),
+            ("https://127.0.0.1/", "https://10.0.0.6/p", nil),
+            ("https://169.254.1.1/", "https://169.254.1.2/p", nil),
+            ("https://169.254.1.1/", "https://127.0.0.1/p", .forbiddenURL),
             ("http://127.0.0.1:1/", "http://127.0.0.1:2/p", nil),
             ("http://127.0.0.1:1/", "http://[::1]:2/p", nil),
             ("http://127.0.0.1:1/", "http://cdn.example/p", .insecureURL),

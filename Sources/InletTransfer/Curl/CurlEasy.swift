@@ -8,6 +8,7 @@ final class CurlEasy {
     /// The first failure of a setter.
     private(set) var setUp = CURLE_OK
     private var fields: UnsafeMutablePointer<curl_slist>?
+    private var names: UnsafeMutablePointer<curl_slist>?
     /// Must outlive the handle.
     private var sessions: CurlSessions?
     private let message: UnsafeMutablePointer<CChar>
@@ -24,6 +25,7 @@ final class CurlEasy {
     deinit {
         curl_easy_cleanup(handle)
         curl_slist_free_all(fields)
+        curl_slist_free_all(names)
         message.deallocate()
     }
 
@@ -70,6 +72,12 @@ final class CurlEasy {
         fields = longer
     }
 
+    /// Has names answered by `answers` instead of by DNS (CURLOPT_RESOLVE); once for a handle.
+    func resolve(_ answers: [String]) {
+        if names == nil { for answer in answers { names = curl_slist_append(names, answer) } }
+        note(inlet_curl_set_list(handle, CURLOPT_RESOLVE, names))
+    }
+
     /// Lets a body go on that its callback has paused; before the end of the request only.
     func goOn() { curl_easy_pause(handle, CInt(CURLPAUSE_CONT)) }
 
@@ -89,6 +97,12 @@ final class CurlEasy {
 
     /// The server's own certificate in PEM, where it was asked for and TLS was spoken.
     var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
+
+    /// The address of the other end, where a connection was made for this request.
+    var newAddress: String? {
+        guard let text = inlet_curl_new_address(handle) else { return nil }
+        return text.pointee == 0 ? nil : String(cString: text)
+    }
 
     /// Whether the connection stands and the request may be on its way.
     var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }

@@ -14,7 +14,7 @@ extension Transfer {
         }
     }
 
-    private static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+    static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
         context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
     }
 
@@ -27,16 +27,15 @@ extension Transfer {
     private static let takeHeader: curl_write_callback = { bytes, _, count, context in
         guard let transfer = from(context), let bytes else { return 0 }
         let hadFields = transfer.answer.hasFields
-        if transfer.answer.take(line: UnsafeRawBufferPointer(start: bytes, count: count)) {
-            if transfer.answer.hasFields, !hadFields, !transfer.offerToSink() { return 0 }
-            // curl stops sending then, or what it still sends has been refused already.
-            if transfer.answer.status >= 300 { transfer.deadlines.bodyEnded(at: .now) }
-            transfer.deadlines.answerMoved(at: .now)
-            return count
+        if let refusal = transfer.answer.take(line: UnsafeRawBufferPointer(start: bytes, count: count)) {
+            transfer.refuseAnswer(refusal)
+            return 0
         }
-        transfer.refuseAnswer(
-            "its header has more than \(AnswerBuffer.fieldLimit) fields or \(AnswerBuffer.headerLimit) bytes")
-        return 0
+        if transfer.answer.hasFields, !hadFields, !transfer.offerToSink() { return 0 }
+        // curl stops sending then, or what it still sends has been refused already.
+        if transfer.answer.status >= 300 { transfer.deadlines.bodyEnded(at: .now) }
+        transfer.deadlines.answerMoved(at: .now)
+        return count
     }
 
     private static let takeProgress: curl_xferinfo_callback = { context, _, received, _, sent in
@@ -65,9 +64,22 @@ extension Transfer {
         return CInt(CURL_SEEKFUNC_OK)
     }
 
-    func refuseAnswer(_ why: String) {
+    func refuseAnswer(_ refusal: AnswerBuffer.Refusal) {
+        switch refusal {
+        case .headerTooLarge:
+            refuseAnswer(
+                "its header has more than \(AnswerBuffer.fieldLimit) fields or \(AnswerBuffer.headerLimit) bytes")
+        case .coded(let coding):
+            let shown = DisplayText.escape(String(coding.prefix(100)))
+            refuseAnswer(
+                "its body comes in another coding than was asked for (Transfer-Encoding: \(shown))", .badAnswer)
+        case .switchesProtocol: refuseAnswer("it changes to another protocol, unasked (status 101)", .badAnswer)
+        }
+    }
+
+    func refuseAnswer(_ why: String, _ code: ErrorCode = .answerTooLarge) {
         failure = TransferError(
-            .answerTooLarge, "\(request.label): the answer was refused, \(why); check that the URL is the service's",
+            code, "\(request.label): the answer was refused, \(why); check that the URL is the service's",
             isOutage: false)
     }
 }

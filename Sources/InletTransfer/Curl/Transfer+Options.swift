@@ -24,6 +24,8 @@ package struct Trust: Sendable, Hashable {
 struct ClientOptions: Sendable {
     var trust: Trust
     var userAgent: String
+    /// Answers in place of DNS, as `CURLOPT_RESOLVE` takes them; for tests.
+    var names: [String] = []
 }
 
 extension Transfer {
@@ -34,6 +36,7 @@ extension Transfer {
     func configure(_ options: ClientOptions) {
         setCallbacks()
         setTarget()
+        setAddressGuard()
         setProxy(options.trust)
         request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
         setMethodAndBody()
@@ -41,6 +44,7 @@ extension Transfer {
         easy.set(CURLOPT_FRESH_CONNECT, !request.isRepeatable && request.body.length == 0)
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
+        if !options.names.isEmpty { easy.resolve(options.names) }
         easy.set(CURLOPT_NOSIGNAL, true)
         // A connection is kept for the next file as long as libcurl dares to: until it has been idle for 118 s.
         if submission.sink != nil { easy.set(CURLOPT_BUFFERSIZE, Self.downloadBuffer) }

@@ -82,6 +82,9 @@ final class Transfer {
     /// Whether the sink has taken the answer on.
     private(set) var isSunk = false
     private var unacknowledged = 0
+    /// Whether there was an address that may be connected to, and the last that may not (`setAddressGuard`).
+    var hasSocket = false
+    var refused: Refused?
     /// Bytes of libcurl's buffer for the body.
     var buffer = 0
 
@@ -175,7 +178,9 @@ final class Transfer {
 
     /// What `code`, curl's last word, and the gathered answer come to.
     func outcome(_ code: CURLcode) -> Result<HTTPResponse, TransferError> {
+        noteHost()
         if let failure { return .failure(failure) }
+        if code == CURLE_COULDNT_CONNECT, let refusal = addressRefusal { return .failure(refusal) }
         let status = easy.status
         let isWhole = counted >= request.body.length
         switch code {

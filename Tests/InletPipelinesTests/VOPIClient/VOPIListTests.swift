@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func `a server that speaks of files without end gets none of them fetched`() async throws {
-        let links = (0...20_000).map { #"{"frameId":"f\#($0)","downloadUrl":"http://127.0.0.1:9/f\#($0)?s=1"}"# }
+        let links = (0...20_000).map { #"{"frameId":"f\#($0)","downloadUrl":"http://127.0.0.1:81/f\#($0)?s=1"}"# }
         let answer = #"{"jobId":"job-1","frames":[\#(links.joined(separator: ","))]}"#
         let place = try VOPIClientPlace { asked, _ in
             .json(200, asked.path.hasSuffix("/download-urls") ? answer : #"{"id":"job-1","status":"completed"}"#)

@@ -1,0 +1,119 @@
+import CCurl
+
+/// How close an address is to this machine; a name is `anywhere`, as far as its text tells (`KnownHosts`).
+enum HostScope: UInt8, CaseIterable {
+    case anywhere
+    case privateNetwork
+    /// Addresses of one line, and those at which clouds tell a machine its own secrets.
+    case linkLocal
+    case loopback
+
+    /// The scope of a lower-case host without brackets.
+    init(_ host: String) {
+        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
+        if Self.isLocalhost(bare) {
+            self = .loopback
+        } else if let bytes = CurlURL.addressBytes(bare) {
+            self = HostScope(bytes)
+        } else {
+            self = .anywhere
+        }
+    }
+
+    /// The scope of a `sockaddr`; nil for a Unix socket's. What is no address of the internet counts as the closest.
+    init?(socketAddress: UnsafeRawPointer) {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        switch inlet_socket_address_bytes(socketAddress, &bytes) {
+        case 0: return nil
+        case 4: self = HostScope(Array(bytes.prefix(4)))
+        case 16: self = HostScope(bytes)
+        default: self = .loopback
+        }
+    }
+
+    /// Whether `host` is one that only DNS can tell the scope of.
+    static func isUnknown(_ host: String) -> Bool {
+        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
+        return !isLocalhost(bare) && CurlURL.addressBytes(bare) == nil
+    }
+
+    private static func isLocalhost(_ bare: String) -> Bool { bare == "localhost" || bare.hasSuffix(".localhost") }
+
+    var label: String {
+        switch self {
+        case .anywhere: "public address"
+        case .privateNetwork: "private address"
+        case .linkLocal: "link-local or cloud platform's address"
+        case .loopback: "loopback address"
+        }
+    }
+
+    /// The scope of four or sixteen bytes.
+    private init(_ bytes: [UInt8]) {
+        if Self.platforms.contains(bytes) {
+            self = .linkLocal
+        } else {
+            self = bytes.count == 4 ? HostScope(version4: bytes[...]) : HostScope(version6: bytes)
+        }
+    }
+
+    /// Where clouds tell a machine about itself, outside 169.254.0.0/16: Azure, Alibaba and Oracle; AWS and Google by IPv6.
+    private static let platforms: [[UInt8]] = [
+        [168, 63, 129, 16], [100, 100, 100, 200], [192, 0, 0, 192],
+        [0xFD, 0x00, 0x0E, 0xC2] + [UInt8](repeating: 0, count: 10) + [0x02, 0x54],
+        [0xFD, 0x20, 0x00, 0xCE] + [UInt8](repeating: 0, count: 10) + [0x02, 0x54],
+    ]
+
+    /// IANA IPv4 special-purpose registry; multicast and reserved space count as private.
+    private init(version4 bytes: ArraySlice<UInt8>) {
+        let (first, second) = (bytes[bytes.startIndex], bytes[bytes.startIndex + 1])
+        switch (first, second) {
+        case (0, _), (127, _): self = .loopback
+        case (169, 254): self = .linkLocal
+        case (10, _), (172, 16..<32), (192, 168), (100, 64..<128), (198, 18..<20), (224..., _): self = .privateNetwork
+        case (192, 0) where bytes[bytes.startIndex + 2] == 0: self = .privateNetwork
+        default: self = .anywhere
+        }
+    }
+
+    /// IANA IPv6 special-purpose registry; addresses that embed an IPv4 one have its scope. Where an address is translated
+    /// by the rules of one network (64:ff9b:1::/48), or tunnelled to who has chosen it (Teredo and the like, 2001::/23), it
+    /// counts as private.
+    private init(version6 bytes: [UInt8]) {
+        let zeros = bytes.prefix { $0 == 0 }.count
+        switch (bytes[0], bytes[1]) {
+        case _ where zeros == 16 || (zeros == 15 && bytes[15] == 1): self = .loopback
+        // ::a.b.c.d, ::ffff:a.b.c.d and ::ffff:0:a.b.c.d
+        case _ where zeros >= 12 || Array(bytes[..<12].drop { $0 == 0 }) == [0xFF, 0xFF],
+            _ where Array(bytes[..<12].drop { $0 == 0 }) == [0xFF, 0xFF, 0, 0]:
+            self = HostScope(Array(bytes[12...]))
+        case (0x00, 0x64) where bytes[2] == 0xFF && bytes[3] == 0x9B:
+            self = bytes[4] == 0 && bytes[5] == 1 ? .privateNetwork : HostScope(Array(bytes[12...]))
+        case (0x20, 0x01) where bytes[2] < 2: self = .privateNetwork
+        case (0x20, 0x02): self = HostScope(Array(bytes[2..<6]))
+        case (0xFE, 0x80..<0xC0): self = .linkLocal
+        case (0xFC..<0xFE, _), (0xFE..., _): self = .privateNetwork
+        default: self = .anywhere
+        }
+    }
+}
+
+/// Several of them.
+struct HostScopes: OptionSet, Hashable {
+    let rawValue: UInt8
+
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+    init(_ scope: HostScope) { rawValue = 1 << scope.rawValue }
+
+    func contains(_ scope: HostScope) -> Bool { contains(HostScopes(scope)) }
+
+    /// Where a server that is at these may send us: not closer than it is itself, so that none can point us at our own
+    /// network (SSRF). Link-local addresses are for those alone that are there, however close others are: they are where a
+    /// cloud hands out the machine's own credentials.
+    var reach: HostScopes {
+        var reach = HostScopes(.anywhere)
+        if self != HostScopes(.anywhere) { reach.insert(HostScopes(.privateNetwork)) }
+        for scope in [HostScope.linkLocal, .loopback] where contains(scope) { reach.insert(HostScopes(scope)) }
+        return reach
+    }
+}
