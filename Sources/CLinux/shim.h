@@ -79,6 +79,9 @@ static inline int inlet_rename_noreplace(const char *_Nonnull from, const char *
 /* prctl(2) is variadic: names the calling thread; the kernel keeps the first 15 bytes. */
 static inline int inlet_name_thread(const char *_Nonnull name) { return prctl(PR_SET_NAME, name); }
 
+/* prctl(2) is variadic: no core dump, whatever the limits are, and no look at the memory for others than root (PR_SET_DUMPABLE). */
+static inline int inlet_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0UL, 0UL, 0UL, 0UL); }
+
 /* flock(2) shares its name with a structure. */
 int flock(int, int);
 static inline int inlet_lock(int fd, int operation) { return flock(fd, operation); }

@@ -16,6 +16,13 @@ extension DeliveryError {
         self.init(verdict, error.code, error.reason)
     }
 
+    /// The same without the credentials that a server has put into a URL, which such errors quote.
+    func redacted(by redactor: Redactor) -> DeliveryError {
+        var error = self
+        error.reason = redactor.redacted(reason)
+        return error
+    }
+
     /// A local file that could not be opened or read. What is this machine's fault passes, and costs the file no attempt.
     package init(reading error: SystemError) {
         if error.isMissing {
@@ -35,7 +42,7 @@ extension DeliveryError {
     ///   - what: the step, e.g. `creating the upload at api.example`.
     ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
     init(_ response: HTTPResponse, _ what: String, secretsMatter: Bool, now: WallTime) {
-        let said = Self.excerpt(response.body)
+        let said = Self.excerpt(response)
         let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
         let after = response.retryAfter(now: now)
         switch response.status {
@@ -57,6 +64,11 @@ extension DeliveryError {
 
     /// The agent is stopping, so no new step begins.
     static let stopping = DeliveryError(.cancelled, .cancelled, "the agent is stopping; this goes on at its next start")
+
+    /// The beginning of an answer's text, without our own credentials.
+    static func excerpt(_ response: HTTPResponse) -> String {
+        excerpt(response.redactor.redacted(Array(response.body.prefix(16 << 10))))
+    }
 
     /// The beginning of an answer's text, made safe to print and without what may be a presigned URL or a piece of one.
     static func excerpt(_ body: [UInt8]) -> String {

@@ -84,7 +84,9 @@ package final class HTTPClient: Sendable {
             ticket.cancel()
             mailbox.cancel(ticket)
         }
-        return try result.get()
+        var answer = try result.get()
+        answer.told = ToldSecrets(request, proxy: proxy)
+        return answer
     }
 
     /// How a request to `url` gets there, and why.

@@ -1,4 +1,4 @@
-import InletCore
+package import InletCore
 package import InletLinux
 package import SystemPackage
 
@@ -61,6 +61,8 @@ package struct HTTPRequest: Sendable {
     /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing it and
     /// our knowing. The other limits hold.
     package var outlivesCancellation = false
+    /// Credentials in the body. Those in headers and in the query are known by their names.
+    package var secrets: [Secret] = []
     /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
     var readsCertificate = false
 

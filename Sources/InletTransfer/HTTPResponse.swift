@@ -8,6 +8,14 @@ package struct HTTPResponse: Sendable {
     package var body: [UInt8]
     /// The server's certificate in PEM, for requests that ask for nothing else.
     var certificate: String?
+    /// What of the request nobody may read in the answer.
+    package var told = ToldSecrets()
+
+    /// Takes our own credentials out of the answer's words. Whatever of them becomes a text for people passes it first.
+    package var redactor: Redactor { redactor(also: []) }
+
+    /// The same, for an answer that brings credentials itself.
+    package func redactor(also secrets: [Secret]) -> Redactor { Redactor(told.all + secrets) }
 
     package init(status: Int, headers: HTTPFields = [], body: [UInt8] = []) {
         self.status = status

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBuild
+import InletLinux
 
 /// The command line. One command, one file, below `Commands/`.
 @main
@@ -40,5 +41,8 @@ struct Inlet: AsyncParsableCommand {
             Roboscope.self, Demo.self, Config.self, Sandbox.self,
         ])
 
-    static func main() async { await main(NamedFiles.commandLine()) }
+    static func main() async {
+        ProcessSetup.protectMemory()
+        await main(NamedFiles.commandLine())
+    }
 }

@@ -111,27 +111,29 @@ import Testing
 
     // MARK: - Errors
 
-    @Test func `an error says what was answered, in words and without secrets`() {
-        let password = Secret("canary-pass")
-        let response = Self.answer(400, Self.json("Bad Request", "no label, canary-pass"))
-        let error = GigHiveVerdict(response, at: .form).error(response, "sending a.mp4", hiding: [password])
+    @Test func `an error says what was answered, in words and without secrets`() throws {
+        var request = HTTPRequest("GET", try HTTPURL("https://h.example", rules: .configured(allowHTTP: false)))
+        request.secrets = [Secret("canary-pass")]
+        var response = Self.answer(400, Self.json("Bad Request", "no label, canary-pass"))
+        response.told = ToldSecrets(request)
+        let error = GigHiveVerdict(response, at: .form).error(response, "sending a.mp4")
         #expect(error.verdict == .giveUp && error.code == .badRequest)
         #expect(error.reason == "sending a.mp4 was answered with 400: Bad Request: no label, ***")
         let page = Self.page(503)
-        let down = GigHiveVerdict(page, at: .form).error(page, "sending a.mp4", hiding: [])
+        let down = GigHiveVerdict(page, at: .form).error(page, "sending a.mp4")
         #expect(down.verdict == .outage(after: nil))
         #expect(down.reason == "sending a.mp4 was answered with 503: 503 Sorry")
     }
 
     @Test func `Cloudflare's limits are named where its mark is there`() {
         let limit = HTTPResponse(status: 413, headers: [("cf-ray", "8f1c-FRA")])
-        let error = GigHiveVerdict(limit, at: .form).error(limit, "sending a.mp4", hiding: [])
+        let error = GigHiveVerdict(limit, at: .form).error(limit, "sending a.mp4")
         #expect(error.verdict == .giveUp && error.code == .tooLarge)
         #expect(error.reason.contains("Cloudflare") && error.reason.contains("100 MB") && error.reason.contains("tus"))
         let late = HTTPResponse(status: 524, headers: [("cf-ray", "8f1c-FRA")])
-        #expect(GigHiveVerdict(late, at: .finalize).error(late, "x", hiding: []).reason.contains("100 s"))
+        #expect(GigHiveVerdict(late, at: .finalize).error(late, "x").reason.contains("100 s"))
         let own = Self.page(413)
-        #expect(!GigHiveVerdict(own, at: .form).error(own, "x", hiding: []).reason.contains("Cloudflare"))
+        #expect(!GigHiveVerdict(own, at: .form).error(own, "x").reason.contains("Cloudflare"))
     }
 
     @Test(arguments: [
@@ -142,7 +144,7 @@ import Testing
         _ verdict: GigHiveVerdict, _ expected: DeliveryError.Verdict
     ) {
         let response = HTTPResponse(status: 500, headers: [("Retry-After", "7")])
-        #expect(verdict.error(response, "x", hiding: []).verdict == expected)
+        #expect(verdict.error(response, "x").verdict == expected)
     }
 
     // MARK: - Replies

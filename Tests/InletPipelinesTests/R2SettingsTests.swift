@@ -90,12 +90,6 @@ import Testing
         #expect(cdn.publicLocation("a b/ü", answered: answered) == "https://cdn.example/m/a%20b/%C3%BC")
     }
 
-    @Test func `an answer that repeats the key is told without it`() throws {
-        let api = try Self.api(["api_key": .secret(Secret("key-canary"))])
-        let told = api.withoutKey(Array("the key key-canary is unknown".utf8))
-        #expect(String(decoding: told, as: UTF8.self) == "the key *** is unknown")
-    }
-
     private static func api(_ values: [String: ConfigValue] = [:]) throws -> SpiralAPI {
         SpiralAPI(settings: try settings(values), client: HTTPClient(trust: .system, userAgent: "inlet-tests/1"))
     }

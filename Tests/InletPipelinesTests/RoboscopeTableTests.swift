@@ -141,10 +141,12 @@ struct RoboscopeTableTests {
 
     @Test(arguments: answers) func `every status has one meaning`(
         _ status: Int, _ verdict: DeliveryError.Verdict, _ code: ErrorCode
-    ) {
-        let response = HTTPResponse(
+    ) throws {
+        var response = HTTPResponse(
             status: status, headers: [("Retry-After", "7")], body: Array("no: Bearer robo-canary-9917".utf8))
-        let error = RoboscopeAnswer.error(response, "creating", hiding: Secret("robo-canary-9917"))
+        let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
+        response.told = ToldSecrets(HTTPRequest("GET", url, headers: [("Authorization", "Bearer robo-canary-9917")]))
+        let error = RoboscopeAnswer.error(response, "creating")
         #expect(error.verdict == verdict && error.code == code)
         #expect(!error.reason.contains("canary"))
     }

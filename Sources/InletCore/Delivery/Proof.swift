@@ -38,6 +38,11 @@ package struct Proof: Sendable, Equatable, Codable {
     /// What the destination gave only us, to undo the delivery: for the journal alone, never for receipts and logs.
     package var keepsakes: Keepsakes?
 
+    /// Of what a destination says: it goes into the journal, receipts, lines and pages.
+    package static let longestText = 2 << 10
+
+    /// A tag or an address that is too long, or holds control characters, counts as none; other texts are made safe and
+    /// cut.
     package init(
         key: String, size: Int64, method: Method, content: ContentHash? = nil, etag: String? = nil, url: String? = nil,
         details: [String: String]? = nil, keepsakes: Keepsakes? = nil
@@ -46,14 +51,25 @@ package struct Proof: Sendable, Equatable, Codable {
         self.size = size
         self.method = method
         self.content = content
-        self.etag = etag
-        self.url = url
-        self.details = details
+        self.etag = etag.flatMap(Self.whole)
+        self.url = url.flatMap(Self.whole)
+        self.details = details?.mapValues(Self.beginning)
         self.keepsakes = keepsakes
     }
 }
 
 extension Proof {
+    private static func whole(_ text: String) -> String? {
+        text.utf8.count <= longestText && DisplayText.escape(text) == text ? text : nil
+    }
+
+    private static func beginning(_ text: String) -> String {
+        if let text = whole(text) { return text }
+        var safe = DisplayText.escape(text.utf8.prefix(longestText))
+        while safe.utf8.count > longestText { safe.removeLast() }
+        return safe
+    }
+
     /// The detail that names the job whose delivery this one points to: nothing was sent, the content was there.
     package static let sameAsName = "same_as"
     /// The detail that says when a person had it deleted.

@@ -28,10 +28,19 @@ package enum ProcessSetup {
         return UInt64(limit.rlim_cur)
     }
 
-    /// Secrets are in this process's memory, and shall not be on the disk after a crash.
-    package static func disableCoreDumps() {
+    /// Secrets are in this process's memory, and shall be in no core dump and no crash report, nor be read by other programs
+    /// of the same user. To be called before the first secret is read. Programs that this one starts are not held to it,
+    /// but for the limit.
+    ///
+    /// The limit alone would not do: a `core_pattern` that names a program is not held to it (core(5)). From here on files
+    /// of `/proc/self` belong to root; those that we read are open to everybody, and `fd` to the process itself.
+    package static func protectMemory() {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+        _ = inlet_forbid_dumps()
+        // Swift's own reports show what registers point to. The runtime has read the variable before it came to us.
+        if environment("SWIFT_BACKTRACE") != nil { return }
+        for number in [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] { signal(number, SIG_DFL) }
     }
 
     /// The effective user, by which the kernel judges access.

@@ -44,7 +44,7 @@ struct Finalizing: Sendable {
         case .sendAgain: return nil
         default:
             throw verdict.error(
-                response, "finalizing \(job.name.display) at \(request.url.redacted)", hiding: job.api.secrets)
+                response, "finalizing \(job.name.display) at \(request.url.redacted)")
         }
     }
 

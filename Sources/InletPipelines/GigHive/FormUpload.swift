@@ -37,7 +37,7 @@ struct FormUpload: Sendable {
             fallthrough
         default:
             throw verdict.error(
-                response, "sending \(job.name.display) to \(request.url.redacted)", hiding: job.api.secrets)
+                response, "sending \(job.name.display) to \(request.url.redacted)")
         }
     }
 

@@ -22,13 +22,6 @@ struct GigHiveAPI: Sendable {
         return [("Accept", "application/json"), credential]
     }
 
-    var secrets: [Secret] {
-        switch settings.credentials {
-        case .basic(_, let password): [password]
-        case .token(let token, _): [token]
-        }
-    }
-
     /// The one user who deletes by ids, and is refused tokens.
     private var isAdmin: Bool { if case .basic("admin", _) = settings.credentials { true } else { false } }
 
@@ -61,21 +54,22 @@ struct GigHiveAPI: Sendable {
     /// - Throws: `.notFound` when the server deleted nothing, `.unauthorized` when it refuses the token.
     func delete(asset: Int64, token: String) async throws(DeliveryError) {
         let what = "deleting asset \(asset) at \(settings.url.redacted)"
-        let request = json(
+        var request = json(
             "db/delete_media_files.php",
             isAdmin
                 ? [("\"asset_ids\"", "[\(asset)]")]
                 : [
                     ("\"asset_id\"", String(asset)), ("\"delete_token\"", JSONString.quote(token)),
                 ])
+        request.secrets = [Secret(token)]
         let response = try await send(request)
         let verdict = GigHiveVerdict(response, at: .delete)
-        guard verdict == .done else { throw verdict.error(response, what, hiding: secrets + [Secret(token)]) }
+        guard verdict == .done else { throw verdict.error(response, what) }
         struct Deleted: Decodable { var deleted_count: Int? }
         let deleted = try? JSONDecoder().decode(Deleted.self, from: Data(response.body))
         guard deleted?.deleted_count ?? 0 > 0 else {
-            let said = DeliveryError.excerpt(response.body).replacing(token, with: "***")
-            throw DeliveryError(.giveUp, .notFound, "\(what): the server deleted nothing: \(said)")
+            throw DeliveryError(
+                .giveUp, .notFound, "\(what): the server deleted nothing: \(DeliveryError.excerpt(response))")
         }
     }
 
@@ -109,7 +103,7 @@ struct GigHiveAPI: Sendable {
     ) async throws(DeliveryError) -> HTTPResponse {
         let response = try await send(request)
         if (200..<300).contains(response.status) || fine.contains(response.status) { return response }
-        throw GigHiveVerdict(response, at: .probe).error(response, what, hiding: secrets)
+        throw GigHiveVerdict(response, at: .probe).error(response, what)
     }
 
     private func json(_ path: String, _ message: [(String, String)]) -> HTTPRequest {

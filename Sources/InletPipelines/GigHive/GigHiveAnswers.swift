@@ -93,7 +93,7 @@ extension GigHiveVerdict {
     }
 }
 
-/// The words of an answer, whatever its kind.
+/// The words of an answer, whatever its kind, without our own credentials.
 struct GigHiveSaid: Sendable {
     /// `error` of the JSON.
     let error: String
@@ -110,12 +110,13 @@ struct GigHiveSaid: Sendable {
         let type = response.header("Content-Type")?.lowercased() ?? ""
         let body = response.body.prefix(64 << 10)
         if type.hasPrefix("application/json"), let json = try? JSONDecoder().decode(Message.self, from: Data(body)) {
-            error = json.error ?? ""
-            text = [json.error, json.message].compactMap(\.self).joined(separator: ": ")
+            error = response.redactor.redacted(json.error ?? "")
+            text = response.redactor.redacted(
+                [json.error, json.message].compactMap(\.self).joined(separator: ": "))
             isJSON = true
         } else {
             error = ""
-            text = Self.plain(String(decoding: body, as: UTF8.self))
+            text = Self.plain(String(decoding: response.redactor.redacted(Array(body)), as: UTF8.self))
             isJSON = false
         }
     }
@@ -139,10 +140,8 @@ struct GigHiveSaid: Sendable {
 
 extension GigHiveVerdict {
     /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
-    func error(_ response: HTTPResponse, _ what: String, hiding secrets: [Secret]) -> DeliveryError {
-        var said = GigHiveSaid(response).text
-        for secret in secrets where !secret.isEmpty { said = said.replacing(secret.reveal(), with: "***") }
-        said = DeliveryError.excerpt(Array(said.utf8))
+    func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        let said = DeliveryError.excerpt(Array(GigHiveSaid(response).text.utf8))
         let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
         let after = response.retryAfter(now: .now)
         switch self {

@@ -37,7 +37,7 @@ struct GigHiveJob: Sendable {
     func accept(_ response: HTTPResponse, _ request: HTTPRequest) async throws(DeliveryError) -> GigHiveReply {
         let label = "\(request.method) \(request.url.redacted)"
         guard let reply = GigHiveReply(response, request: label) else {
-            throw GigHiveVerdict.done.error(response, label, hiding: api.secrets)
+            throw GigHiveVerdict.done.error(response, label)
         }
         // A duplicate gives nothing that is not there the next time, and may be another file than ours.
         if !reply.isDuplicate {

@@ -56,11 +56,9 @@ struct GigHiveReply: Sendable, Equatable, Codable {
         deleteToken = message.delete_token
         statusNonce = message.status_nonce
         isDuplicate = response.status == 409
-        var text = String(decoding: response.body, as: UTF8.self)
-        for secret in [message.delete_token, message.status_nonce].compactMap(\.self) where !secret.isEmpty {
-            text = text.replacing(secret, with: "***")
-        }
-        head = String(DisplayText.escape(text).prefix(500))
+        let given = [message.delete_token, message.status_nonce].compactMap(\.self).map { Secret($0) }
+        let words = response.redactor(also: given).redacted(Array(response.body.prefix(64 << 10)))
+        head = String(DisplayText.escape(words).prefix(500))
     }
 
     /// What the journal keeps: visible details, and apart from them what only we may know.

@@ -18,9 +18,13 @@ struct Tus: Sendable {
         ]
         let response = try await call(HTTPRequest("POST", files, headers: headers + fields), what)
         guard response.status == 201, let location = response.header("Location") else {
-            throw GigHiveVerdict.done.error(response, what, hiding: api.secrets)
+            throw GigHiveVerdict.done.error(response, what)
         }
-        return try Self.id(location, below: files)
+        do throws(DeliveryError) {
+            return try Self.id(location, below: files)
+        } catch {
+            throw error.redacted(by: response.redactor)
+        }
     }
 
     /// How many bytes of the upload the server has.
@@ -89,7 +93,7 @@ struct Tus: Sendable {
     ) async throws(DeliveryError) -> HTTPResponse {
         let response = try await api.send(request, meter: meter)
         let verdict = GigHiveVerdict(response, at: .files)
-        guard verdict == .done else { throw verdict.error(response, what, hiding: api.secrets) }
+        guard verdict == .done else { throw verdict.error(response, what) }
         return response
     }
 

@@ -54,7 +54,9 @@ package struct Webhook: Sendable {
     /// Only 2xx is success; a redirect is not followed: a signed notice goes to the address that was configured, or nowhere.
     static func outcome(_ answer: HTTPResponse, from url: HTTPURL, now: WallTime) -> NoticeOutcome {
         // Many servers quote the path of what they refuse.
-        let said = DeliveryError.excerpt(url.hidingItself(in: answer.body))
+        var answer = answer
+        answer.body = url.hidingItself(in: Array(answer.body.prefix(16 << 10)))
+        let said = DeliveryError.excerpt(answer)
         let reason = "\(url.authority) answered \(answer.status)" + (said.isEmpty ? "" : ": \(said)")
         return switch answer.status {
         case 200..<300: .taken
@@ -72,19 +74,15 @@ extension HTTPURL {
 
     /// `bytes` without this address's path and query, and without their parts, where they stand for themselves.
     func hidingItself(in bytes: [UInt8]) -> [UInt8] {
-        quotable.reduce(bytes) { $0.replacing($1, with: "***".utf8) }
+        Redactor(quotable.map { Secret($0) }).redacted(bytes)
     }
 
-    /// What may be a credential, as it is on the wire and as a server may have read it: the longest first.
-    private var quotable: [[UInt8]] {
+    /// What may be a credential, as it is on the wire and as a server may have read it.
+    private var quotable: [String] {
         let query = text.firstIndex(of: "?").map { text[$0...].dropFirst() } ?? ""
         // Shorter ones are no credentials, but pieces of words.
         let parts = (path.split(separator: "/") + query.split { "&=;#".contains($0) }).filter { $0.utf8.count >= 6 }
         let whole = [path[...], query].filter { $0.utf8.count > 1 }
-        let spellings = (whole + parts).flatMap { part in
-            let plain = Percent.decode(part)
-            return [String(part), plain, Percent.encode(plain[...]), Percent.encode(plain[...], keeping: "/")]
-        }
-        return Set(spellings).sorted { ($0.utf8.count, $0) > ($1.utf8.count, $1) }.map { Array($0.utf8) }
+        return (whole + parts).flatMap { [String($0), Percent.decode($0)] }
     }
 }

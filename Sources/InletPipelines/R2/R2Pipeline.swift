@@ -84,7 +84,7 @@ extension SpiralAPI {
         do {
             return try HTTPURL(text, rules: .sentByServer(at: settings.api, allowHTTP: settings.allowHTTP))
         } catch {
-            throw DeliveryError(error)
+            throw DeliveryError(error).redacted(by: Redactor([settings.apiKey].compactMap(\.self)))
         }
     }
 

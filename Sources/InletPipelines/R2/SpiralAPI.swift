@@ -22,14 +22,16 @@ struct SpiralAPI: Sendable {
         let response = try await post("\(base)/create", message, what, answerLimit: 64 << 10 + count * 4096)
         let created: SpiralMessages.Created = try parse(response, what)
         let parts = (created.partURLs ?? created.parts ?? []).sorted { $0.number < $1.number }
+        // No store has longer ones.
+        let key = created.key.flatMap { $0.utf8.count <= 1024 ? $0 : nil } ?? order.key
         guard parts.map(\.number) == Array(1...count), !created.uploadID.isEmpty else {
-            try? await abort(id: created.uploadID, key: created.key ?? order.key)
+            try? await abort(id: created.uploadID, key: key)
             throw DeliveryError(
                 .giveUp, .badPartList,
                 "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
                     + "numbered \(parts.first?.number ?? 0) to \(parts.last?.number ?? 0)")
         }
-        return Upload(id: created.uploadID, key: created.key ?? order.key, partURLs: parts.map(\.url))
+        return Upload(id: created.uploadID, key: key, partURLs: parts.map(\.url))
     }
 
     /// Composes the object. - Returns: where the store says it is, if it does.
@@ -37,13 +39,13 @@ struct SpiralAPI: Sendable {
         let parts = etags.enumerated().map { SpiralMessages.Part(number: $0.offset + 1, etag: $0.element) }
         let what = "completing the upload at \(settings.api.redacted)"
         let message = SpiralMessages.Complete(key: upload.key, uploadID: upload.id, parts: parts)
-        let completed: SpiralMessages.Completed = try parse(
-            try await post("\(base)/complete", message, what, deadline: .seconds(300)), what)
+        let response = try await post("\(base)/complete", message, what, deadline: .seconds(300))
+        let completed: SpiralMessages.Completed = try parse(response, what)
         guard let url = completed.objectURL ?? completed.url else {
             if completed.key != nil { return nil }
             throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer has neither a URL nor a key")
         }
-        return url
+        return response.redactor.redacted(url)
     }
 
     /// Drops an upload and its parts. An upload that is not there counts as dropped.
@@ -102,15 +104,7 @@ struct SpiralAPI: Sendable {
     }
 
     private func refusal(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        var response = response
-        response.body = withoutKey(response.body)
-        return DeliveryError(response, what, secretsMatter: true, now: .now)
-    }
-
-    /// An answer may repeat the key that it refuses.
-    func withoutKey(_ body: [UInt8]) -> [UInt8] {
-        guard let key = settings.apiKey, !key.isEmpty else { return body }
-        return Array(String(decoding: body, as: UTF8.self).replacing(key.reveal(), with: "***").utf8)
+        DeliveryError(response, what, secretsMatter: true, now: .now)
     }
 
     func send(_ request: HTTPRequest, meter: TransferMeter? = nil) async throws(DeliveryError) -> HTTPResponse {
@@ -127,7 +121,7 @@ struct SpiralAPI: Sendable {
         } catch {
             throw DeliveryError(
                 .retry(after: nil), .badAnswer,
-                "\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(withoutKey(response.body)))")
+                "\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(response))")
         }
     }
 }

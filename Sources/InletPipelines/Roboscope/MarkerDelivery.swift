@@ -45,7 +45,8 @@ struct MarkerDelivery: Sendable {
                     key: job.order.key, size: job.order.source.size, method: .registered,
                     content: ContentHash(digest: file.digest, partSize: nil),
                     details: [
-                        "session_id": session, "markers": String(file.count),
+                        "session_id": Redactor([job.api.settings.token].compactMap(\.self)).redacted(session),
+                        "markers": String(file.count),
                         "ingest_id": "\(file.digest.hex)#0...\(file.count - 1)",
                     ])
                 return .delivered(proof)

@@ -189,7 +189,7 @@ struct RoboscopeAPI: Sendable {
             throw DeliveryError(error)
         }
         if (200..<300).contains(response.status) { return response }
-        throw RoboscopeAnswer.error(response, "\(what) at \(settings.url.redacted)", hiding: settings.token)
+        throw RoboscopeAnswer.error(response, "\(what) at \(settings.url.redacted)")
     }
 
     private static func path(_ folder: String, _ id: String) throws(DeliveryError) -> String {

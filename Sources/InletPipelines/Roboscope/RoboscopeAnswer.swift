@@ -62,16 +62,11 @@ enum RoboscopeAnswer {
     }
 
     /// 400 and 422 are about what we sent, 401 and 403 about the token, 409 about the version; 5xx and 429 pass.
-    static func error(_ response: HTTPResponse, _ what: String, hiding token: Secret?) -> DeliveryError {
-        var shown = response
-        if let token, !token.isEmpty {
-            let text = String(decoding: response.body.prefix(4096), as: UTF8.self)
-            shown.body = Array(text.replacing(token.reveal(), with: "***").utf8)
-        }
-        return switch response.status {
+    static func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        switch response.status {
         case 405, 501: DeliveryError(.giveUp, .notFound, "\(what): the server has no such call (\(response.status))")
         case 404, 410: DeliveryError(.giveUp, .notFound, "\(what): there is none (\(response.status))")
-        default: DeliveryError(shown, what, secretsMatter: true, now: .now)
+        default: DeliveryError(response, what, secretsMatter: true, now: .now)
         }
     }
 }

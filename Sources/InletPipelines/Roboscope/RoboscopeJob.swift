@@ -74,11 +74,13 @@ struct RoboscopeJob: Sendable {
 
     /// What the journal keeps of a registration.
     func proof(_ method: Proof.Method, url: String? = nil, _ details: [String: String]) -> DeliveryOutcome {
+        let redactor = Redactor([api.settings.token].compactMap(\.self))
         let own = order.upstream.first { $0.path == order.path } ?? order.upstream.first
         return .delivered(
             Proof(
                 key: order.key, size: order.source.size, method: method,
-                content: opened == nil ? nil : own?.proof.content, url: url, details: details))
+                content: opened == nil ? nil : own?.proof.content, url: url,
+                details: details.mapValues { redactor.redacted($0) }))
     }
 }
 

@@ -118,6 +118,6 @@ struct S3API: Sendable {
     static func badAnswer(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         DeliveryError(
             .retry(after: nil), .badAnswer,
-            "\(what): the answer is not the XML it should be: \(DeliveryError.excerpt(response.body))")
+            "\(what): the answer is not the XML it should be: \(DeliveryError.excerpt(response))")
     }
 }

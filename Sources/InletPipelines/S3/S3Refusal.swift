@@ -1,7 +1,8 @@
 internal import InletCore
 internal import InletTransfer
 
-/// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference).
+/// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference). Its words
+/// are bounded, and without our own credentials, which some stores name.
 struct S3Refusal: Sendable {
     var status: Int
     /// `NoSuchBucket`…; made from the status where the answer has no XML (HEAD, proxies).
@@ -20,10 +21,16 @@ struct S3Refusal: Sendable {
         let error = (try? XMLReader.read(response.body)).flatMap { $0.name == "Error" ? $0 : nil }
         // A store names what it does not find. Other words come from a proxy, and say nothing of objects.
         let isForeign = error == nil && status == 404 && !response.body.isEmpty
-        code = isForeign ? "ServiceUnavailable" : error?.text(of: "Code") ?? Self.code(of: response.status)
-        message = isForeign ? "not an answer of an S3 store" : error?.text(of: "Message") ?? ""
-        region = error?.text(of: "Region") ?? response.header("x-amz-bucket-region")
-        endpoint = error?.text(of: "Endpoint")
+        let redactor = response.redactor
+        func text(_ name: String, _ limit: Int) -> String? {
+            error?.text(of: name).map { String(redactor.redacted($0).prefix(limit)) }
+        }
+        code = isForeign ? "ServiceUnavailable" : text("Code", 80) ?? Self.code(of: response.status)
+        message = isForeign ? "not an answer of an S3 store" : text("Message", 200) ?? ""
+        region =
+            text("Region", 80)
+            ?? response.header("x-amz-bucket-region").map { String(redactor.redacted($0).prefix(80)) }
+        endpoint = text("Endpoint", 80)
         date = response.date
         retryAfter = response.retryAfter(now: now)
     }
@@ -143,7 +150,7 @@ extension DeliveryError {
         // Some stores refuse old signatures in the words they have for wrong ones.
         if isSkewed, rule.verdict == .credentials, let clock = S3Rule.table["RequestTimeTooSkewed"] { rule = clock }
         var text = "\(what) was answered with \(refusal.status) \(DisplayText.escape(refusal.code))"
-        if !refusal.message.isEmpty { text += ": \(DisplayText.escape(String(refusal.message.prefix(200))))" }
+        if !refusal.message.isEmpty { text += ": \(DisplayText.escape(refusal.message))" }
         if rule.code == .clockSkewed, let skew { text += "; \(Self.clocks(skew))" }
         if rule.code == .redirected {
             if let region = refusal.region { text += "; the bucket is in region '\(DisplayText.escape(region))'" }

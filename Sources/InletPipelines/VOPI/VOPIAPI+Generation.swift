@@ -64,7 +64,7 @@ extension VOPIAPI {
         // Any other 404 is nothing that the server itself says, and least of all that a job is gone.
         let verdict = response.status == 404 ? .done : VOPIVerdict(response, at: .cancel)
         throw verdict.error(
-            response, "\(call.what) at \(settings.url.redacted)", hiding: [credential], hint: login.hint(said),
+            response, "\(call.what) at \(settings.url.redacted)", hint: login.hint(said),
             now: .now)
     }
 }

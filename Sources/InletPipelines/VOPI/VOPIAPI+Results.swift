@@ -100,7 +100,7 @@ extension VOPIAPI {
         let isOwnAnswer = response.status == 503 && !checks.isEmpty
         guard (200..<300).contains(response.status) || isOwnAnswer else {
             throw VOPIVerdict(response, at: .read).error(
-                response, "\(call.what) at \(settings.url.redacted)", hiding: [], hint: "it needs none", now: .now)
+                response, "\(call.what) at \(settings.url.redacted)", hint: "it needs none", now: .now)
         }
         return VOPIReadiness(isReady: response.status != 503 && !checks.values.contains("error"), checks: checks)
     }

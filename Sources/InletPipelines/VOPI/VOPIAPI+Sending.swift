@@ -62,13 +62,12 @@ extension VOPIAPI {
             response = try await exchange(call, other)
             verdict = VOPIVerdict(response, at: call.endpoint)
         }
-        let secrets = credential.map { [$0] } ?? []
         guard verdict == .done else {
             if verdict == .credentials, case .own(let tokens) = login { tokens.doubt() }
             let hint = login.hint(VOPISaid(response))
-            throw verdict.error(response, what, hiding: secrets, hint: hint, now: .now)
+            throw verdict.error(response, what, hint: hint, now: .now)
         }
-        return VOPIAnswer(response, what, hiding: secrets)
+        return VOPIAnswer(response, what)
     }
 
     /// The answer as it is, whatever its status.

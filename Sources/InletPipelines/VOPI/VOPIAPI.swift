@@ -58,7 +58,7 @@ package final class VOPIAPI: Sendable {
         do {
             place = try VOPIUploadPlace(answer.value, asked: life, rules: settings.linkRules)
         } catch {
-            throw DeliveryError(error)
+            throw DeliveryError(error).redacted(by: answer.response.redactor)
         }
         guard let place else { throw answer.misunderstood }
         return place
@@ -117,7 +117,8 @@ package final class VOPIAPI: Sendable {
         var call = call
         call.answerLimit = 4 << 20
         let answer = try await send(call)
-        guard let job = VOPIJob(answer.value, asked: id) else { throw answer.misunderstood }
+        guard var job = VOPIJob(answer.value, asked: id) else { throw answer.misunderstood }
+        job.hide(by: answer.response.redactor)
         return job
     }
 
@@ -129,19 +130,17 @@ package final class VOPIAPI: Sendable {
 struct VOPIAnswer: Sendable {
     let response: HTTPResponse
     let what: String
-    let secrets: [Secret]
     /// `.null` for an empty body and for what is no JSON.
     let value: VOPIValue
 
-    init(_ response: HTTPResponse, _ what: String, hiding secrets: [Secret]) {
+    init(_ response: HTTPResponse, _ what: String) {
         self.response = response
         self.what = what
-        self.secrets = secrets
         value = VOPIValue(response.body) ?? .null
     }
 
     /// The error for a caller who misses something in it.
     var misunderstood: DeliveryError {
-        VOPIVerdict.done.error(response, what, hiding: secrets, hint: "", now: .now)
+        VOPIVerdict.done.error(response, what, hint: "", now: .now)
     }
 }

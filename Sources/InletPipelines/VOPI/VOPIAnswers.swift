@@ -122,10 +122,8 @@ extension VOPIVerdict {
     /// - Parameters:
     ///   - what: the step, e.g. `creating a job at host`.
     ///   - hint: what a person can do about refused credentials.
-    func error(
-        _ response: HTTPResponse, _ what: String, hiding secrets: [Secret], hint: String, now: WallTime
-    ) -> DeliveryError {
-        let said = VOPISaid(response).text(hiding: secrets)
+    func error(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
+        let said = VOPISaid(response).text
         let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
         let after = Self.wait(response, now: now)
         switch self {

@@ -133,6 +133,14 @@ package struct VOPIJob: Sendable, Equatable {
         completedAt = value["completedAt"].time
         raw = value
     }
+
+    /// Takes our own credentials out of what people are shown of it.
+    mutating func hide(by redactor: Redactor) {
+        error = error.map { redactor.redacted($0) }
+        progress?.step = progress?.step.map { redactor.redacted($0) }
+        progress?.message = progress?.message.map { redactor.redacted($0) }
+        if case .running(let step) = status { status = .running(redactor.redacted(step)) }
+    }
 }
 
 /// One page of the caller's jobs, newest first. Pages shift while jobs are added.

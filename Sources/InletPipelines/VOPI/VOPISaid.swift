@@ -4,6 +4,7 @@ internal import InletTransfer
 
 /// The words of an answer that is no success. Three shapes are sent, and what stands before the server sends others:
 /// `{error, message, statusCode, details?}`, the same without `statusCode`, and `{success, newBalance, error}`.
+/// They are without our own credentials.
 struct VOPISaid: Sendable, Equatable {
     /// `error` where it is a code, such as `NOT_FOUND`; it may also be prose.
     let code: String?
@@ -20,15 +21,17 @@ struct VOPISaid: Sendable, Equatable {
             code = nil
             details = []
             isJSON = false
-            message = GigHiveSaid.plain(String(decoding: body.prefix(4096), as: UTF8.self))
+            let words = response.redactor.redacted(Array(body.prefix(4096)))
+            message = GigHiveSaid.plain(String(decoding: words, as: UTF8.self))
             return
         }
         isJSON = true
         let error = value["error"].text
-        code = error.flatMap { Self.isCode($0) ? $0 : nil }
+        code = error.flatMap { Self.isCode($0) ? response.redactor.redacted($0) : nil }
         let prose = code == nil ? error : nil
-        message = value["message"].text ?? prose ?? ""
-        details = Self.details(value["details"])
+        let redactor = response.redactor
+        message = redactor.redacted(value["message"].text ?? prose ?? "")
+        details = Self.details(value["details"]).map { redactor.redacted($0) }
     }
 
     private static func isCode(_ text: String) -> Bool {
@@ -50,10 +53,9 @@ struct VOPISaid: Sendable, Equatable {
     }
 
     /// All words for a person, safe to print.
-    func text(hiding secrets: [Secret]) -> String {
+    var text: String {
         let words = [code, message.isEmpty ? nil : message].compactMap(\.self).joined(separator: ": ")
-        var text = ([words] + details.prefix(5)).filter { !$0.isEmpty }.joined(separator: "; ")
-        for secret in secrets where !secret.isEmpty { text = text.replacing(secret.reveal(), with: "***") }
+        let text = ([words] + details.prefix(5)).filter { !$0.isEmpty }.joined(separator: "; ")
         return DeliveryError.excerpt(Array(text.utf8))
     }
 

@@ -133,6 +133,7 @@ final class VOPITokens: Sendable {
         call.body = .object(["refreshToken": .text(token.reveal())])
         var request = call.request(at: server, credential: nil)
         request.outlivesCancellation = true
+        request.secrets = [token]
         let response: HTTPResponse
         do throws(TransferError) {
             response = try await client.send(request)
@@ -144,7 +145,7 @@ final class VOPITokens: Sendable {
         let verdict = VOPIVerdict(response, at: .refresh)
         if verdict == .done { return .success(VOPIValue(response.body) ?? .null) }
         let error = verdict.error(
-            response, "renewing the login at \(server.redacted)", hiding: [token], hint: remedy, now: now())
+            response, "renewing the login at \(server.redacted)", hint: remedy, now: now())
         guard verdict == .credentials else { throw failed(error) }
         let (isEnd, time) = (VOPIVerdict.isEnd(VOPISaid(response)), now())
         state.withLock { state in

@@ -84,7 +84,7 @@ struct VOPIUpload: Sendable {
         guard answer.status == 403 else {
             return DeliveryError(answer, "sending to \(url.redacted)", secretsMatter: false, now: .now)
         }
-        let said = DeliveryError.excerpt(answer.body)
+        let said = DeliveryError.excerpt(answer)
         let skew = answer.date.map { abs(($0 - .now).milliseconds) > 300_000 } ?? false
         return DeliveryError(
             .retry(after: nil), .urlExpired,

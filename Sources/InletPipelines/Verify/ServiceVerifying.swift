@@ -46,7 +46,7 @@ extension GigHiveAPI {
         let isJSON = response.header("Content-Type")?.lowercased().hasPrefix("application/json") == true
         if response.status == 404, isJSON { return nil }
         guard (200..<300).contains(response.status) else {
-            throw GigHiveVerdict(response, at: .probe).error(response, what, hiding: secrets)
+            throw GigHiveVerdict(response, at: .probe).error(response, what)
         }
         guard let asset = try? JSONDecoder().decode(Asset.self, from: Data(response.body)) else {
             throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer is not the JSON it should be")

@@ -67,6 +67,8 @@ package enum FaultAction: Sendable, Hashable {
     case reply(FaultReply)
     /// This is answered before a byte of the body is read, and the connection is closed: what a proxy's limit does.
     case earlyReply(FaultReply)
+    /// As `reply`; `Echo.mark` in its body is replaced by the request, credentials and all.
+    case echo(FaultReply)
     /// The work is done, then this is answered.
     case replyAfterWork(FaultReply)
     /// The socket is closed once this many bytes of the request body were read, or at its end.

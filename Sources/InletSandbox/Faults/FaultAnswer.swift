@@ -8,7 +8,7 @@ struct FaultAnswer<Operation: SandboxOperation>: Sendable {
 
     /// The answer of an `action` that replaces the handling; nil for those that only alter it.
     func response(
-        for action: FaultAction, body: inout IncomingBody, on channel: any Channel
+        for action: FaultAction, _ request: Request, body: inout IncomingBody, on channel: any Channel
     ) async throws -> Response? {
         switch action {
         case .status(let code, let retryAfter):
@@ -17,6 +17,7 @@ struct FaultAnswer<Operation: SandboxOperation>: Sendable {
         case .reply(let reply):
             try await body.discard()
             return Response(reply)
+        case .echo(let reply): return Response(Echo(request, body: try await body.whole()).inside(reply))
         case .earlyReply(let reply):
             var response = Response(reply)
             response.headers[.connection] = "close"

@@ -21,7 +21,8 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
         let traffic = traffic
         var body = IncomingBody(request, channel: channel, fault: fault) { traffic.received($0, operation) }
         if let fault,
-            let replacement = try await FaultAnswer(faults: faults).response(for: fault, body: &body, on: channel)
+            let replacement = try await FaultAnswer(faults: faults).response(
+                for: fault, request, body: &body, on: channel)
         {
             return replacement
         }

@@ -40,7 +40,6 @@ struct Run: AsyncParsableCommand {
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
-        ProcessSetup.disableCoreDumps()
         let factory = PipelineFactory.standard(config)
         var destinations = try config.makeDestinations(factory)
         let outlets = try config.makeOutlets(factory)

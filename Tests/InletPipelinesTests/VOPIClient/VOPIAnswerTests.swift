@@ -20,7 +20,7 @@ import Testing
 
     private static func error(_ response: HTTPResponse, at endpoint: VOPIEndpoint = .read) -> DeliveryError {
         VOPIVerdict(response, at: endpoint)
-            .error(response, "asking", hiding: [Secret("canary")], hint: "log in", now: WallTime(milliseconds: 0))
+            .error(response, "asking", hint: "log in", now: WallTime(milliseconds: 0))
     }
 
     // MARK: - The table
@@ -162,8 +162,11 @@ import Testing
         #expect(error.reason.contains("Required: 2"))
     }
 
-    @Test func `an error says what was asked and what to do, and no secret`() {
-        let refused = Self.error(Self.coded(401, "UNAUTHORIZED", "no canary here"))
+    @Test func `an error says what was asked and what to do, and no secret`() throws {
+        let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
+        var answer = Self.coded(401, "UNAUTHORIZED", "no canary here")
+        answer.told = ToldSecrets(HTTPRequest("GET", url, headers: [("x-api-key", "canary")]))
+        let refused = Self.error(answer)
         #expect(refused.reason == "asking was answered with 401: UNAUTHORIZED: no *** here; log in")
         let link = Self.error(Self.coded(400, "BAD_REQUEST", "see https://s3.example/x?X-Amz-Signature=1"))
         #expect(!link.reason.contains("Amz") && link.reason.contains("[URL]"))
