@@ -86,7 +86,7 @@ package struct DashboardServer: Service {
         // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
         return try HTTPServerBuilder.http1(configuration: channel).buildServer(
             configuration: ServerConfiguration(
-                address: .hostname(listen.host, port: listen.port), backlog: 128,
+                address: .hostname(listen.bindHost, port: listen.port), backlog: 128,
                 availableConnectionsDelegate: .maximum(bounds.connections, logger: quiet)),
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
         ) { request, writer, channel in
