@@ -44,7 +44,7 @@ struct DashboardHandler: Sendable {
             visitor = Visitor(access: .none, name: "dashboard")
         } else {
             do throws(APIFault) {
-                if let fault = door.gate.crossFault(head) { throw fault }
+                if let fault = door.gate.proxyFault(head) ?? door.gate.crossFault(head) { throw fault }
                 visitor = try door.visitor(head, request, from: peer)
             } catch {
                 return await request.refuse(.fault(error), deadline)
@@ -65,7 +65,13 @@ struct DashboardHandler: Sendable {
                 form-action 'self'; frame-ancestors 'none'; base-uri 'none'
                 """),
         HTTPField(name: .xContentTypeOptions, value: "nosniff"),
-        HTTPField(name: .referrerPolicy, value: "no-referrer"),
+        HTTPField(name: .named("Referrer-Policy"), value: "no-referrer"),
+        HTTPField(name: .named("X-Frame-Options"), value: "DENY"),
+        HTTPField(name: .named("Cross-Origin-Resource-Policy"), value: "same-origin"),
+        HTTPField(name: .named("Cross-Origin-Opener-Policy"), value: "same-origin"),
+        HTTPField(
+            name: .named("Permissions-Policy"),
+            value: "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
     ]
 }
 
@@ -76,11 +82,15 @@ extension Gate.Head {
             method: request.method.rawValue, host: request.head.authority ?? headers[values: .host].first,
             origin: headers[.origin], fetchSite: headers[HTTPField.Name.fetchSite],
             contentType: headers[.contentType], mark: headers[HTTPField.Name.mark],
-            authorization: headers[.authorization])
+            authorization: headers[.authorization],
+            proxyMark: headers.lazy.map(\.name.canonicalName).first(where: Self.isOfProxies))
+    }
+
+    private static func isOfProxies(_ name: String) -> Bool {
+        name.hasPrefix("x-forwarded-") || ["forwarded", "via", "x-real-ip"].contains(name)
     }
 }
 
 extension HTTPField.Name {
-    fileprivate static var host: Self { Self("Host") ?? .origin }
-    fileprivate static var referrerPolicy: Self { Self("Referrer-Policy") ?? .server }
+    fileprivate static var host: Self { named("Host") }
 }
