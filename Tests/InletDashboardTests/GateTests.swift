@@ -78,6 +78,11 @@ import Testing
         #expect(Gate.accessFault(access, need)?.code == code)
     }
 
+    @Test func `a request names one host`() {
+        let fault = Self.gate("127.0.0.1").hostFault(Gate.Head(host: "127.0.0.1", hasMoreHosts: true))
+        #expect(fault?.status == 400)
+    }
+
     @Test func `without a secret nobody comes through a proxy`() {
         let marked = Gate.Head(proxyMark: "x-forwarded-for")
         let fault = Self.gate("127.0.0.1").proxyFault(marked)

@@ -240,7 +240,7 @@ package struct LocalControl: ControlAPI {
 
     func unknownDestination(_ name: String) -> CommandReport {
         let hint = Suggestion.nearest(to: name, in: configured.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-        return CommandReport(done: false, message: "no destination is called '\(name)'\(hint)")
+        return CommandReport(done: false, message: "no destination is called '\(DisplayText.escape(name))'\(hint)")
     }
 
     /// The same API, on behalf of somebody else.

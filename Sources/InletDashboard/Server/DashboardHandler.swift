@@ -78,8 +78,9 @@ struct DashboardHandler: Sendable {
 extension Gate.Head {
     init(_ request: Request) {
         let headers = request.headers
+        let hosts = (request.head.authority.map { [$0] } ?? []) + headers[values: .host]
         self.init(
-            method: request.method.rawValue, host: request.head.authority ?? headers[values: .host].first,
+            method: request.method.rawValue, host: hosts.first, hasMoreHosts: hosts.count > 1,
             origin: headers[.origin], fetchSite: headers[HTTPField.Name.fetchSite],
             contentType: headers[.contentType], mark: headers[HTTPField.Name.mark],
             authorization: headers[.authorization],

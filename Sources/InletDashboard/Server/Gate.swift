@@ -8,6 +8,8 @@ struct Gate: Sendable {
         var method = "GET"
         /// The header, or what stands for it in HTTP/2.
         var host: String?
+        /// Whether it has more of these: who stands in between may have gone by another one (RFC 9112, 3.2).
+        var hasMoreHosts = false
         var origin: String?
         var fetchSite: String?
         var contentType: String?
@@ -39,6 +41,7 @@ struct Gate: Sendable {
 
     /// A name that somebody else gives this machine's address (DNS rebinding) would make his page one of ours.
     func hostFault(_ head: Head) -> APIFault? {
+        if head.hasMoreHosts { return .badRequest("the request names more than one host") }
         guard let host = head.host?.lowercased(), !host.isEmpty else {
             return APIFault(421, "host", "the request names no host")
         }
