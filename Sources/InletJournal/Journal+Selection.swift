@@ -175,7 +175,7 @@ private struct FileSearch {
         } else if filter.states.isEmpty || shelf == .history {
             try look("")
         } else {
-            for state in filter.states { try look("state = '\(state.rawValue)' AND ") }
+            for state in Set(filter.states) { try look("state = '\(state.rawValue)' AND ") }
         }
         return newestFirst ? found.max() : found.min()
     }

@@ -28,12 +28,13 @@ struct DashboardSettingsTests {
                   password: "canary passphrase"
                   read_only_token: canary-reader
                   hosts: [inlet.example, "nas.lan:8844"]
+                  proxy: true
                 """))
         let settings = try #require(config.settings.dashboard)
         #expect(settings.listen == ListenAddress(host: "0.0.0.0", port: 8844) && !settings.isOpen)
         #expect(settings.token?.reveal() == "canary-token" && settings.password?.reveal() == "canary passphrase")
         #expect(settings.readOnlyToken?.reveal() == "canary-reader")
-        #expect(settings.hosts == ["inlet.example", "nas.lan:8844"])
+        #expect(settings.hosts == ["inlet.example", "nas.lan:8844"] && settings.proxy)
         #expect(!"\(settings)".contains("canary"))
         #expect(!ConfigPrinter.show(config, types: standInTypes).contains("canary"))
     }
@@ -70,6 +71,8 @@ struct DashboardSettingsTests {
             "must differ from what may do everything"
         ),
         ("listen: \"127.0.0.1:8844\", hosts: [\"http://inlet.example/\"]", "is no name of a host"),
+        ("listen: \"127.0.0.1:8844\", hosts: inlet.example", "'hosts' is for those who come from elsewhere"),
+        ("listen: \"127.0.0.1:8844\", proxy: true", "'proxy' is for those who come from elsewhere"),
         ("token: canary-token", "required key 'listen' is missing"),
         ("listen: \"127.0.0.1:8844\", tokn: canary-token", "did you mean 'token'?"),
     ])

@@ -24,7 +24,7 @@ struct DashboardScene: Sendable {
 
     init(
         token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
-        roots: [IntakeStatus] = [], resume: ResumeSummary? = nil,
+        proxy: Bool = false, roots: [IntakeStatus] = [], resume: ResumeSummary? = nil,
         bounds: DashboardServer.Bounds = DashboardServer.Bounds()
     ) throws {
         directory = try TemporaryDirectory()
@@ -33,7 +33,8 @@ struct DashboardScene: Sendable {
         pulse = Pulse(log)
         let settings = DashboardSettings(
             listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
-            password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"])
+            password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
+            proxy: proxy)
         standing = DashboardStanding(url: DashboardServer.url(settings.listen))
         let view = AgentView(journal: journal, live: Self.live(directory.path, roots, resume))
         control = LocalControl(

@@ -54,6 +54,9 @@ import Testing
         ({ $0.fetchSite = nil }, true),
         ({ ($0.method, $0.mark, $0.origin, $0.contentType) = ("GET", nil, "http://evil.example", nil) }, true),
         ({ ($0.method, $0.mark) = ("DELETE", nil) }, false),
+        ({ ($0.method, $0.fetchSite) = ("GET", "cross-site") }, false),
+        ({ ($0.method, $0.fetchSite) = ("HEAD", "same-site") }, false),
+        ({ ($0.method, $0.fetchSite) = ("GET", "none") }, true),
     ]
 
     @Test(arguments: changes.indices)
@@ -73,6 +76,27 @@ import Testing
         ] as [(Access, Endpoint.Need, String?)])
     func `each role has what it may have`(access: Access, need: Endpoint.Need, code: String?) {
         #expect(Gate.accessFault(access, need)?.code == code)
+    }
+
+    @Test func `a request names one host`() {
+        let fault = Self.gate("127.0.0.1").hostFault(Gate.Head(host: "127.0.0.1", hasMoreHosts: true))
+        #expect(fault?.status == 400)
+    }
+
+    @Test func `without a secret nobody comes through a proxy`() {
+        let marked = Gate.Head(proxyMark: "x-forwarded-for")
+        let fault = Self.gate("127.0.0.1").proxyFault(marked)
+        #expect(fault?.status == 403 && fault?.code == "proxy")
+        #expect(fault?.message.contains("'x-forwarded-for'") == true && fault?.message.contains("token") == true)
+        #expect(Self.gate("127.0.0.1").proxyFault(Gate.Head()) == nil)
+        let guarded = DashboardSettings(
+            listen: ListenAddress(host: "127.0.0.1", port: 1), password: Secret("the-password"))
+        #expect(Gate(guarded).proxyFault(marked) == nil)
+    }
+
+    @Test(arguments: [("localhost", "127.0.0.1"), ("LOCALHOST", "127.0.0.1"), ("::1", "::1"), ("nas.lan", "nas.lan")])
+    func `localhost is this machine, whatever else the name is given to`(host: String, bound: String) {
+        #expect(ListenAddress(host: host, port: 1).bindHost == bound)
     }
 
     @Test func `a token is read out of its header`() {

@@ -76,6 +76,18 @@ import Testing
         #expect(Credentials(Self.settings).access(secret, asToken: asToken) == access)
     }
 
+    @Test func `only a long token is one that nobody can guess`() {
+        let long = String(repeating: "k", count: Credentials.unguessable)
+        var settings = Self.settings
+        (settings.token, settings.password) = (Secret(long), Secret(long + "!"))
+        let credentials = Credentials(settings)
+        #expect(credentials.access(long, asToken: true, ifUnguessable: true) == .full)
+        #expect(credentials.access(long, asToken: false, ifUnguessable: true) == .full)
+        for other in [long + "!", "the-reader", long + "k", String(long.dropLast()), ""] {
+            #expect(credentials.access(other, asToken: false, ifUnguessable: true) == nil, "\(other)")
+        }
+    }
+
     @Test func `what is asked for is what is configured`() {
         var settings = Self.settings
         #expect(Credentials(settings).login == .either)

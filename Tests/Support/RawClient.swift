@@ -64,6 +64,9 @@ package final class RawClient {
         }
     }
 
+    /// Says that nothing more will be sent, and still receives.
+    package func finishSending() { shutdown(number, Int32(SHUT_WR)) }
+
     /// Everything received and not taken yet.
     package var text: String { String(decoding: pending, as: UTF8.self) }
 

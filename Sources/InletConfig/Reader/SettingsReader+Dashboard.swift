@@ -15,7 +15,8 @@ extension SettingsReader {
         }
         let settings = DashboardSettings(
             listen: listen, token: section.secret("token"), password: section.secret("password"),
-            readOnlyToken: section.secret("read_only_token"), hosts: section.strings("hosts") ?? [])
+            readOnlyToken: section.secret("read_only_token"), hosts: section.strings("hosts") ?? [],
+            proxy: section.boolean("proxy") ?? false)
         checkSecrets(settings, section)
         checkHosts(section)
         return settings
@@ -39,6 +40,12 @@ extension SettingsReader {
             report(position("read_only_token", section), "'read_only_token' must differ from what may do everything")
         }
         guard settings.isOpen, section.positions["token"] == nil, section.positions["password"] == nil else { return }
+        for key in ["hosts", "proxy"] where key == "proxy" ? settings.proxy : !settings.hosts.isEmpty {
+            report(
+                position(key, section),
+                "'\(key)' is for those who come from elsewhere, and without a 'token' or a 'password' they might do everything; give one of them too"
+            )
+        }
         if !settings.listen.isLoopback {
             report(
                 position("listen", section),

@@ -12,6 +12,9 @@ extension KeyTables {
         KeySpec(
             "hosts", .list(.string),
             "Names under which browsers reach it besides its address, as in inlet.example or nas.lan:8844."),
+        KeySpec(
+            "proxy", .boolean, default: "false",
+            "Whether a reverse proxy on this machine says in X-Forwarded-For whom a request comes from."),
     ]
 
     /// A shorter one can be guessed by whoever reaches the port.

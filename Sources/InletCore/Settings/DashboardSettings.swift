@@ -9,16 +9,19 @@ package struct DashboardSettings: Sendable, Equatable {
     package var readOnlyToken: Secret?
     /// Names under which browsers reach it besides its address, as they say them: `inlet.example`, `nas.lan:8844`.
     package var hosts: [String]
+    /// Whether a reverse proxy of this machine says whom a request comes from.
+    package var proxy: Bool
 
     package init(
         listen: ListenAddress, token: Secret? = nil, password: Secret? = nil, readOnlyToken: Secret? = nil,
-        hosts: [String] = []
+        hosts: [String] = [], proxy: Bool = false
     ) {
         self.listen = listen
         self.token = token
         self.password = password
         self.readOnlyToken = readOnlyToken
         self.hosts = hosts
+        self.proxy = proxy
     }
 
     /// Whether whoever reaches the port may do everything: it is on loopback, and nothing is asked for.
@@ -85,7 +88,12 @@ package struct ListenAddress: Sendable, Hashable {
     package var address: IPAddress? { IPAddress(host) }
 
     /// Whether only this machine can reach it. A name might be anybody's.
-    package var isLoopback: Bool { host.lowercased() == "localhost" || address?.isLoopback == true }
+    package var isLoopback: Bool { isLocalhost || address?.isLoopback == true }
+
+    /// Where to bind. `localhost` may be anything in /etc/hosts, but here it means this machine only (RFC 6761, 6.3).
+    package var bindHost: String { isLocalhost ? "127.0.0.1" : host }
+
+    private var isLocalhost: Bool { host.lowercased() == "localhost" }
 
     /// As it is written.
     package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }

@@ -192,7 +192,12 @@ package struct LocalControl: ControlAPI {
         if let live = view.live, !live.watched().contains(root) {
             return CommandReport(done: false, message: "\(root.display) is not watched")
         }
-        let isThere = try await commands.resume(root: root, by: by)
+        let isThere: Bool
+        do {
+            isThere = try await commands.resume(root: root, by: by)
+        } catch let error as SystemError {
+            return CommandReport(done: false, message: "\(root.display) cannot be looked at: \(error)")
+        }
         return CommandReport(
             done: isThere, message: isThere ? "watched as it is: \(root.display)" : "\(root.display) is not a folder")
     }
@@ -235,7 +240,7 @@ package struct LocalControl: ControlAPI {
 
     func unknownDestination(_ name: String) -> CommandReport {
         let hint = Suggestion.nearest(to: name, in: configured.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-        return CommandReport(done: false, message: "no destination is called '\(name)'\(hint)")
+        return CommandReport(done: false, message: "no destination is called '\(DisplayText.escape(name))'\(hint)")
     }
 
     /// The same API, on behalf of somebody else.

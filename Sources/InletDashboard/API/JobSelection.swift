@@ -69,6 +69,10 @@ package struct JobSelection: Codable, Sendable {
         if let jobs, jobs.count > Self.mostJobs {
             throw APIFault.badRequest("a selection names at most \(Self.mostJobs) jobs")
         }
+        // It is held against each file's path, which is no longer.
+        if let path, path.utf8.count > 4096 { throw APIFault.badRequest("'path' is longer than a path can be") }
+        // Each is looked for by itself.
+        if states.count > FileState.allCases.count { throw APIFault.badRequest("a selection names each state once") }
         var filter = FileFilter(destination: destination, limit: max(0, limit ?? .max))
         filter.states = try states.map { name in
             guard let state = FileState(rawValue: name) else { throw UnknownState(name: name) }

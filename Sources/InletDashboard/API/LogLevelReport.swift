@@ -36,7 +36,8 @@ extension LocalControl {
             let levels = LogSettings.Level.allCases.map(\.rawValue)
             let hint = Suggestion.nearest(to: wish.level, in: levels).map { "; did you mean '\($0)'?" } ?? ""
             return CommandReport(
-                done: false, message: "'\(wish.level)' is none of \(levels.joined(separator: ", "))\(hint)")
+                done: false,
+                message: "'\(DisplayText.escape(wish.level))' is none of \(levels.joined(separator: ", "))\(hint)")
         }
         guard commands.setLogLevel(level, by: by), let report = logLevel() else {
             return CommandReport(done: false, message: "no agent is running; set log.level in the configuration")

@@ -87,12 +87,19 @@ extension LocalControl {
         return known.first { $0.display == root.string } ?? root
     }
 
+    /// PATH_MAX and NAME_MAX of Linux.
+    private static let (longestPath, longestName) = (4096, 255)
+
     /// - Throws: `APIFault` where the question cannot be answered.
     func route(_ question: RouteQuestion) async throws -> RouteAnswer {
         guard let live = view.live else { throw APIFault.conflict("no agent is running; ask with 'inlet route'") }
         guard !question.path.isEmpty, !question.path.utf8.contains(0) else {
             throw APIFault.badRequest("'path' names no file")
         }
+        // No file can be called so, and each rule would look at all of it.
+        guard question.path.utf8.count <= Self.longestPath,
+            question.path.utf8.split(separator: 0x2F).allSatisfy({ $0.count <= Self.longestName })
+        else { throw APIFault.badRequest("'path' is longer than a path can be") }
         if let size = question.size, size < 0 { throw APIFault.badRequest("'size' is less than nothing") }
         var path = FilePath(question.path)
         if path.isRelative {

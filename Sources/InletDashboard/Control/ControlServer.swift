@@ -33,10 +33,10 @@ package struct ControlServer: Service {
         ) { request, writer, channel in
             // Whom the kernel lets write here may do everything.
             let name = await PeerCredentials.of(channel).map { "uid \($0.user)" } ?? "a person"
-            let (response, closes) = await responder.respond(
+            let reply = await responder.respond(
                 to: request, from: Visitor(access: .full, name: name), ConnectionDeadline(channel: channel))
-            try await writer.write(response: response.head, body: response.body)
-            if closes { try await channel.close() }
+            try await writer.write(response: reply.response.head, body: reply.response.body)
+            if reply.closes { try await channel.close() }
         } onServerRunning: { _ in
             try? FileMode.set(path, 0o660)
         }

@@ -66,7 +66,7 @@ struct RootOrder: Codable, Sendable {
     var text: String?
 
     func root() throws(APIFault) -> FilePath {
-        if let path, !path.contains(0) { return FilePath(bytes: path) }
+        if let path, !path.isEmpty, !path.contains(0) { return FilePath(bytes: path) }
         guard let text, !text.isEmpty, !text.utf8.contains(0) else {
             throw .badRequest("'path' or 'text' names a folder")
         }

@@ -77,6 +77,7 @@ extension Endpoints {
             }
             return state
         }
+        if filter.states.count > FileState.allCases.count { throw APIFault.badRequest("'state' names each one once") }
         filter.route = call.value("route")
         filter.path = try call.value("path").map { try GlobPattern($0) }
         filter.text = call.value("q").flatMap { $0.isEmpty ? nil : $0 }

@@ -10,7 +10,13 @@ struct Credentials: Sendable {
         var access: Access
         /// Whether programs send it with each request; a password is for logging in only.
         var isToken: Bool
+        /// Too long to be found by trying, however fast: as `openssl rand -hex 16` makes them, and some shorter ones.
+        var isUnguessable: Bool { isToken && length >= Credentials.unguessable }
+        var length: Int
     }
+
+    /// Characters of a token for programs.
+    static let unguessable = 24
 
     private let key = SymmetricKey(size: .bits256)
     private let known: [Known]
@@ -22,7 +28,9 @@ struct Credentials: Sendable {
         ]
         var known: [Known] = []
         for case (let secret?, let access, let isToken) in all {
-            known.append(Known(hash: Self.hash(secret.reveal(), key), access: access, isToken: isToken))
+            let text = secret.reveal()
+            known.append(
+                Known(hash: Self.hash(text, key), access: access, isToken: isToken, length: text.utf8.count))
         }
         self.known = known
         login =
@@ -31,12 +39,16 @@ struct Credentials: Sendable {
     }
 
     /// What a secret opens; nil for one that is none.
-    func access(_ secret: String, asToken: Bool) -> Access? {
+    ///
+    /// - Parameter ifUnguessable: nil also for one that somebody might guess.
+    func access(_ secret: String, asToken: Bool, ifUnguessable: Bool = false) -> Access? {
         let code = HMAC<SHA256>.authenticationCode(for: Array(secret.utf8), using: key)
         var found: Access?
         for one in known {
             let isEqual = code == one.hash
-            if isEqual, one.isToken || !asToken { found = max(found ?? .none, one.access) }
+            if isEqual, one.isToken || !asToken, one.isUnguessable || !ifUnguessable {
+                found = max(found ?? .none, one.access)
+            }
         }
         return found
     }

@@ -19,39 +19,39 @@ struct DashboardHandler: Sendable {
         ConnectionDeadline(channel: channel, reading: .init(bounds.reading), writing: .init(bounds.writing))
     }
 
-    /// - Returns: the answer, and whether the connection must end after it.
-    func respond(to request: Request, on channel: any Channel) async -> (response: Response, closes: Bool) {
-        var (response, closes) = await answer(request, channel)
-        for field in Self.alwaysSent { response.headers[field.name] = field.value }
-        if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
-        if closes { response.headers[.connection] = "close" }
-        return (response, closes)
+    func respond(to request: Request, on channel: any Channel) async -> Reply {
+        var reply = await answer(request, deadline(channel), from: channel.remoteAddress?.ipAddress)
+        for field in Self.alwaysSent { reply.response.headers[field.name] = field.value }
+        if reply.response.headers[.cacheControl] == nil { reply.response.headers[.cacheControl] = "no-store" }
+        if reply.closes { reply.response.headers[.connection] = "close" }
+        return reply
     }
 
-    private func answer(_ request: Request, _ channel: any Channel) async -> (response: Response, closes: Bool) {
+    private func answer(_ request: Request, _ deadline: ConnectionDeadline, from peer: String?) async -> Reply {
         if (request.head.path ?? "").utf8.count > Self.longestPath {
-            return (.fault(.tooLarge("the path is longer than \(Self.longestPath) bytes")), false)
+            let fault = APIFault.tooLarge("the path is longer than \(Self.longestPath) bytes")
+            return await request.refuse(.fault(fault), deadline)
         }
         let head = Gate.Head(request)
         let hostFault = door.gate.hostFault(head)
-        if let hostFault, !Self.openToAllHosts.contains(request.uri.path) { return (.fault(hostFault), false) }
-        if let response = assets.response(to: request) { return (response, false) }
+        if let hostFault, !Self.openToAllHosts.contains(request.uri.path) {
+            return await request.refuse(.fault(hostFault), deadline)
+        }
+        if let response = assets.response(to: request) { return await request.refuse(response, deadline) }
+        let visitor: Visitor
         // Whoever asks whether we live needs no secret; by a wrong host's name none is looked at.
         if hostFault != nil || request.uri.path == "/healthz" {
-            let stranger = Visitor(access: .none, name: "dashboard")
-            return await responder.respond(to: request, from: stranger, deadline(channel)) { endpoint in
-                if let fault = Gate.accessFault(.none, endpoint.need) { throw fault }
+            visitor = Visitor(access: .none, name: "dashboard")
+        } else {
+            do throws(APIFault) {
+                if let fault = door.gate.proxyFault(head) ?? door.gate.crossFault(head) { throw fault }
+                visitor = try door.visitor(head, request, from: peer)
+            } catch {
+                return await request.refuse(.fault(error), deadline)
             }
         }
-        let visitor: Visitor
-        do throws(APIFault) {
-            if let fault = door.gate.crossFault(head) { throw fault }
-            visitor = try door.visitor(head, request, from: channel.remoteAddress?.ipAddress)
-        } catch {
-            return (.fault(error), false)
-        }
         let access = visitor.access
-        return await responder.respond(to: request, from: visitor, deadline(channel)) { endpoint in
+        return await responder.respond(to: request, from: visitor, deadline) { endpoint in
             if let fault = Gate.accessFault(access, endpoint.need) { throw fault }
         }
     }
@@ -65,22 +65,33 @@ struct DashboardHandler: Sendable {
                 form-action 'self'; frame-ancestors 'none'; base-uri 'none'
                 """),
         HTTPField(name: .xContentTypeOptions, value: "nosniff"),
-        HTTPField(name: .referrerPolicy, value: "no-referrer"),
+        HTTPField(name: .named("Referrer-Policy"), value: "no-referrer"),
+        HTTPField(name: .named("X-Frame-Options"), value: "DENY"),
+        HTTPField(name: .named("Cross-Origin-Resource-Policy"), value: "same-origin"),
+        HTTPField(name: .named("Cross-Origin-Opener-Policy"), value: "same-origin"),
+        HTTPField(
+            name: .named("Permissions-Policy"),
+            value: "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
     ]
 }
 
 extension Gate.Head {
     init(_ request: Request) {
         let headers = request.headers
+        let hosts = (request.head.authority.map { [$0] } ?? []) + headers[values: .host]
         self.init(
-            method: request.method.rawValue, host: request.head.authority ?? headers[values: .host].first,
+            method: request.method.rawValue, host: hosts.first, hasMoreHosts: hosts.count > 1,
             origin: headers[.origin], fetchSite: headers[HTTPField.Name.fetchSite],
             contentType: headers[.contentType], mark: headers[HTTPField.Name.mark],
-            authorization: headers[.authorization])
+            authorization: headers[.authorization],
+            proxyMark: headers.lazy.map(\.name.canonicalName).first(where: Self.isOfProxies))
+    }
+
+    private static func isOfProxies(_ name: String) -> Bool {
+        name.hasPrefix("x-forwarded-") || ["forwarded", "via", "x-real-ip"].contains(name)
     }
 }
 
 extension HTTPField.Name {
-    fileprivate static var host: Self { Self("Host") ?? .origin }
-    fileprivate static var referrerPolicy: Self { Self("Referrer-Policy") ?? .server }
+    fileprivate static var host: Self { named("Host") }
 }

@@ -15,6 +15,8 @@ package struct DashboardServer: Service {
     package struct Bounds: Sendable {
         /// Connections at once; others wait to be accepted.
         package var connections = 64
+        /// Of these from one address; more of them are closed.
+        package var connectionsOfOne = 24
         /// Bytes of a request's head.
         package var head = 16 << 10
         /// For a connection on which nothing is asked, and for a request's head.
@@ -77,23 +79,25 @@ package struct DashboardServer: Service {
         let (handler, standing, log, listen) = (handler, standing, log, listen)
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: bounds.head, maxHeaderListSize: bounds.head, maxHeaderFieldCount: 100)
+        let book = ConnectionBook(most: bounds.connectionsOfOne)
         let channel = HTTP1Channel.Configuration(
-            idleTimeout: .init(bounds.idle), httpDecoderConfiguration: decoder)
+            additionalChannelHandlers: [PeerBound(book)], idleTimeout: .init(bounds.idle),
+            httpDecoderConfiguration: decoder)
         // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
         return try HTTPServerBuilder.http1(configuration: channel).buildServer(
             configuration: ServerConfiguration(
-                address: .hostname(listen.host, port: listen.port), backlog: 128,
+                address: .hostname(listen.bindHost, port: listen.port), backlog: 128,
                 availableConnectionsDelegate: .maximum(bounds.connections, logger: quiet)),
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
         ) { request, writer, channel in
-            let (response, closes) = await handler.respond(to: request, on: channel)
+            let reply = await handler.respond(to: request, on: channel)
             // A stream looks after each of its pieces.
-            let isStream = response.body.contentLength == nil
+            let isStream = reply.response.body.contentLength == nil
             let deadline = handler.deadline(channel)
             let alarm = isStream ? nil : deadline.begin(deadline.writing)
             defer { alarm?.cancel() }
-            try await writer.write(response: response.head, body: response.body)
-            if closes { try await channel.close() }
+            try await writer.write(response: reply.response.head, body: reply.response.body)
+            if reply.closes { try await channel.close() }
         } onServerRunning: { channel in
             let url = Self.url(listen, port: channel.localAddress?.port)
             standing.listens(at: url)

@@ -15,12 +15,14 @@ final class Door: Sendable {
 
     let gate: Gate
     private let credentials: Credentials
+    private let believesProxy: Bool
     private let log: EventLog
     private let state = Mutex(State())
 
     init(_ settings: DashboardSettings, log: EventLog) {
         gate = Gate(settings)
         credentials = Credentials(settings)
+        believesProxy = settings.proxy
         self.log = log
     }
 
@@ -28,7 +30,7 @@ final class Door: Sendable {
     ///
     /// - Throws: `APIFault` where there were too many of these.
     func visitor(_ head: Gate.Head, _ request: Request, from peer: String?) throws(APIFault) -> Visitor {
-        let address = Self.address(request, peer)
+        let address = address(request, peer)
         let name = "dashboard (\(address))"
         guard credentials.login != .none else { return Visitor(access: .full, name: name) }
         let cookie = Self.cookie(request)
@@ -57,7 +59,14 @@ final class Door: Sendable {
 
     private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
         let network = IPAddress(address)?.network ?? []
-        if let wait = state.withLock({ $0.tries.wait(network, at: .now) }) { throw Self.tooMany(wait) }
+        if let wait = state.withLock({ $0.tries.wait(network, at: .now) }) {
+            // Somebody else's wrong tries must not keep out the programs of his address. Only a token that nobody can guess
+            // is looked at meanwhile: for passwords and short ones that would be the guesser's way around the wait.
+            guard let access = credentials.access(secret, asToken: asToken, ifUnguessable: true) else {
+                throw Self.tooMany(wait)
+            }
+            return access
+        }
         if let access = credentials.access(secret, asToken: asToken) {
             // Programs that know a token, and readers, share addresses with others: only a person who logs in with the
             // whole secret makes its wrong tries good.
@@ -91,9 +100,9 @@ final class Door: Sendable {
         return mine.map { String($0.dropFirst(LoginSessions.cookieName.count + 1)) }
     }
 
-    /// Who it comes from: what a proxy of this machine says of that, where there is one.
-    private static func address(_ request: Request, _ peer: String?) -> String {
-        guard isLoopback(peer), let list = request.headers[HTTPField.Name.forwardedFor],
+    /// Who it comes from: what a proxy of this machine says of that, where one is configured.
+    private func address(_ request: Request, _ peer: String?) -> String {
+        guard believesProxy, Self.isLoopback(peer), let list = request.headers[HTTPField.Name.forwardedFor],
             let last = list.split(separator: ",").last.map({ $0.filter { $0 != " " } }), IPAddress(last) != nil
         else { return peer ?? "unknown" }
         return last

@@ -8,6 +8,8 @@ struct Gate: Sendable {
         var method = "GET"
         /// The header, or what stands for it in HTTP/2.
         var host: String?
+        /// Whether it has more of these: who stands in between may have gone by another one (RFC 9112, 3.2).
+        var hasMoreHosts = false
         var origin: String?
         var fetchSite: String?
         var contentType: String?
@@ -15,6 +17,8 @@ struct Gate: Sendable {
         var mark: String?
         /// `Authorization`.
         var authorization: String?
+        /// A header that only a proxy adds.
+        var proxyMark: String?
 
         /// A token that came with the request; a page of another site cannot add one.
         var bearer: String? {
@@ -26,14 +30,18 @@ struct Gate: Sendable {
     let listen: ListenAddress
     /// In lower case.
     let hosts: [String]
+    /// Whether everybody who reaches the port may do everything.
+    let isOpen: Bool
 
     init(_ settings: DashboardSettings) {
         listen = settings.listen
+        isOpen = settings.isOpen
         hosts = settings.hosts.map { $0.lowercased() }
     }
 
     /// A name that somebody else gives this machine's address (DNS rebinding) would make his page one of ours.
     func hostFault(_ head: Head) -> APIFault? {
+        if head.hasMoreHosts { return .badRequest("the request names more than one host") }
         guard let host = head.host?.lowercased(), !host.isEmpty else {
             return APIFault(421, "host", "the request names no host")
         }
@@ -50,17 +58,27 @@ struct Gate: Sendable {
             "this is not served as '\(DisplayText.escape(name))'; if it should be, add that to dashboard.hosts")
     }
 
-    /// What changes something must come from our own page, or from a program that knows the token.
+    /// Through a proxy everybody comes from this machine; that must not be enough.
+    func proxyFault(_ head: Head) -> APIFault? {
+        guard isOpen, let name = head.proxyMark else { return nil }
+        return APIFault(
+            403, "proxy",
+            "refused: it came through a proxy (header '\(name)'), and without a secret whoever reaches that might do everything; give dashboard a token or a password"
+        )
+    }
+
+    /// What changes something must come from our own page, or from a program that knows the token. What is read, other sites'
+    /// pages could not see; but they could keep others out.
     func crossFault(_ head: Head) -> APIFault? {
+        if let site = head.fetchSite, site != "same-origin", site != "none" {
+            return Self.csrf("it comes from another site's page")
+        }
         if ["GET", "HEAD"].contains(head.method) { return nil }
         let type = head.contentType?.split(separator: ";").first.map { String($0).trimmingSpaces.lowercased() }
         guard type == "application/json" else {
             return Self.csrf("the header 'Content-Type: application/json' is missing")
         }
         guard head.mark == "1" || head.bearer != nil else { return Self.csrf("the header 'X-Inlet: 1' is missing") }
-        if let site = head.fetchSite, site != "same-origin", site != "none" {
-            return Self.csrf("it comes from another site's page")
-        }
         if let origin = head.origin {
             let parts = origin.lowercased().split(separator: "/", omittingEmptySubsequences: false)
             let authority = parts.count == 3 && parts[1].isEmpty ? String(parts[2]) : nil

@@ -40,7 +40,7 @@ package struct ListenFault: Sendable {
             // What has just been left may be had again, as by the server.
             let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-                .bind(host: listen.host, port: listen.port).get()
+                .bind(host: listen.bindHost, port: listen.port).get()
             try? await channel.close()
             return nil
         } catch {
