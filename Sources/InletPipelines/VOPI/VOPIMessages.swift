@@ -137,8 +137,11 @@ package struct VOPIJob: Sendable, Equatable {
     /// Takes our own credentials out of what people are shown of it.
     mutating func hide(by redactor: Redactor) {
         error = error.map { redactor.redacted($0) }
-        progress?.step = progress?.step.map { redactor.redacted($0) }
-        progress?.message = progress?.message.map { redactor.redacted($0) }
+        if var said = progress {
+            said.step = said.step.map { redactor.redacted($0) }
+            said.message = said.message.map { redactor.redacted($0) }
+            progress = said
+        }
         if case .running(let step) = status { status = .running(redactor.redacted(step)) }
     }
 }
