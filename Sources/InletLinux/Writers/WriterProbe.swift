@@ -29,11 +29,6 @@ package enum WriterProbe {
         look(file) { () throws(SystemError) in try SourceFile(opening: file) }.writer
     }
 
-    /// The same with what the file is after the probe; nil where it cannot be opened. Blocks.
-    package static func look(at path: FilePath) -> (writer: LeaseProbe, identity: FileIdentity?) {
-        look(RootedPath("", path)) { () throws(SystemError) in try SourceFile(opening: path) }
-    }
-
     /// The same in an open folder, with what the file is after the probe; nil where it cannot be opened. Blocks.
     package static func look(
         at name: FilePath.Component, in folder: Folder
