@@ -93,4 +93,92 @@ import Testing
         }
         guard case .finished = scan.next(IgnoreList()) else { throw Unexpected() }
     }
+
+    @Test func `what is outside is not deleted behind a symlink, though it is the very file that was delivered`()
+        async throws
+    {
+        let bench = try await DisposalBench(.delete)
+        let outside = try bench.directory.makeDirectory("outside")
+        try FileManager.default.linkItem(atPath: bench.file.string, toPath: outside.appending("a.txt").string)
+        for isBegun in [false, true] {
+            if isBegun { try await bench.intend(.delete, at: bench.root.pushing("sub/a.txt")) }
+            try FileManager.default.removeItem(atPath: bench.root.appending("sub").string)
+            try FileManager.default.createSymbolicLink(
+                atPath: bench.root.appending("sub").string, withDestinationPath: outside.string)
+            _ = try await bench.dispose()
+            #expect(try text(outside.appending("a.txt")) == "content")
+            #expect(try names(in: outside) == ["a.txt"])
+        }
+    }
+
+    @Test(arguments: [".inlet", ".inlet/done", ".inlet/done/sub"])
+    func `nothing is archived through a symlink: the file waits, and goes on without it`(_ level: String) async throws {
+        let bench = try await DisposalBench(.archive)
+        let outside = try bench.directory.makeDirectory("outside")
+        let link = bench.root.pushing(FilePath(level))
+        try FileManager.default.createDirectory(
+            atPath: link.removingLastComponent().string, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: outside.string)
+        let error = try await #require(throws: SystemError.self) { try await bench.dispose() }
+        #expect(error.isLinked)
+        // Also when that was found too late.
+        try await bench.intend(.archive)
+        try move(bench.file, to: bench.privateFile)
+        await #expect(throws: SystemError.self) { try await bench.dispose() }
+        #expect(try text(bench.file) == "content")
+        #expect(try names(in: outside) == [])
+        try remove(link)
+        #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
+    }
+
+    @Test(arguments: [".inlet", ".inlet/failed", ".inlet/failed/sub"])
+    func `neither quarantine nor its reason goes through a symlink, and that is said`(_ level: String) async throws {
+        var scene = try Scene()
+        scene.route.onFailure = .quarantine
+        scene.here.script("a", .fail(.hopeless))
+        let outside = try scene.directory.makeDirectory("outside")
+        let link = scene.root.pushing(FilePath(level))
+        try FileManager.default.createDirectory(
+            atPath: link.removingLastComponent().string, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: outside.string)
+        try await scene.run { stage in
+            try scene.drop("sub/a")
+            try await eventually("it is said") { stage.events.count("job.disposition_failed") == 1 }
+            #expect(try names(in: outside) == [])
+            #expect(try names(in: stage.root.appending("sub")) == ["a"])
+        }
+    }
+
+    @Test func `what has the private name by the time of the move is put back, not archived`() async throws {
+        let bench = try await DisposalBench(.archive)
+        try move(bench.file, to: bench.privateFile)
+        let places = bench.places
+        let hidden = try places.open(bench.privateFile)
+        let identity = try #require(try hidden.look().identity)
+        // After it was looked at.
+        try move(bench.privateFile, to: bench.directory.path.appending("kept"))
+        try bench.directory.write(
+            Array("another".utf8), to: FilePath("drop/sub").appending(try #require(bench.privateFile.lastComponent)))
+        let job = try #require(try await bench.journal.job(bench.id))
+        let intent = FinishIntent(action: .archive, privateFile: bench.privateFile, target: bench.archived)
+        let move = SourceMove(journal: bench.journal, places: places, job: job, intent: intent)
+        await #expect(throws: SystemError.self) { try await move.run(hidden, identity) }
+        #expect(try text(bench.privateFile) == "another")
+        #expect(try names(in: bench.archived.removingLastComponent()) == [])
+    }
+
+    @Test func `a held file is taken back from where it is, not from where a symlink leads`() async throws {
+        let bench = try await DisposalBench(.delete)
+        let outside = try bench.directory.makeDirectory(FilePath("outside/\(bench.id)"))
+        try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
+        try move(bench.file, to: bench.held)
+        try FileManager.default.copyItem(atPath: bench.held.string, toPath: outside.appending("a.txt").string)
+        try await bench.intend(.delete, at: bench.held, heldUntil: .now)
+        let held = bench.root.pushing(".inlet/held")
+        try move(held, to: bench.directory.path.appending("moved"))
+        try FileManager.default.createSymbolicLink(
+            atPath: held.string, withDestinationPath: outside.removingLastComponent().string)
+        _ = try await bench.dispose()
+        #expect(try names(in: outside) == ["a.txt"])
+    }
 }
