@@ -42,6 +42,18 @@ static const long inlet_utime_omit = (1L << 30) - 2;
 /* open(2) is variadic. */
 static inline int inlet_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
 
+/* openat(2) is variadic. */
+static inline int inlet_open_at(int folder, const char *_Nonnull path, int flags, mode_t mode) {
+    return openat(folder, path, flags, mode);
+}
+
+/* openat2(2) (Linux 5.6), by number: headers may be older than the kernel. `resolve` is RESOLVE_NO_MAGICLINKS (2),
+   RESOLVE_NO_SYMLINKS (4), RESOLVE_BENEATH (8). */
+static inline int inlet_open_below(int folder, const char *_Nonnull path, int flags, uint64_t resolve) {
+    struct { uint64_t flags, mode, resolve; } how = {(uint64_t)(unsigned int)flags, 0, resolve};
+    return (int)syscall(437, folder, path, &how, sizeof how);
+}
+
 /* fcntl(2) is variadic: F_SETLEASE with F_RDLCK or F_UNLCK. */
 static inline int inlet_set_lease(int fd, int type) { return fcntl(fd, inlet_f_setlease, type); }
 

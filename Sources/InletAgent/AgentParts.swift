@@ -218,8 +218,8 @@ struct AgentParts: Sendable {
             let settings = running.settings
             let place = RoutePlace(path, in: settings.watch)
             // A folder of another machine may take its time.
-            let look = place.root == nil ? nil : try? await asking.run { () throws in try FileLook.look(at: path) }
-            let identity = look?.identity
+            let file = place.root.map { RootedPath($0, place.relative) }
+            let identity = try? await asking.run { () throws in try file.map { try FileLook.look(at: $0) } }?.identity
             return RouteTrial(
                 place, identity: identity, size: size, table: RouteTable(settings.routes), destination: { board[$0] },
                 at: .now)

@@ -4,43 +4,44 @@ internal import SystemPackage
 
 /// Moves to another file system: copied, compared with what was read, and only then removed.
 enum AcrossFileSystems {
+    /// - Parameter identity: what `file` was when it was judged.
     /// - Returns: false when `target` was taken meanwhile; then the source is still where it was.
-    static func move(_ path: FilePath, to target: FilePath, size: Int64) throws -> Bool {
-        guard let name = target.lastComponent else {
-            throw SystemError(call: "rename", path: target, code: .isDirectory)
-        }
-        let directory = target.removingLastComponent()
-        FileCopy.removeLeftovers(of: name, in: directory)
-        let source = try SourceFile(opening: path)
-        let copy = try FileCopy.copy(
-            source, toTemporaryIn: directory, name: name, isCancelled: { Task.isCancelled }, progress: { _ in })
+    static func move(_ file: OpenName, _ identity: FileIdentity, to target: OpenName) throws -> Bool {
+        FileCopy.removeLeftovers(of: target.name, in: target.folder)
+        let source = try file.source()
+        let copy = target.beside(
+            try FileCopy.copy(
+                source, toTemporaryIn: target.folder, name: target.name, isCancelled: { Task.isCancelled },
+                progress: { _ in }))
         do {
-            guard try isSame(source, copy), source.opened.size == size, try source.identity() == source.opened else {
-                throw SystemError(call: "copy", path: path, target: target, code: .ioError)
+            guard try isSame(source, copy), source.opened.isUntouched(since: identity, ignoringChangeTime: true),
+                try source.identity() == source.opened
+            else {
+                throw SystemError(call: "copy", path: file.path, target: target.path, code: .ioError)
             }
-            try DurableFile.rename(copy, to: target)
+            try copy.rename(to: target)
         } catch {
-            try? DurableFile.remove(copy)
+            try? copy.remove()
             if let error = error as? SystemError, error.isTaken { return false }
             throw error
         }
-        try DurableFile.syncDirectory(directory)
+        try target.folder.synchronize()
         Failpoint.moveCopied.reached()
-        try DurableFile.remove(path)
+        try file.remove()
         return true
     }
 
-    /// Whether `target` is a whole copy of `path`, made before the process died.
-    static func isFinishedCopy(_ target: FilePath, of path: FilePath) throws -> Bool {
-        guard let copy = try FileLook.look(at: target).identity, let source = try FileLook.look(at: path).identity,
+    /// Whether `target` is a whole copy of `file`, made before the process died.
+    static func isFinishedCopy(_ target: OpenName, of file: OpenName) throws -> Bool {
+        guard let copy = try target.look().identity, let source = try file.look().identity,
             copy.isKnown(as: source), copy.device != source.device
         else { return false }
-        return try isSame(try SourceFile(opening: path), target)
+        return try isSame(try file.source(), target)
     }
 
     /// Compares the source with the copy as the disk holds it.
-    private static func isSame(_ source: SourceFile, _ copy: FilePath) throws -> Bool {
-        var reader = try UncachedReader(copy)
+    private static func isSame(_ source: SourceFile, _ copy: OpenName) throws -> Bool {
+        var reader = try UncachedReader(copy.name, in: copy.folder)
         let comparison = Comparison(source)
         while try reader.next({ comparison.add($0) }) {
             if Task.isCancelled { throw CancellationError() }

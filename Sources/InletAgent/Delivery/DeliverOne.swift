@@ -231,7 +231,7 @@ final class DeliverOne: Sendable {
         do throws(DeliveryError) {
             let source: SourceFile
             do {
-                source = try SourceFile(opening: file.fullPath)
+                source = try SourceFile(opening: file.place)
             } catch {
                 // What has been sent whole needs no source, wherever that is.
                 if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {

@@ -103,20 +103,11 @@ struct FinishPlaces: Sendable {
             FilePath(bytes: Array(name.stem) + Array("_\(number)".utf8) + ending))
     }
 
-    /// Renames to `wanted`, or to the first of its numbered names that is free. - Returns: the name it got.
-    static func renameNumbered(_ path: FilePath, to wanted: FilePath) throws -> FilePath {
-        var number = 1
-        while try !isRenamed(path, to: numbered(wanted, number)) { number += 1 }
-        return numbered(wanted, number)
+    /// Where one of these is, open.
+    func open(_ path: FilePath, making mode: UInt32? = nil) throws(SystemError) -> OpenName {
+        try OpenName(path, below: root, making: mode)
     }
 
-    private static func isRenamed(_ path: FilePath, to target: FilePath) throws -> Bool {
-        do {
-            try DurableFile.rename(path, to: target)
-            return true
-        } catch {
-            if error.isTaken { return false }
-            throw error
-        }
-    }
+    /// nil where its folder is not there, or is behind a symlink.
+    func find(_ path: FilePath) throws(SystemError) -> OpenName? { try OpenName.find(path, below: root) }
 }

@@ -98,43 +98,41 @@ final class ReceiptFiles: Sendable {
             throw Elsewhere.sourceIsGone
         }
         guard end.mayWrite else { throw Elsewhere.inTheWay("nothing is written to removable volumes (volume_writes)") }
-        guard let path = ReceiptName.beside(place) else { throw Elsewhere.inTheWay("the file's name is too long") }
-        guard try FileLook.look(at: place).identity?.isKnown(as: file.identity) == true else {
-            throw Elsewhere.sourceIsGone
+        guard let name = ReceiptName.beside(place)?.lastComponent else {
+            throw Elsewhere.inTheWay("the file's name is too long")
         }
-        try requireOwnFolders(of: path, below: file.root)
-        let receipt = receipt(end, now, path, nil)
-        try DurableFile.write(receipt.line, to: path, mode: 0o640, asFolderOwner: true)
+        let source = try open(place, of: file)
+        guard try source.look().identity?.isKnown(as: file.identity) == true else { throw Elsewhere.sourceIsGone }
+        let beside = source.beside(name)
+        switch try beside.look() {
+        case .missing, .regular: break
+        default: throw Elsewhere.inTheWay("\(beside.path.display) is there, and is no regular file")
+        }
+        let receipt = receipt(end, now, beside.path, nil)
+        try beside.folder.write(receipt.line, to: name, mode: 0o640, asFolderOwner: true)
         if place != file.fullPath { removeEarlier(file) }
         return receipt
     }
 
-    /// No folder between the watched one and the receipt may be a symlink, and its name must be free or a file's: whoever
-    /// may write there would decide what the agent, which may do more, replaces.
-    private func requireOwnFolders(of path: FilePath, below root: FilePath) throws {
-        // What a person has named to 'send' may be anywhere.
-        if !root.isEmpty, let rest = FilePath.below(root, path.removingLastComponent()) {
-            var level = root
-            for name in rest.components {
-                level.append(name)
-                guard case .directory = try FileLook.look(at: level) else {
-                    throw Elsewhere.inTheWay("\(level.display) is a symlink")
-                }
-            }
-        }
-        switch try FileLook.look(at: path) {
-        case .missing, .regular: return
-        default: throw Elsewhere.inTheWay("\(path.display) is there, and is no regular file")
+    /// No folder between the watched one and the receipt may be a symlink: whoever may write there would decide what the
+    /// agent, which may do more, replaces. What a person has named to 'send' may be anywhere.
+    private func open(_ place: FilePath, of file: FileRow) throws -> OpenName {
+        do {
+            return try OpenName(place, below: file.root)
+        } catch {
+            if error.isLinked { throw Elsewhere.inTheWay("\(error)") }
+            if error.isMissing { throw Elsewhere.sourceIsGone }
+            throw error
         }
     }
 
     /// A file that was kept after it had failed, and was sent again, has left its first receipt at its old place.
     private func removeEarlier(_ file: FileRow) {
-        guard let path = ReceiptName.beside(file.fullPath), (try? FileLook.look(at: path))?.identity != nil,
-            let text = try? DurableFile.read(path, limit: 4 << 20),
+        guard let path = ReceiptName.beside(file.fullPath), let receipt = try? OpenName(path, below: file.root),
+            let text = try? receipt.folder.read(receipt.name, limit: 4 << 20),
             text.starts(with: "{\"job\":\(file.id),".utf8)
         else { return }
-        try? DurableFile.remove(path)
+        try? receipt.remove()
     }
 }
 
@@ -176,12 +174,4 @@ enum ReceiptName {
 extension Receipt {
     /// As a file holds it.
     var line: [UInt8] { json + [UInt8(ascii: "\n")] }
-}
-
-extension FilePath {
-    /// The part of `path` below `folder`; nil when it is not below it.
-    fileprivate static func below(_ folder: FilePath, _ path: FilePath) -> FilePath? {
-        var rest = path
-        return rest.removePrefix(folder) ? rest : nil
-    }
 }

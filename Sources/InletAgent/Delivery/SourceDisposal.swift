@@ -37,25 +37,24 @@ struct SourceDisposal: Sendable {
     }
 
     private func begin(_ action: FinishAction) async throws -> Ending {
-        guard let identity = try FileLook.look(at: file.fullPath).identity else {
+        guard let source = try places.find(file.fullPath), let identity = try source.look().identity else {
             if roots.isAway(file) { return away }
             return .done(Disposition.untouched("it is no longer there"), state: nil, place: nil)
         }
-        guard try await isSame(identity, at: file.fullPath) else { return superseded("changed") }
-        switch WriterProbe.probe(path: file.fullPath) {
+        guard try await isSame(identity, source) else { return superseded("changed") }
+        switch source.writer {
         case .busy: return busy
         case .free: break
         case .unknown where action == .quarantine: break
-        case .unknown: return try await hold(action)
+        case .unknown: return try await hold(action, source)
         }
         let intent = FinishIntent(
             action: action, privateFile: places.privateFile(file), target: places.target(file, action))
-        if let folder = intent.targetFile?.removingLastComponent() {
+        if let target = intent.targetFile {
             // Found out now, while the file still has its own name.
-            try DurableFile.makeDirectories(folder, mode: 0o755)
-            try DurableFile.requireWritable(folder)
+            try places.open(target, making: 0o755).folder.requireWritable()
         }
-        try await rename(to: intent)
+        try await rename(source, to: intent)
         return try await resume(intent)
     }
 
@@ -64,18 +63,14 @@ struct SourceDisposal: Sendable {
     private func areLinksProved() async throws -> Bool {
         let links = job.deliveries.compactMap(\.proof).filter { $0.sameAs != nil && $0.method != .registered }
         if links.isEmpty { return true }
-        guard let path = try existing else { return true }
+        // When it is no longer there, whoever disposes of it finds that out.
+        guard let source = try places.find(file.fullPath), try source.look().identity != nil else { return true }
         for link in links {
             guard let content = link.content,
-                try await Fingerprint.matches(content, try SourceFile(opening: path), on: hashing)
+                try await Fingerprint.matches(content, try source.source(), on: hashing)
             else { return false }
         }
         return true
-    }
-
-    /// nil when it is no longer there, which whoever disposes of it finds out.
-    private var existing: FilePath? {
-        get throws { try FileLook.look(at: file.fullPath).identity == nil ? nil : file.fullPath }
     }
 
     private var away: Ending {
@@ -90,28 +85,31 @@ struct SourceDisposal: Sendable {
     }
 
     /// Whether this is what was delivered. Where only device or inode differ (a remount, a restore), content decides.
-    private func isSame(_ now: FileIdentity, at path: FilePath) async throws -> Bool {
+    private func isSame(_ now: FileIdentity, _ found: OpenName) async throws -> Bool {
         if now.isUntouched(since: file.identity, ignoringChangeTime: true) { return true }
         guard now.isKnown(as: file.identity), let content = file.content else { return false }
-        return try await Fingerprint.matches(content, try SourceFile(opening: path), on: hashing)
+        return try await Fingerprint.matches(content, try found.source(), on: hashing)
     }
 
     /// Where writers cannot be known, the file is taken out of their way and looked at again after `hold`.
-    private func hold(_ action: FinishAction) async throws -> Ending {
+    private func hold(_ action: FinishAction, _ source: OpenName) async throws -> Ending {
         let until = WallTime.now + places.hold
         do {
-            try await hold(action, in: places.root, until)
+            try await hold(action, source, in: places.root, until)
         } catch let error as SystemError where error.isCrossDevice {
             // Another file system is mounted below the root: the file stays on its own.
-            try await hold(action, in: file.fullPath.removingLastComponent(), until)
+            try await hold(action, source, in: file.fullPath.removingLastComponent(), until)
         }
         return .wait(until: until, note: Self.holdNote(until))
     }
 
-    private func hold(_ action: FinishAction, in folder: FilePath, _ until: WallTime) async throws {
+    private func hold(
+        _ action: FinishAction, _ source: OpenName, in folder: FilePath, _ until: WallTime
+    ) async throws {
         let held = places.heldFile(file, below: folder)
-        try DurableFile.makeDirectories(held.removingLastComponent(), mode: 0o755)
+        _ = try places.open(held, making: 0o755)
         try await rename(
+            source,
             to: FinishIntent(
                 action: action, privateFile: held, target: places.target(file, action), heldUntil: until))
     }
@@ -120,12 +118,12 @@ struct SourceDisposal: Sendable {
         "held until \(until.rfc3339): writers cannot be known here"
     }
 
-    private func rename(to intent: FinishIntent) async throws {
+    private func rename(_ source: OpenName, to intent: FinishIntent) async throws {
         Failpoint.intending.reached()
         try await journal.intend(file.id, intent.note)
         Failpoint.intentWritten.reached()
         do {
-            try DurableFile.rename(file.fullPath, to: intent.privateFile)
+            try source.rename(to: privateName(intent, beside: source))
         } catch {
             try await journal.intend(file.id, nil)
             throw error
@@ -133,29 +131,36 @@ struct SourceDisposal: Sendable {
         Failpoint.renamedAway.reached()
     }
 
+    /// In the folder that is open, where it is to stay in that.
+    private func privateName(_ intent: FinishIntent, beside source: OpenName) throws -> OpenName {
+        let path = intent.privateFile
+        guard path.removingLastComponent() == source.folder.path, let name = path.lastComponent else {
+            return try places.open(path)
+        }
+        return source.beside(name)
+    }
+
     /// Goes on from what the journal says was begun; every step may have been taken or not.
     private func resume(_ intent: FinishIntent) async throws -> Ending {
-        guard let identity = try FileLook.look(at: intent.privateFile).identity else {
+        guard let hidden = try places.find(intent.privateFile), let identity = try hidden.look().identity else {
             return try await withoutPrivateFile(intent)
         }
         if let until = intent.heldUntil, until > .now { return .wait(until: until, note: Self.holdNote(until)) }
-        guard try await isSame(identity, at: intent.privateFile) else {
-            return try await putBack(intent)
-        }
-        if WriterProbe.probe(path: intent.privateFile) == .busy { return try await lend(intent) }
+        guard try await isSame(identity, hidden) else { return try await putBack(hidden) }
+        if hidden.writer == .busy { return try await lend(hidden, intent) }
         switch intent.action {
-        case .keep: return try await putBack(intent)
+        case .keep: return try await putBack(hidden)
         case .delete:
-            try DurableFile.remove(intent.privateFile)
-            try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
+            try hidden.remove()
+            try hidden.folder.synchronize()
             return .done(Disposition.deleted, state: nil, place: nil)
         case .archive, .quarantine:
             do {
-                let end = try await SourceMove(journal: journal, job: job, intent: intent).run()
+                let end = try await move(intent).run(hidden, identity)
                 return .done(end.disposition, state: nil, place: end.place)
             } catch {
                 // A person must not find the file hidden for as long as the archive cannot be used.
-                try? DurableFile.rename(intent.privateFile, to: file.fullPath)
+                try? hidden.rename(to: places.open(file.fullPath))
                 throw error
             }
         }
@@ -164,12 +169,12 @@ struct SourceDisposal: Sendable {
     /// The process died before the first rename, or after the last step; or the volume is not there.
     private func withoutPrivateFile(_ intent: FinishIntent) async throws -> Ending {
         if roots.isAway(file) { return away }
-        if let identity = try FileLook.look(at: file.fullPath).identity,
-            try await isSame(identity, at: file.fullPath)
+        if let source = try places.find(file.fullPath), let identity = try source.look().identity,
+            try await isSame(identity, source)
         {
-            if try isCopied(intent) {
+            if try isCopied(intent, source) {
                 // Only the removal failed; another copy would be a second file in the archive.
-                try DurableFile.rename(file.fullPath, to: intent.privateFile)
+                try source.rename(to: privateName(intent, beside: source))
                 return try await resume(intent)
             }
             try await journal.intend(file.id, nil)
@@ -179,23 +184,27 @@ struct SourceDisposal: Sendable {
         case .delete: return .done(Disposition.deleted, state: nil, place: nil)
         case .keep: return .done(Disposition.kept, state: nil, place: file.fullPath)
         case .archive, .quarantine:
-            let end = try SourceMove(journal: journal, job: job, intent: intent).found()
+            let end = try move(intent).found()
             return .done(
                 end?.disposition ?? Disposition.untouched("it is no longer there"), state: nil, place: end?.place)
         }
     }
 
     /// Whether the archive on another file system holds the whole file already.
-    private func isCopied(_ intent: FinishIntent) throws -> Bool {
-        guard intent.isMoving == true, let target = intent.targetFile else { return false }
-        return try AcrossFileSystems.isFinishedCopy(target, of: file.fullPath)
+    private func isCopied(_ intent: FinishIntent, _ source: OpenName) throws -> Bool {
+        guard intent.isMoving == true, let target = try intent.targetFile.flatMap(places.find) else { return false }
+        return try AcrossFileSystems.isFinishedCopy(target, of: source)
+    }
+
+    private func move(_ intent: FinishIntent) -> SourceMove {
+        SourceMove(journal: journal, places: places, job: job, intent: intent)
     }
 
     /// The writer has the file under its own name while it is waited for, unless another file has that name by now. What is
     /// known of a copy that was begun stays known.
-    private func lend(_ intent: FinishIntent) async throws -> Ending {
+    private func lend(_ hidden: OpenName, _ intent: FinishIntent) async throws -> Ending {
         do {
-            try DurableFile.rename(intent.privateFile, to: file.fullPath)
+            try hidden.rename(to: places.open(file.fullPath))
         } catch {
             if error.isTaken { return busy }
             throw error
@@ -204,10 +213,9 @@ struct SourceDisposal: Sendable {
         return busy
     }
 
-    private func putBack(_ intent: FinishIntent) async throws -> Ending {
+    private func putBack(_ hidden: OpenName) async throws -> Ending {
         // Somebody may have cleaned up a folder that looked empty.
-        try DurableFile.makeDirectories(file.fullPath.removingLastComponent(), mode: 0o755)
-        let path = try FinishPlaces.renameNumbered(intent.privateFile, to: file.fullPath)
+        let path = try hidden.renameNumbered(to: places.open(file.fullPath, making: 0o755)).path
         try await journal.intend(file.id, nil)
         if path == file.fullPath { return superseded("changed") }
         // Somebody put a new file there meanwhile: both are kept, under a name that says so.

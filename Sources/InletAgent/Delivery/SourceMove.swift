@@ -6,6 +6,7 @@ internal import SystemPackage
 /// The last step of archive and quarantine: from the private name to the final one, which is journaled first.
 struct SourceMove: Sendable {
     let journal: Journal
+    let places: FinishPlaces
     let job: Job
     let intent: FinishIntent
 
@@ -15,33 +16,31 @@ struct SourceMove: Sendable {
         var place: FilePath
     }
 
-    /// Moves the file. Never overwrites: a name that is taken gets a number.
-    func run() async throws -> End {
-        guard let wanted = intent.targetFile else {
+    /// Moves the file `hidden`, which is `identity`. Never overwrites: a name that is taken gets a number.
+    func run(_ hidden: OpenName, _ identity: FileIdentity) async throws -> End {
+        guard let wanted = try intent.targetFile.map({ try places.open($0, making: 0o755) }) else {
             return End(disposition: Disposition.kept, place: intent.privateFile)
         }
-        let directory = wanted.removingLastComponent()
-        try DurableFile.makeDirectories(directory, mode: 0o755)
         var number = 1
         while true {
-            let target = FinishPlaces.numbered(wanted, number)
-            if try FileLook.look(at: target) == .missing {
+            let target = wanted.numbered(number)
+            if try target.look() == .missing {
                 var step = intent
-                step.target = target.bytes
+                step.target = target.path.bytes
                 step.isMoving = true
                 try await journal.intend(job.file.id, step.note)
                 Failpoint.moveNoted.reached()
-                if try moved(to: target) {
+                if try moved(hidden, identity, to: target) {
                     Failpoint.moved.reached()
-                    try DurableFile.syncDirectory(directory)
-                    try DurableFile.syncDirectory(intent.privateFile.removingLastComponent())
+                    try target.folder.synchronize()
+                    try hidden.folder.synchronize()
                     return try conclude(target)
                 }
-            } else if intent.isMoving == true, target == wanted,
-                try AcrossFileSystems.isFinishedCopy(target, of: intent.privateFile)
+            } else if intent.isMoving == true, number == 1,
+                try AcrossFileSystems.isFinishedCopy(target, of: hidden)
             {
                 // The process died between the copy and the removal.
-                try DurableFile.remove(intent.privateFile)
+                try hidden.remove()
                 return try conclude(target)
             }
             number += 1
@@ -50,32 +49,39 @@ struct SourceMove: Sendable {
 
     /// The end when the private file is gone because the move had been made; nil when the target is not there.
     func found() throws -> End? {
-        guard let target = intent.targetFile, let identity = try FileLook.look(at: target).identity,
+        guard let target = try intent.targetFile.flatMap(places.find), let identity = try target.look().identity,
             identity.isKnown(as: job.file.identity)
         else { return nil }
         return try conclude(target)
     }
 
     /// False when the name was taken meanwhile.
-    private func moved(to target: FilePath) throws -> Bool {
+    private func moved(_ hidden: OpenName, _ identity: FileIdentity, to target: OpenName) throws -> Bool {
         do {
-            try DurableFile.rename(intent.privateFile, to: target)
-            return true
+            try hidden.rename(to: target)
         } catch {
             if error.isTaken { return false }
             guard error.isCrossDevice else { throw error }
+            return try AcrossFileSystems.move(hidden, identity, to: target)
         }
-        return try AcrossFileSystems.move(intent.privateFile, to: target, size: job.file.identity.size)
+        // Who may write in the watched folder may have put another file under the private name since it was looked at.
+        guard let now = try target.look().identity, now.inode == identity.inode, now.device == identity.device else {
+            try? target.rename(to: hidden)
+            throw SystemError(call: "rename", path: hidden.path, target: target.path, code: .staleNFSFileHandle)
+        }
+        return true
     }
 
-    private func conclude(_ target: FilePath) throws -> End {
+    private func conclude(_ open: OpenName) throws -> End {
+        let target = open.path
         guard intent.action == .quarantine else {
             return End(disposition: Disposition.archived(target.display), place: target)
         }
         let disposition = Disposition.quarantined(target.display)
-        let note = FilePath(bytes: target.bytes + Array(".reason.json".utf8))
+        let note = FilePath(bytes: FilePath(root: nil, [open.name]).bytes + Array(".reason.json".utf8))
+        guard let name = note.lastComponent else { return End(disposition: disposition, place: target) }
         let receipt = Receipt(job, state: job.file.state, disposition: disposition, finishedAt: .now)
-        try DurableFile.write(receipt.json + [UInt8(ascii: "\n")], to: note, mode: 0o644)
+        try open.folder.write(receipt.json + [UInt8(ascii: "\n")], to: name, mode: 0o644)
         Failpoint.reasonWritten.reached()
         return End(disposition: disposition, place: target)
     }

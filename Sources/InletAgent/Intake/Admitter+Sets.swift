@@ -11,9 +11,8 @@ extension Admitter {
     /// - Throws: `ConfigErrors` for one that cannot be understood.
     func sidecar(among companions: [SetFinder.Found], _ pool: BlockingPool) async throws -> Sidecar {
         guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return Sidecar() }
-        let path = sidecar.arrival.root.pushing(sidecar.arrival.path)
         do {
-            return try await SidecarFile.read(path, on: pool)
+            return try await SidecarFile.read(sidecar.arrival.place, on: pool)
         } catch let error as SystemError where error.isMissing {
             return Sidecar()
         }

@@ -58,7 +58,7 @@ struct Admitter: Sendable {
         do {
             switch candidate.role {
             case .late(let companion, let main): return Result(outcome: await admitLate(arrival, companion, main))
-            case .main(let companions): return try await admit(arrival, companions, at: path, hashing)
+            case .main(let companions): return try await admit(arrival, companions, hashing)
             }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
             return Result(outcome: .settled)
@@ -71,9 +71,9 @@ struct Admitter: Sendable {
     }
 
     private func admit(
-        _ arrival: Arrival, _ companions: [SetFinder.Found], at path: FilePath, _ hashing: Hashing
+        _ arrival: Arrival, _ companions: [SetFinder.Found], _ hashing: Hashing
     ) async throws -> Result {
-        var facts = try await firstFacts(of: arrival, at: path, hashing)
+        var facts = try await firstFacts(of: arrival, at: arrival.place, hashing)
         if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) {
             do {
                 facts.add(try await sidecar(among: companions, hashing.pool))
@@ -82,7 +82,7 @@ struct Admitter: Sendable {
             }
         }
         guard let derived = derived(of: arrival, facts) else { return Result(outcome: .later) }
-        switch try await decide(arrival, by: routes, at: path, facts: facts, hashing: hashing) {
+        switch try await decide(arrival, by: routes, at: arrival.place, facts: facts, hashing: hashing) {
         case .plan(let plan): return await admit(arrival, plan, companions + derived)
         case .rejected(let route, let reason): return await reject(arrival, route, reason, .rejected, companions)
         case .unmatched, .needs: return Result(outcome: .unmatched)
@@ -91,7 +91,7 @@ struct Admitter: Sendable {
 
     /// What `routes` say of the file at `path`, with every fact that they ask for.
     func decide(
-        _ arrival: Arrival, by routes: RouteTable, at path: FilePath, facts: Facts = Facts(), hashing: Hashing
+        _ arrival: Arrival, by routes: RouteTable, at path: RootedPath, facts: Facts = Facts(), hashing: Hashing
     ) async throws -> RouteDecision {
         var facts = facts
         while true {
@@ -102,7 +102,7 @@ struct Admitter: Sendable {
     }
 
     private func learn(
-        _ wanted: Set<Fact>, of path: FilePath, _ facts: inout Facts, _ hashing: Hashing
+        _ wanted: Set<Fact>, of path: RootedPath, _ facts: inout Facts, _ hashing: Hashing
     ) async throws {
         let missing = facts.missing(of: wanted)
         if missing.contains(.sequence) { facts.sequence = try await journal.nextSequence() }
@@ -117,7 +117,7 @@ struct Admitter: Sendable {
 
     /// A file that cannot be read now is looked at again later: a key is made once, and must not hold the mtime because
     /// a disk was slow to wake.
-    private func captured(_ path: FilePath, _ pool: BlockingPool) async throws -> Captured {
+    private func captured(_ path: RootedPath, _ pool: BlockingPool) async throws -> Captured {
         try await pool.run { () throws(SystemError) in
             Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }

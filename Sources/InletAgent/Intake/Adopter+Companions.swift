@@ -8,7 +8,7 @@ extension Adopter {
     /// The file on the disk that it goes with; nil for nearly every file.
     func belonging(of arrival: Arrival) throws(SystemError) -> Belonging? {
         for belonging in routes.belongings(of: arrival.path) {
-            guard let identity = try FileLook.look(at: root.pushing(belonging.main)).identity,
+            guard let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity,
                 routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
             else { continue }
             return belonging
@@ -24,7 +24,7 @@ extension Adopter {
         if fate == nil || fate == .known {
             if let row = try await admitter.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
                 fate = try await admitter.journal.isAdopted(row.id) ? .adopted : .send
-            } else if let identity = try FileLook.look(at: root.pushing(belonging.main)).identity, isOld(identity) {
+            } else if let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity, isOld(identity) {
                 let file = Arrival(root: root, path: belonging.main, identity: identity, volume: volume)
                 fate = try await adoptMains([file])[belonging.main]
             } else {

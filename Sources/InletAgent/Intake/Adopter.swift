@@ -189,8 +189,9 @@ struct Adopter: Sendable {
     private func plan(_ arrival: Arrival) async -> (Plan?, Ending) {
         let path = root.pushing(arrival.path)
         do {
-            let facts = try await admitter.firstFacts(of: arrival, at: path, hashing)
-            let decision = try await admitter.decide(arrival, by: routes, at: path, facts: facts, hashing: hashing)
+            let facts = try await admitter.firstFacts(of: arrival, at: arrival.place, hashing)
+            let decision = try await admitter.decide(
+                arrival, by: routes, at: arrival.place, facts: facts, hashing: hashing)
             guard case .plan(let plan) = decision else { return (nil, .unmatched) }
             return (plan, .adopted)
         } catch let error as DeliveryError where error.verdict == .sourceGone {

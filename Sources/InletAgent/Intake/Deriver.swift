@@ -151,8 +151,10 @@ final class Deriver: Sendable {
         let path = root.pushing(arrival.path)
         let start = ContinuousClock.now
         do {
-            let made = try await DerivingRun(rule: rule, source: path, identity: arrival.identity, folder: folder)
-                .run(on: pool)
+            let made = try await DerivingRun(
+                rule: rule, source: arrival.place, identity: arrival.identity, folder: folder
+            )
+            .run(on: pool)
             Failpoint.derived.reached()
             log.emit(
                 .fileDerived(

@@ -13,7 +13,7 @@ struct DerivingRun: Sendable {
     }
 
     let rule: DeriveRule
-    let source: FilePath
+    let source: RootedPath
     /// The original's, when it was found complete.
     let identity: FileIdentity
     /// Where the file goes that is made.
@@ -36,7 +36,9 @@ struct DerivingRun: Sendable {
         try DurableFile.makeDirectories(work, mode: 0o700, asFolderOwner: true)
         defer { try? FileManager.default.removeItem(atPath: work.string) }
         let (input, output) = (work.appending("in" + ending), work.appending("out" + rule.suffix))
-        try DurableFile.makeLink(input, to: source)
+        // The program follows the path by itself: it is not begun where that leads elsewhere.
+        try requireSource()
+        try DurableFile.makeLink(input, to: source.whole)
         let arguments = [program.string] + rule.arguments(in: input.string, out: output.string).dropFirst()
         var child = ChildProcess(arguments, environment: environment(work), timeout: rule.timeout)
         (child.niceness, child.largestFile) = (Self.niceness, rule.maxSize)
@@ -48,7 +50,7 @@ struct DerivingRun: Sendable {
 
     /// Of the original's name only a plain extension: programs go by it.
     private var ending: String {
-        let ending = FileName(source).plainExtension
+        let ending = FileName(source.path).plainExtension
         let isPlain = ending.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
         let isFit = isPlain && !ending.isEmpty && ending.utf8.count <= 16
         return isFit ? "." + ending : ""
@@ -63,10 +65,14 @@ struct DerivingRun: Sendable {
         ]
     }
 
-    private func take(_ output: FilePath) throws -> Arrival {
+    private func requireSource() throws {
         guard let now = try FileLook.look(at: source).identity, now == identity else {
             throw Failure(description: "the file changed while it was read")
         }
+    }
+
+    private func take(_ output: FilePath) throws -> Arrival {
+        try requireSource()
         guard let size = try FileLook.look(at: output).identity?.size, size > 0 else {
             throw Failure(description: "the program made no file")
         }

@@ -65,7 +65,7 @@ extension DryRun {
     }
 
     private func learn(_ wanted: Set<Fact>, _ arrival: Arrival, _ facts: inout Facts) async throws {
-        let source = try SourceFile(opening: arrival.root.pushing(arrival.path))
+        let source = try SourceFile(opening: arrival.place)
         if wanted.contains(.mediaType) {
             facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }
         }
@@ -82,7 +82,7 @@ extension DryRun {
     private func main(of arrival: Arrival) throws(SystemError) -> FilePath? {
         guard routes.hasCompanions else { return nil }
         for belonging in routes.belongings(of: arrival.path) {
-            guard let identity = try FileLook.look(at: arrival.root.pushing(belonging.main)).identity,
+            guard let identity = try FileLook.look(at: RootedPath(arrival.root, belonging.main)).identity,
                 routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
             else { continue }
             return arrival.root.pushing(belonging.main)
@@ -94,8 +94,8 @@ extension DryRun {
     private func missingMarker(of arrival: Arrival, _ route: Route) throws(SystemError) -> FilePath? {
         guard route.wantsMarker else { return nil }
         for companion in route.companions(of: arrival.path) where companion.kind == .marker {
-            let marker = arrival.root.pushing(companion.path)
-            if try FileLook.look(at: marker) == .missing { return marker }
+            let marker = RootedPath(arrival.root, companion.path)
+            if try FileLook.look(at: marker) == .missing { return marker.whole }
         }
         return nil
     }

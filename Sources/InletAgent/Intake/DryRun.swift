@@ -93,7 +93,7 @@ package struct DryRun {
                 if case .trouble(let folder, let error)? = scan.open() { try note(folder, .unreadable("\(error)")) }
             case .file(let path):
                 // What is gone meanwhile would not be there for the agent either.
-                if let identity = (try? FileLook.look(at: root.pushing(path)))?.identity {
+                if let identity = (try? FileLook.look(at: RootedPath(root, path)))?.identity {
                     arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
             case .irregular(let path): try note(path, .irregular)

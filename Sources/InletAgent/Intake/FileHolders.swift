@@ -26,9 +26,9 @@ struct FileHolders {
         // One look for all of them: each is being written to, and would have a probe look anew.
         let writers = OpenWriters()
         for path in busy {
-            let file = root.pushing(path)
+            let file = RootedPath(root, path)
             guard let identity = (try? FileLook.look(at: file))?.identity else { continue }
-            holders[path] = writers.holder(of: identity, at: file)
+            holders[path] = writers.holder(of: identity, at: file.whole)
         }
         let cost = now.duration(to: .now)
         next = now.advanced(by: max(Self.pause, cost * 200))

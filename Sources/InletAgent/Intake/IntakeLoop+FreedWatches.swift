@@ -14,10 +14,11 @@ extension IntakeLoop {
         takeInstance()
         var isRefused = inotify.isSilent
         var taken = 0
+        var turn = FolderTurn(settings.path)
         for directory in polling.directories where !isRefused && taken < Self.mostAtOnce {
             if modes.way(for: directory).way.isPolled { continue }
             do throws(SystemError) {
-                try watch(directory)
+                try watch(directory, try turn.folder(directory))
                 polling.handOver(directory)
                 taken += 1
             } catch {

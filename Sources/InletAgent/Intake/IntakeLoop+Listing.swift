@@ -22,6 +22,7 @@ extension IntakeLoop {
 
     mutating func advanceScan() async throws(SystemError) {
         guard !scan.isIdle || !held.isEmpty, trackHeld() else { return }
+        defer { scan.rest() }
         volumeQuestion.reopen()
         var budget = Self.scanBudget
         guard admission.admitter.room.limit.isOff else { return trackListed(&budget) }

@@ -18,21 +18,20 @@ extension IntakeLoop {
     }
 
     /// Sees to it that what happens in a folder is told, by fanotify where its file system is marked.
-    mutating func watch(_ directory: FilePath) throws(SystemError) {
-        let path = settings.path.pushing(directory)
-        if try isMarked(directory) {
+    mutating func watch(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
+        if try isMarked(directory, folder) {
             // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
             // file system is unmounted. Without a watch it is noticed at the next listing.
             guard directory.isEmpty || marks?.begins(at: directory) ?? false,
-                let watch = try? inotify.add(path, onlyItself: true)
+                let watch = try? inotify.add(folder, onlyItself: true)
             else { return }
             return watches.add(watch, directory)
         }
-        watches.add(try inotify.add(path), directory)
+        watches.add(try inotify.add(folder), directory)
     }
 
-    private mutating func isMarked(_ directory: FilePath) throws(SystemError) -> Bool {
-        guard let coverage = try marks?.coverage(of: directory) else { return false }
+    private mutating func isMarked(_ directory: FilePath, _ folder: Folder) throws(SystemError) -> Bool {
+        guard let coverage = try marks?.coverage(of: directory, folder) else { return false }
         switch coverage {
         case .newlyMarked: say(directory, .fanotify, "one mark for its file system")
         case .refused(let reason): say(directory, .inotify, "fanotify cannot be used here: \(reason)")

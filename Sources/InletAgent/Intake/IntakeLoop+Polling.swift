@@ -55,6 +55,7 @@ extension IntakeLoop {
         guard held.isEmpty, !isLost else { return }
         if let due = nextPass, due <= .now { beginPass() }
         guard polling.isLooking, !isLost else { return }
+        defer { polling.rest() }
         for _ in 0..<Self.pollBudget {
             switch polling.step(ignore, modes) {
             case .file(let path): if !take(path) { return }
@@ -90,12 +91,8 @@ extension IntakeLoop {
     }
 
     /// Remembers the folder, with its time of before it is listed.
-    mutating func poll(_ directory: FilePath) throws(SystemError) {
-        let path = settings.path.pushing(directory)
-        guard case .directory(let identity) = try FileLook.look(at: path) else {
-            throw SystemError(call: "opendir", path: path, code: .noSuchFileOrDirectory)
-        }
-        polling.add(directory, modified: identity.touched)
+    mutating func poll(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
+        polling.add(directory, modified: try folder.identity().touched)
     }
 
     /// Said once, when the listing has counted the folders; until there was room for all.

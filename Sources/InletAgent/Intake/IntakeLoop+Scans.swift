@@ -25,15 +25,15 @@ extension IntakeLoop {
     mutating func enter(_ directory: FilePath) {
         do throws(SystemError) {
             if modes.way(for: directory).way.isPolled {
-                try poll(directory)
+                try poll(directory, try scan.folder())
             } else {
-                try watch(directory)
+                try watch(directory, try scan.folder())
                 polling.remove(directory)
             }
         } catch {
             if error.isWatchLimit {
                 isLimited = true
-                guard (try? poll(directory)) != nil else {
+                guard let folder = try? scan.folder(), (try? poll(directory, folder)) != nil else {
                     if directory.isEmpty { loseRoot() }
                     return
                 }

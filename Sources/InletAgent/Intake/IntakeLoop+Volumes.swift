@@ -45,7 +45,7 @@ extension IntakeLoop {
     private mutating func tell(_ volume: Volume, _ standing: VolumeStanding) {
         // What was taken off the volume meanwhile is no reason to keep it in; what cannot be looked at is.
         let root = settings.path
-        func isThere(_ path: FilePath) -> Bool { (try? FileLook.look(at: root.pushing(path))) != .missing }
+        func isThere(_ path: FilePath) -> Bool { (try? FileLook.look(at: RootedPath(root, path))) != .missing }
         let end = VolumeEnd(
             root: root, volume: volume.name, standing, unproved: standing.unproved.count(where: isThere),
             unmarked: admission.awaited.count(where: isThere), unread: unread + admission.unread,

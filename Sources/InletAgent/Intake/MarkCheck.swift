@@ -10,8 +10,10 @@ package enum MarkCheck {
         guard watch.recursive else { return oneFolder }
         do throws(SystemError) {
             var marks = try MarkedMounts(root: watch.path, ignore: IgnoreList())
-            guard case .directory? = try? FileLook.look(at: watch.path) else { return nil }
-            return switch try marks.coverage(of: "") {
+            guard case .directory? = try? FileLook.look(at: watch.path), let folder = try? Folder(watch.path) else {
+                return nil
+            }
+            return switch try marks.coverage(of: "", folder) {
             case .refused(let reason): reason
             case .remote: "other machines' changes are not reported"
             case .marked, .newlyMarked, .unmarked: nil

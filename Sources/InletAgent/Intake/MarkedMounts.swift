@@ -49,14 +49,14 @@ struct MarkedMounts: ~Copyable {
 
     /// Whether what happens in `directory` (relative to the root) is reported; marks its file system if need be. Throws when
     /// the folder is not there.
-    mutating func coverage(of directory: FilePath) throws(SystemError) -> Coverage {
-        let number = try MountNumber.of(root.pushing(directory))
+    mutating func coverage(of directory: FilePath, _ folder: Folder) throws(SystemError) -> Coverage {
+        let number = try folder.itself { (path) throws(SystemError) in try MountNumber.of(path) }
         // The first folder of a mount is asked anew by each listing: another mount may have the number by now.
         if let mount = mounts[number], mount.directory != directory, directory.starts(with: mount.directory) {
             return mount.fileSystem == nil ? .unmarked : .marked
         }
         let known = mounts.removeValue(forKey: number)
-        let coverage = try judge(directory, number)
+        let coverage = try judge(directory, folder, number)
         guard let known, known.directory == directory else { return coverage }
         // Said already.
         return switch coverage {
@@ -66,16 +66,17 @@ struct MarkedMounts: ~Copyable {
         }
     }
 
-    private mutating func judge(_ directory: FilePath, _ number: UInt64) throws(SystemError) -> Coverage {
-        let path = root.pushing(directory)
+    private mutating func judge(
+        _ directory: FilePath, _ folder: Folder, _ number: UInt64
+    ) throws(SystemError) -> Coverage {
         mounts[number] = Mount(directory: directory)
         do throws(SystemError) {
-            let kind = try FileSystemKind.of(path)
+            let kind = try folder.itself { (path) throws(SystemError) in try FileSystemKind.of(path) }
             if kind.isNetwork { return .remote }
             if let refusal = refusal(of: kind) { return .refused(refusal) }
-            let fileSystem = try probe(path)
+            let fileSystem = try folder.itself { (path) throws(SystemError) in try Self.probe(path) }
             if isTaken(fileSystem) { return .refused("another mount of the same file system is marked") }
-            try fanotify.mark(path)
+            try folder.itself { (path) throws(SystemError) in try fanotify.mark(path) }
             mounts[number] = Mount(directory: directory, fileSystem: fileSystem)
             return .newlyMarked
         } catch {
@@ -85,7 +86,7 @@ struct MarkedMounts: ~Copyable {
     }
 
     /// The file system's number; throws when its folders cannot be found by handle.
-    private func probe(_ path: FilePath) throws(SystemError) -> UInt64 {
+    private static func probe(_ path: FilePath) throws(SystemError) -> UInt64 {
         let reader = try HandleReader(path)
         let handle = try reader.ownHandle()
         guard let found = try reader.find(handle), isSame(found.identity, try reader.own().identity) else {
@@ -162,7 +163,7 @@ struct MarkedMounts: ~Copyable {
             part.nameBytes = name[...]
             let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
             part.mask = MarkedNews.meaning(part.mask) {
-                let path = root.pushing(directory).pushing(FilePath(bytes: name))
+                let path = RootedPath(root, directory.pushing(FilePath(bytes: name)))
                 return (try? FileLook.look(at: path)).map { $0 != .missing } ?? true
             }
             // A file that has that name again by now hides that another one left it.
@@ -191,8 +192,8 @@ struct MarkedMounts: ~Copyable {
         }
         let folder = mount.directory.pushing(below)
         // It may have been moved just now, which is told next, or lie where the mount does not reach.
-        guard case .directory(let there)? = try? FileLook.look(at: root.pushing(folder)),
-            isSame(there, found.identity)
+        guard case .directory(let there)? = try? FileLook.look(at: RootedPath(root, folder)),
+            Self.isSame(there, found.identity)
         else { return .outside }
         let place: HandlePlaces.Place =
             !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? .outside : .inside(folder)
@@ -203,10 +204,10 @@ struct MarkedMounts: ~Copyable {
     /// Whether the root is where it was; renaming a folder above it takes it away.
     private var isRootThere: Bool {
         guard let identity, case .directory(let there)? = try? FileLook.look(at: root) else { return false }
-        return isSame(identity, there)
+        return Self.isSame(identity, there)
     }
 
-    private func isSame(_ one: FileIdentity, _ other: FileIdentity) -> Bool {
+    private static func isSame(_ one: FileIdentity, _ other: FileIdentity) -> Bool {
         one.inode == other.inode && one.device == other.device
     }
 }

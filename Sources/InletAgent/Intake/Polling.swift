@@ -38,7 +38,6 @@ struct Polling: ~Copyable {
     /// Files that settle for hours must not hold up the next pass.
     private static let longestDrain = Duration.seconds(30)
 
-    private let root: FilePath
     private let isRecursive: Bool
     private let least: Duration
     private let clock: @Sendable () -> ContinuousClock.Instant
@@ -51,6 +50,7 @@ struct Polling: ~Copyable {
     private var waiting: [FilePath] = []
     private var listing: Listing?
     private var stream: DirectoryStream?
+    private var turn: FolderTurn
     private var cost = Duration.zero
     private var began: ContinuousClock.Instant?
     /// When the last pass that has ended began.
@@ -65,7 +65,7 @@ struct Polling: ~Copyable {
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.clock = clock
-        self.root = root
+        turn = FolderTurn(root)
         self.isRecursive = isRecursive
         self.least = least
     }
@@ -99,6 +99,7 @@ struct Polling: ~Copyable {
     // MARK: - A pass
 
     mutating func begin() {
+        rest()
         (phase, next, cost, began) = (.looking, nil, .zero, clock())
         waiting = book.directories
     }
@@ -118,6 +119,9 @@ struct Polling: ~Copyable {
             next = book.isEmpty ? nil : clock().advanced(by: PollBook.pause(after: cost, least: least))
         }
     }
+
+    /// No more is asked for in this turn of the loop: folders are let go of.
+    mutating func rest() { turn.close() }
 
     /// The next thing found. Blocks on the disk or the network.
     mutating func step(_ ignore: IgnoreList, _ modes: WatchModes) -> Step {
@@ -139,7 +143,7 @@ struct Polling: ~Copyable {
         // Removed, or watched, since the pass began.
         guard book.contains(directory) else { return .nothing }
         do throws(SystemError) {
-            guard case .directory(let identity) = try FileLook.look(at: root.pushing(directory)) else {
+            guard case .directory(let identity) = try turn.look(directory) else {
                 book.remove(directory)
                 troubled.remove(directory)
                 return .gone(directory)
@@ -159,7 +163,7 @@ struct Polling: ~Copyable {
     private mutating func open(_ directory: FilePath, _ modified: Int64, isComparing: Bool) throws(SystemError) {
         let start = clock()
         book.begin(directory, modified: modified, at: start)
-        stream = try DirectoryStream(root.pushing(directory))
+        stream = try turn.folder(directory).list()
         listing = Listing(directory: directory, modified: modified, start: start, isComparing: isComparing)
     }
 

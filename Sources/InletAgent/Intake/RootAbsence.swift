@@ -9,7 +9,24 @@ package enum RootAbsence {
         case .symlink?:
             "a symlink, which is not followed; name the folder that it leads to in 'path'"
         case .regular?, .other?: "not a folder; watched as soon as one is there"
+        case .directory? where isBehindLink(path):
+            "a symlink of another user is on the way to it, which is not followed; name the folder itself in 'path'"
         case .missing?, .directory?, nil: "not there yet; watched as soon as it appears"
+        }
+    }
+
+    /// Whether a folder is there that can be watched.
+    static func isThere(_ path: FilePath) -> Bool {
+        guard case .directory? = try? FileLook.look(at: path) else { return false }
+        return !isBehindLink(path)
+    }
+
+    private static func isBehindLink(_ path: FilePath) -> Bool {
+        do throws(SystemError) {
+            _ = try Folder(path)
+            return false
+        } catch {
+            return error.isLinked
         }
     }
 }

@@ -82,7 +82,7 @@ final class RootIntake: Service {
         var lastObjection: String?
         while !inbox.isStopped {
             heartbeat.beat(.intake(settings.path))
-            guard case .directory? = try? FileLook.look(at: settings.path) else {
+            guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
                 states.set(nil, settings.path)
                 if !isAnnounced {

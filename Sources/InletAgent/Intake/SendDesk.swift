@@ -72,13 +72,14 @@ struct SendDesk: Sendable {
             let arrival = Arrival(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
             let tools = Hashing(pool: hashing)
-            var facts = try await admitter.firstFacts(of: arrival, at: path, tools)
+            let file = RootedPath("", path)
+            var facts = try await admitter.firstFacts(of: arrival, at: file, tools)
             let routes =
                 destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? kept
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
             facts.add(
                 try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing))
-            let decision = try await admitter.decide(arrival, by: routes, at: path, facts: facts, hashing: tools)
+            let decision = try await admitter.decide(arrival, by: routes, at: file, facts: facts, hashing: tools)
             return answer(decision, arrival, at: path)
         } catch let error as ConfigErrors {
             return .refused("\(path.display): \(SidecarFile.reason(error))")

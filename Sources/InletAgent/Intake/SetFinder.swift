@@ -108,7 +108,7 @@ struct SetFinder: Sendable {
     private func isFirstMetadata(_ belonging: Belonging) throws(SystemError) -> Bool {
         for candidate in belonging.route.companions(of: belonging.main) where candidate.kind == .metadata {
             if candidate.path == belonging.companion.path { return true }
-            if try FileLook.look(at: root.pushing(candidate.path)).identity != nil { return false }
+            if try FileLook.look(at: RootedPath(root, candidate.path)).identity != nil { return false }
         }
         return false
     }
@@ -118,7 +118,7 @@ struct SetFinder: Sendable {
 
     /// The file that the companion may belong to, as far as its route takes it.
     private func mainOnDisk(_ belonging: Belonging) throws(SystemError) -> FileIdentity? {
-        guard let identity = try FileLook.look(at: root.pushing(belonging.main)).identity,
+        guard let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity,
             routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
         else { return nil }
         if let skipBefore, WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore { return nil }
@@ -127,7 +127,7 @@ struct SetFinder: Sendable {
 
     private func isMarked(_ main: FilePath, _ route: Route) async throws -> Bool {
         for candidate in route.companions(of: main) where candidate.kind == .marker {
-            guard let identity = try FileLook.look(at: root.pushing(candidate.path)).identity else { continue }
+            guard let identity = try FileLook.look(at: RootedPath(root, candidate.path)).identity else { continue }
             let marker = Arrival(root: root, path: candidate.path, identity: identity, volume: volume)
             return try await !isSpent(marker, of: main)
         }
@@ -155,7 +155,7 @@ struct SetFinder: Sendable {
         for candidate in route.companions(of: arrival.path) {
             // Of `.yaml` and `.yml` the first counts.
             if candidate.kind == .metadata, !missing.contains(Self.metadata) { continue }
-            guard let identity = try FileLook.look(at: root.pushing(candidate.path)).identity else {
+            guard let identity = try FileLook.look(at: RootedPath(root, candidate.path)).identity else {
                 if candidate.kind == .marker { return .unmarked(marker: candidate.path) }
                 continue
             }
@@ -186,6 +186,6 @@ struct SetFinder: Sendable {
         let identity = companion.identity
         let age = now - WallTime(nanoseconds: max(identity.modified, identity.changed))
         guard route.wantsMarker || age < .zero || age >= route.settle ?? settle else { return false }
-        return WriterProbe.probe(path: root.pushing(companion.path)) != .busy
+        return WriterProbe.probe(companion.place) != .busy
     }
 }

@@ -25,7 +25,7 @@ extension SettledFiles {
         defer { looking += begin.duration(to: .now) }
         var looked = Looked()
         for path in paths {
-            switch look(path) {
+            switch lookInTurn(path) {
             case .regular(let identity, _, _):
                 if isSkipped(identity) {
                     noteSkipped(path)
@@ -50,8 +50,17 @@ extension SettledFiles {
     }
 
     func look(_ path: FilePath) -> FileLook? {
+        tried(path) { () throws(SystemError) in try FileLook.look(at: RootedPath(root, path)) }
+    }
+
+    /// Of many, each folder is opened once.
+    private mutating func lookInTurn(_ path: FilePath) -> FileLook? {
+        tried(path) { () throws(SystemError) in try turn.look(path) }
+    }
+
+    private func tried(_ path: FilePath, _ look: () throws(SystemError) -> FileLook) -> FileLook? {
         do throws(SystemError) {
-            return try FileLook.look(at: root.pushing(path))
+            return try look()
         } catch {
             log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
             return nil

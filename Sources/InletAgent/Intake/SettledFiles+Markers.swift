@@ -48,7 +48,7 @@ extension SettledFiles {
             admitter.health.fails(error)
             return .later
         }
-        if WriterProbe.probe(path: root.pushing(path)) == .busy { return .later }
+        if WriterProbe.probe(RootedPath(root, path)) == .busy { return .later }
         let labels = await labels(of: unit, marker: path)
         return await admitter.close(unit, routes, root: root, marker: marker, labels: labels) ? .closed : .later
     }
@@ -61,7 +61,7 @@ extension SettledFiles {
             guard look(path)?.identity != nil else { continue }
             do {
                 let found = try await SidecarFile.unitLabels(
-                    root.pushing(path), isMarker: path == marker, on: hashing.pool)
+                    RootedPath(root, path), isMarker: path == marker, on: hashing.pool)
                 labels.merge(found) { $1 }
             } catch let error as ConfigErrors {
                 tell(path, SidecarFile.reason(error))

@@ -12,7 +12,7 @@ extension SettledFiles {
     mutating func considerRenamed(_ arrival: Arrival) async -> Considered? {
         do {
             guard let renamed = try await known(arrival) else { return forget(arrival) }
-            let facts = try await admitter.firstFacts(of: arrival, at: root.pushing(arrival.path), hashing)
+            let facts = try await admitter.firstFacts(of: arrival, at: arrival.place, hashing)
             guard
                 let route = admitter.routes.route(
                     for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),
@@ -30,7 +30,7 @@ extension SettledFiles {
     private func known(_ arrival: Arrival) async throws -> RenamedFile? {
         for old in renames.origins(of: arrival.path) {
             guard let renamed = try await journal.renamed(from: old, to: arrival) else { continue }
-            return try FileLook.look(at: root.pushing(old)).isLeft(by: arrival.identity) ? renamed : nil
+            return try FileLook.look(at: RootedPath(root, old)).isLeft(by: arrival.identity) ? renamed : nil
         }
         return nil
     }
@@ -39,13 +39,13 @@ extension SettledFiles {
         _ renamed: RenamedFile, _ arrival: Arrival, _ facts: Facts
     ) async throws -> Considered? {
         let path = root.pushing(arrival.path)
-        guard try await hasContent(of: renamed.file, at: path) else { return forget(arrival) }
+        guard try await hasContent(of: renamed.file, at: arrival.place) else { return forget(arrival) }
         // Only its new name can be refused now, and only before anything of it was sent.
         var plan: Plan?
         if renamed.isUntold {
             guard
                 case .plan(let found) = try await admitter.decide(
-                    arrival, by: admitter.routes, at: path, facts: facts, hashing: hashing)
+                    arrival, by: admitter.routes, at: arrival.place, facts: facts, hashing: hashing)
             else { return forget(arrival) }
             plan = found
         }
@@ -63,7 +63,7 @@ extension SettledFiles {
     }
 
     /// Where only a length was proved, inode, size and time must do.
-    private func hasContent(of file: FileRow, at path: FilePath) async throws -> Bool {
+    private func hasContent(of file: FileRow, at path: RootedPath) async throws -> Bool {
         guard let content = file.content else { return true }
         let source = try SourceFile(opening: path)
         return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)

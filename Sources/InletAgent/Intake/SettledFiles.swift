@@ -45,6 +45,8 @@ struct SettledFiles: Sendable {
     var renames = Renames()
     private var wakes: [(companion: FilePath, main: FilePath)] = []
     let finder: SetFinder
+    /// The folders of the files that are looked at in this turn.
+    var turn: FolderTurn
 
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
@@ -52,6 +54,7 @@ struct SettledFiles: Sendable {
         volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false
     ) {
         self.root = root
+        turn = FolderTurn(root)
         self.admitter = admitter
         self.journal = journal
         self.log = log
@@ -101,6 +104,7 @@ struct SettledFiles: Sendable {
 
     /// - Parameter known: what the journal says of the arrivals; nil when it cannot be read now: every file is asked about again.
     mutating func consider(_ looked: Looked, _ known: [KnownFile]?) async -> [(FilePath, Considered)] {
+        defer { turn.close() }
         roles = [:]
         let arrivals = looked.arrivals
         guard let known else {
@@ -186,9 +190,17 @@ struct SettledFiles: Sendable {
     }
 
     /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
-    private func probe(_ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil) -> Settler.Look {
+    private mutating func probe(
+        _ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil
+    ) -> Settler.Look {
         let path = root.pushing(arrival.path)
-        let (writer, after) = WriterProbe.look(at: path)
+        let (writer, after): (LeaseProbe, FileIdentity?)
+        do throws(SystemError) {
+            let (folder, name) = try turn.parent(of: arrival.path)
+            (writer, after) = WriterProbe.look(at: name, in: folder)
+        } catch {
+            return error.isMissing ? .gone : .later("\(error)", .seconds(5))
+        }
         let isBusy = writer == .busy
         if isBusy { log.emit(.fileSettling(path: path, busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
@@ -208,7 +220,7 @@ struct SettledFiles: Sendable {
     private func isUnchanged(_ arrival: Arrival, _ file: FileRow) async -> Bool {
         do {
             if let content = file.content {
-                let source = try SourceFile(opening: root.pushing(arrival.path))
+                let source = try SourceFile(opening: arrival.place)
                 guard try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
                 else {
                     return false

@@ -1,7 +1,7 @@
 package import InletConfig
 package import InletCore
 package import InletLinux
-package import SystemPackage
+internal import SystemPackage
 
 /// A `<file>.yaml`: found beside its file, read, and what is wrong with it in one line.
 package enum SidecarFile {
@@ -17,12 +17,12 @@ package enum SidecarFile {
 
     private static func path(
         beside arrival: Arrival, _ routes: RouteTable, _ mediaType: String?
-    ) throws -> FilePath? {
+    ) throws -> RootedPath? {
         guard let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType) else {
             return nil
         }
         return try route.companions(of: arrival.path).lazy.filter { $0.kind == .metadata }
-            .map { arrival.root.pushing($0.path) }
+            .map { RootedPath(arrival.root, $0.path) }
             .first { try FileLook.look(at: $0).identity != nil }
     }
 
@@ -30,18 +30,18 @@ package enum SidecarFile {
     /// link.
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
-    package static func read(_ path: FilePath, on pool: BlockingPool) async throws -> Sidecar {
+    package static func read(_ path: RootedPath, on pool: BlockingPool) async throws -> Sidecar {
         try SidecarMetadata.parse(try await content(path, on: pool), file: name(path))
     }
 
     /// The labels that a unit's marker, or the `.inlet.yaml` in its folder, gives its files.
     ///
     /// - Throws: as `read`.
-    static func unitLabels(_ path: FilePath, isMarker: Bool, on pool: BlockingPool) async throws -> [String: String] {
+    static func unitLabels(_ path: RootedPath, isMarker: Bool, on pool: BlockingPool) async throws -> [String: String] {
         try SidecarMetadata.unitLabels(try await content(path, on: pool), file: name(path), isMarker: isMarker)
     }
 
-    private static func content(_ path: FilePath, on pool: BlockingPool) async throws -> [UInt8] {
+    private static func content(_ path: RootedPath, on pool: BlockingPool) async throws -> [UInt8] {
         do {
             // Room for one that is too large by a little, so that its own error says so.
             let limit = SidecarMetadata.maximumBytes + (64 << 10)
@@ -52,8 +52,8 @@ package enum SidecarFile {
         }
     }
 
-    private static func name(_ path: FilePath) -> FilePath {
-        FilePath(root: nil, path.lastComponent.map { [$0] } ?? [])
+    private static func name(_ path: RootedPath) -> FilePath {
+        FilePath(root: nil, path.path.lastComponent.map { [$0] } ?? [])
     }
 
     /// One line: `clip.mp4.yaml:2:1: …; clip.mp4.yaml:5:3: …`.
@@ -61,8 +61,8 @@ package enum SidecarFile {
         errors.list.map { "\($0.file):\($0.line):\($0.column): \($0.message)" }.joined(separator: "; ")
     }
 
-    private static func tooLarge(_ path: FilePath) -> ConfigErrors {
-        let name = DisplayText.escape(FileName(path).bytes)
+    private static func tooLarge(_ path: RootedPath) -> ConfigErrors {
+        let name = DisplayText.escape(FileName(path.path).bytes)
         return ConfigErrors(list: [
             ConfigError(file: name, line: 1, column: 1, message: "the sidecar is larger than 64 KiB", excerpt: "")
         ])

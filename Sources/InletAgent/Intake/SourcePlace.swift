@@ -1,4 +1,6 @@
+internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import SystemPackage
 
 /// Where a file lies, as routes and destinations see it.
@@ -28,4 +30,14 @@ struct SourcePlace: Sendable, Equatable {
         self.root = root
         self.path = path
     }
+}
+
+extension Arrival {
+    /// How it is found on the disk.
+    var place: RootedPath { RootedPath(root, path) }
+}
+
+extension FileRow {
+    /// How it is found on the disk.
+    var place: RootedPath { RootedPath(root, path) }
 }

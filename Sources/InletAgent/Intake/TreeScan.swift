@@ -15,17 +15,19 @@ struct TreeScan: ~Copyable {
         case finished
     }
 
-    private let root: FilePath
     private let isRecursive: Bool
     private var waiting: [FilePath] = []
     private var isWaiting: Set<FilePath> = []
     private var current: FilePath = ""
     private var stream: DirectoryStream?
+    private var turn: FolderTurn
+    /// What was entered, until it is listed.
+    private var entered: Folder?
     /// What was passed over for its name, with all that is below such a folder.
     private(set) var ignored = (files: 0, folders: 0)
 
     init(root: FilePath, isRecursive: Bool) {
-        self.root = root
+        turn = FolderTurn(root)
         self.isRecursive = isRecursive
     }
 
@@ -40,13 +42,23 @@ struct TreeScan: ~Copyable {
         waiting = []
         isWaiting = []
         stream = nil
+        rest()
+    }
+
+    /// No more is asked for in this turn of the loop: folders are let go of.
+    mutating func rest() {
+        turn.close()
+        entered = nil
     }
 
     /// The next thing found. Blocks on the disk.
     mutating func next(_ ignore: IgnoreList) -> Step {
         while true {
             guard stream != nil else {
-                guard let directory = waiting.popLast() else { return .finished }
+                guard let directory = waiting.popLast() else {
+                    rest()
+                    return .finished
+                }
                 isWaiting.remove(directory)
                 return enter(directory)
             }
@@ -64,14 +76,23 @@ struct TreeScan: ~Copyable {
     }
 
     private mutating func enter(_ directory: FilePath) -> Step {
-        current = directory
+        (current, entered) = (directory, nil)
         return .enter(directory)
+    }
+
+    /// The directory that was entered: it is the one that is listed. Blocks.
+    mutating func folder() throws(SystemError) -> Folder {
+        if let entered { return entered }
+        let folder = try turn.folder(current)
+        entered = folder
+        return folder
     }
 
     /// Opens the directory that was entered, once it is watched.
     mutating func open() -> Step? {
+        defer { entered = nil }
         do throws(SystemError) {
-            stream = try DirectoryStream(root.pushing(current))
+            stream = try folder().list()
             return nil
         } catch {
             return error.isMissing ? nil : .trouble(current, error)

@@ -9,9 +9,10 @@ enum TwinName {
     static func note(_ arrival: Arrival) -> String? {
         let spellings = FileName(arrival.path).otherSpellings
         if spellings.isEmpty { return nil }
-        let folder = arrival.root.pushing(arrival.path).removingLastComponent()
+        let folder = arrival.path.removingLastComponent()
         for spelling in spellings {
-            let twin = (try? FileLook.look(at: folder.pushing(FilePath(bytes: spelling))))?.identity
+            let twin = (try? FileLook.look(at: RootedPath(arrival.root, folder.pushing(FilePath(bytes: spelling)))))?
+                .identity
             // A file system that folds normal forms shows one file under both.
             guard let twin, twin.inode != arrival.identity.inode || twin.device != arrival.identity.device else {
                 continue

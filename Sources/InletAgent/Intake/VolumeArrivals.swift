@@ -38,10 +38,12 @@ struct VolumeArrivals: Sendable {
                 of: key, from: weaker, at: root, after: last, limit: Self.group)
             guard let end = files.last else { return }
             last = end.path
+            var turn = FolderTurn(root)
             let same = files.filter { file in
-                let now = (try? FileLook.look(at: root.pushing(file.path)))?.identity
+                let now = (try? turn.look(file.path))?.identity
                 return now?.isKnown(as: file.identity, tolerance: tolerance) == true
             }
+            turn.close()
             if !same.isEmpty { try await journal.inherit(same, by: key) }
         }
     }
@@ -55,12 +57,14 @@ struct VolumeArrivals: Sendable {
             guard let end = files.last else { return count }
             last = end.id
             count += files.count
+            var turn = FolderTurn(root)
             let moved = files.compactMap { file -> (id: Int64, identity: FileIdentity)? in
-                guard let now = (try? FileLook.look(at: root.pushing(file.path)))?.identity, now != file.identity,
+                guard let now = (try? turn.look(file.path))?.identity, now != file.identity,
                     now.isKnown(as: file.identity, tolerance: tolerance)
                 else { return nil }
                 return (file.id, now)
             }
+            turn.close()
             if !moved.isEmpty { try await journal.refresh(moved) }
         }
     }

@@ -26,7 +26,10 @@ package struct DirectoryStream: ~Copyable {
     /// Opens a folder, without following a symlink in the last component and, where allowed, without changing its
     /// access time. Blocks.
     package init(_ path: FilePath) throws(SystemError) {
-        let descriptor = try Descriptor(readingQuietly: path, O_DIRECTORY | O_NOFOLLOW, call: "opendir")
+        try self.init(Descriptor(readingQuietly: path, O_DIRECTORY | O_NOFOLLOW, call: "opendir"), path)
+    }
+
+    init(_ descriptor: consuming Descriptor, _ path: FilePath) throws(SystemError) {
         // closedir(3) closes the number it was given, so it gets one of its own.
         let duplicate = try SystemCall.result("opendir", path) { fcntl(descriptor.number, F_DUPFD_CLOEXEC, 0) }
         guard let stream = fdopendir(duplicate) else {

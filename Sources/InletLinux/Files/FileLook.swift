@@ -15,16 +15,31 @@ package enum FileLook: Sendable, Hashable {
     /// Looks by `lstat(2)`. A missing file is an answer, not an error. May block on network file systems.
     package static func look(at path: FilePath) throws(SystemError) -> FileLook {
         do throws(SystemError) {
-            let status = try SystemCall.status(of: path)
-            return switch status.st_mode & S_IFMT {
+            return FileLook(try SystemCall.status(of: path))
+        } catch  where error.isMissing {
+            return .missing
+        }
+    }
+
+    /// The same without following a symlink on the way below the root: what is behind one is missing.
+    package static func look(at file: RootedPath) throws(SystemError) -> FileLook {
+        do throws(SystemError) {
+            if file.path.isEmpty { return .directory(try Folder(file.root).identity()) }
+            let (folder, name) = try file.parent()
+            return try folder.look(name)
+        } catch  where error.isMissing {
+            return .missing
+        }
+    }
+
+    init(_ status: stat) {
+        self =
+            switch status.st_mode & S_IFMT {
             case S_IFREG: .regular(status.identity, owner: status.st_uid, links: UInt64(status.st_nlink))
             case S_IFDIR: .directory(status.identity)
             case S_IFLNK: .symlink
             default: .other
             }
-        } catch  where error.isMissing {
-            return .missing
-        }
     }
 
     /// The identity of a regular file, nil for everything else.

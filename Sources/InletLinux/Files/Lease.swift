@@ -20,12 +20,17 @@ package enum LeaseProbe: Sendable, Hashable {
 package enum Lease {
     /// Probes the file at `path`. A file that cannot be opened is `.unknown` with the error's text; one whose opening a
     /// lease of another process would block (Samba's oplock) is `.busy`. Blocks.
-    package static func probe(path: FilePath) -> LeaseProbe { look(at: path).probe }
+    package static func probe(path: FilePath) -> LeaseProbe {
+        look { () throws(SystemError) in try SourceFile(opening: path) }.probe
+    }
 
     /// The same with what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. Blocks.
-    static func look(at path: FilePath) -> (probe: LeaseProbe, identity: FileIdentity?, isOverlay: Bool) {
+    static func look(
+        _ open: () throws(SystemError) -> SourceFile
+    ) -> (probe: LeaseProbe, identity: FileIdentity?, isOverlay: Bool) {
         do throws(SystemError) {
-            let source = try SourceFile(opening: path)
+            let source = try open()
+            defer { withExtendedLifetime(source) {} }
             let kind = FileSystemKind(of: source.descriptor.number)
             let probe = probe(source.descriptor.number, on: kind)
             return (probe, try source.identity(), kind?.name == "overlay")

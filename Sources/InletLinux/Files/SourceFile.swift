@@ -11,22 +11,53 @@ package final class SourceFile: Sendable {
     /// Permission bits (`st_mode & 07777`).
     package let mode: UInt32
     let descriptor: Descriptor
+    private let file: RootedPath
 
     /// Opens a regular file for reading, without following a symlink, without waiting for a FIFO's writer and, where
     /// allowed, without changing the access time. Blocks.
     ///
     /// Throws `isNotRegular` for everything else; `EAGAIN` means that another process holds a lease (Samba's oplock).
-    package init(opening path: FilePath) throws(SystemError) {
+    package convenience init(opening path: FilePath) throws(SystemError) {
         // The type is asked before opening: opening a device can act on it (a tape rewinds).
         guard try SystemCall.status(of: path).isRegular else { throw Self.notRegular(path) }
+        try self.init(RootedPath("", path)) { () throws(SystemError) in
+            try Descriptor(readingQuietly: path, O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
+        }
+    }
+
+    /// The same without following a symlink on the way below the root.
+    package convenience init(opening file: RootedPath) throws(SystemError) {
+        if file.root.isEmpty {
+            try self.init(opening: file.path)
+        } else {
+            let (folder, name) = try file.parent()
+            try self.init(opening: name, in: folder, of: file)
+        }
+    }
+
+    /// The same in an open folder.
+    package convenience init(opening name: FilePath.Component, in folder: Folder) throws(SystemError) {
+        try self.init(opening: name, in: folder, of: RootedPath(folder.path, FilePath(root: nil, [name])))
+    }
+
+    /// - Parameter file: the same one, for who asks later whether that is still its name.
+    package convenience init(
+        opening name: FilePath.Component, in folder: Folder, of file: RootedPath
+    ) throws(SystemError) {
+        guard try folder.status(name).isRegular else { throw Self.notRegular(file.whole) }
+        try self.init(file) { () throws(SystemError) in try folder.open(name, O_NONBLOCK | O_NOCTTY) }
+    }
+
+    private init(_ file: RootedPath, _ open: () throws(SystemError) -> Descriptor) throws(SystemError) {
+        path = file.whole
+        self.file = file
         do throws(SystemError) {
-            descriptor = try Descriptor(readingQuietly: path, O_NONBLOCK | O_NOFOLLOW)
+            descriptor = try open()
         } catch  where error.code == .tooManySymbolicLinkLevels || error.code == .noSuchAddressOrDevice {
             throw Self.notRegular(path)
         }
         let status = try descriptor.status(path)
         guard status.isRegular else { throw Self.notRegular(path) }
-        self.path = path
         opened = status.identity
         mode = UInt32(status.st_mode) & 0o7777
     }
@@ -77,9 +108,9 @@ package final class SourceFile: Sendable {
     /// What the opened file is now, under whatever name it has.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 
-    /// Whether `path` still leads to this very file (device and inode).
+    /// Whether the name still leads to this very file (device and inode), by the way that it was opened. Blocks.
     package func pathStillNamesIt() -> Bool {
-        guard let now = try? SystemCall.status(of: path).identity else { return false }
+        guard let now = (try? FileLook.look(at: file))?.identity else { return false }
         return now.inode == opened.inode && now.device == opened.device
     }
 

@@ -17,13 +17,21 @@ package struct UncachedReader: ~Copyable {
     private static let alignment = 4096
 
     /// Opens a regular file; symlinks are not followed. Blocks.
-    package init(_ path: FilePath) throws(SystemError) {
+    package init(_ path: FilePath) throws(SystemError) { try self.init(path, shown: path) }
+
+    /// The same in an open folder.
+    package init(_ name: FilePath.Component, in folder: Folder) throws(SystemError) {
+        let shown = folder.path.appending(name)
+        self = try folder.at(name) { (path) throws(SystemError) in try UncachedReader(path, shown: shown) }
+    }
+
+    private init(_ path: FilePath, shown: FilePath) throws(SystemError) {
         var direct = true
         let opened = try Self.open(path, &direct)
         let length = Int64(try opened.status(path).st_size)
         if !direct { try Self.dropCache(opened, path) }
         size = length
-        self.path = path
+        self.path = shown
         isDirect = direct
         descriptor = opened
         buffer = .allocate(byteCount: 1 << 20, alignment: Self.alignment)

@@ -7,6 +7,7 @@ extension SystemError {
         switch refusal {
         case .notRegular: "only regular files are taken; remove it or name it in 'ignore'"
         case .tooLarge: "check that this is the right file"
+        case .linked: "put a folder in its place"
         case nil: watchRemedy ?? spaceRemedy ?? accessRemedy ?? otherRemedy
         }
     }

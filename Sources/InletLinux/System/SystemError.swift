@@ -10,6 +10,8 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         case notRegular
         /// A file above the limit that the caller gave to `DurableFile.read`, in bytes.
         case tooLarge(limit: Int)
+        /// A symlink on the way to a file, where none is followed.
+        case linked
     }
 
     /// The call by its manual page's name, e.g. `open`.
@@ -19,7 +21,7 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The second file of `rename` and `link`.
     package var target: FilePath?
     package var code: Errno
-    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL` or `EFBIG`.
+    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL`, `EFBIG` or `ELOOP`.
     package var refusal: Refusal?
 
     package init(
@@ -51,14 +53,18 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         switch refusal {
         case .notRegular: "not a regular file"
         case .tooLarge(let limit): "larger than \(limit) bytes"
+        case .linked: "a symlink is on the way there, and it is not followed"
         case nil: code.description
         }
     }
 }
 
 extension SystemError {
-    /// Nothing is at that path (`ENOENT`, `ENOTDIR`).
-    package var isMissing: Bool { code == .noSuchFileOrDirectory || code == .notDirectory }
+    /// Nothing is at that path (`ENOENT`, `ENOTDIR`), or nothing that may be called so: what a symlink leads to is elsewhere.
+    package var isMissing: Bool { code == .noSuchFileOrDirectory || code == .notDirectory || isLinked }
+
+    /// A symlink is on the way, and is not followed.
+    package var isLinked: Bool { refusal == .linked }
 
     /// The disk or the quota is full (`ENOSPC`, `EDQUOT`), except for inotify's `ENOSPC`, which means its watch limit.
     package var isFull: Bool { !isWatchLimit && (code == .noSpace || code == .diskQuotaExceeded) }

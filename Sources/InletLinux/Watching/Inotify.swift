@@ -50,6 +50,15 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
+    /// The same of an open folder: what is watched is what is read through it. Throws `ENOENT` where `/proc` is not mounted.
+    package func add(_ folder: Folder, onlyItself: Bool = false) throws(SystemError) -> Int32 {
+        do throws(SystemError) {
+            return try folder.itself { (path) throws(SystemError) in try add(path, onlyItself: onlyItself) }
+        } catch {
+            throw SystemError(call: error.call, path: folder.path, code: error.code)
+        }
+    }
+
     /// Ends a watch; one that the kernel ended already is no error. Records that wait may still name it.
     package func remove(_ watch: Int32) { inotify_rm_watch(descriptor.number, watch) }
 

@@ -22,14 +22,28 @@ package enum WriterProbe {
 
     /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
     /// nothing: the answer stays what it was then. Blocks.
-    package static func probe(path: FilePath) -> LeaseProbe { look(at: path).writer }
+    package static func probe(path: FilePath) -> LeaseProbe { probe(RootedPath("", path)) }
 
-    /// The same with what the file is after the probe; nil where it cannot be opened. Blocks.
-    package static func look(at path: FilePath) -> (writer: LeaseProbe, identity: FileIdentity?) {
-        let (answer, identity, isOverlay) = Lease.look(at: path)
-        guard isAskedOfProcesses(answer, isOverlay), let known = identity ?? (try? FileLook.look(at: path))?.identity
+    /// The same without following a symlink on the way below the root. Blocks.
+    package static func probe(_ file: RootedPath) -> LeaseProbe {
+        look(file) { () throws(SystemError) in try SourceFile(opening: file) }.writer
+    }
+
+    /// The same in an open folder, with what the file is after the probe; nil where it cannot be opened. Blocks.
+    package static func look(
+        at name: FilePath.Component, in folder: Folder
+    ) -> (writer: LeaseProbe, identity: FileIdentity?) {
+        let file = RootedPath(folder.path, FilePath(root: nil, [name]))
+        return look(file) { () throws(SystemError) in try SourceFile(opening: name, in: folder) }
+    }
+
+    private static func look(
+        _ file: RootedPath, _ open: () throws(SystemError) -> SourceFile
+    ) -> (writer: LeaseProbe, identity: FileIdentity?) {
+        let (answer, identity, isOverlay) = Lease.look(open)
+        guard isAskedOfProcesses(answer, isOverlay), let known = identity ?? (try? FileLook.look(at: file))?.identity
         else { return (answer, identity) }
-        return (holder(of: known, at: path) == nil ? answer : .busy, identity)
+        return (holder(of: known, at: file.whole) == nil ? answer : .busy, identity)
     }
 
     /// An overlay grants a lease on a file that is still mapped for writing, once its descriptor is closed: the mapping is one

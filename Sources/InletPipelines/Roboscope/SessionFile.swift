@@ -46,9 +46,8 @@ extension RoboscopeJob {
     ///
     /// - Throws: `.badSidecar` for one that cannot be understood.
     func sessionFile(_ batch: OrderBatch) async throws(DeliveryError) -> SessionFile? {
-        let folder = order.root.pushing(batch.folder)
         for name in SessionFile.names {
-            let file = folder.appending(name)
+            let file = RootedPath(order.root, batch.folder.appending(name))
             let bytes: [UInt8]
             do {
                 bytes = try await pool.run { () throws(SystemError) in
@@ -56,7 +55,7 @@ extension RoboscopeJob {
                 }
             } catch {
                 if error.isMissing { continue }
-                throw DeliveryError(.giveUp, .badSidecar, "\(file.display): \(error)")
+                throw DeliveryError(.giveUp, .badSidecar, "\(file.whole.display): \(error)")
             }
             return try await sessionFile(bytes, FilePath(root: nil, [name]))
         }

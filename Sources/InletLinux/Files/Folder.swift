@@ -1,0 +1,172 @@
+import CLinux
+import Glibc
+package import InletCore
+package import SystemPackage
+
+/// An open folder: whatever is moved, or put in its place, or in the place of a folder above it, the names that are looked
+/// at and changed through it are in this one.
+///
+/// It keeps its file system from being unmounted, so it is held for a turn or a delivery, never while nothing is done.
+package final class Folder: Sendable {
+    /// Where it was when it was opened: for people, and for errors.
+    package let path: FilePath
+    private let descriptor: Descriptor
+
+    private init(_ descriptor: consuming Descriptor, _ path: FilePath) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    /// Opens a folder that an administrator named. On the way to it only symlinks of root and of our own user are followed:
+    /// others may have been put there by who owns a folder in between. Throws `isLinked` for those. Blocks.
+    package convenience init(_ path: FilePath, way: FolderWay = .here) throws(SystemError) {
+        self.init(try way.open(path), path)
+    }
+
+    /// Opens the folder that `path` leads to for any program: of a file that a person named with all of its path.
+    package convenience init(following path: FilePath) throws(SystemError) {
+        let way = path.isEmpty ? "." : path
+        self.init(try Descriptor(opening: way, inlet_o_path | O_DIRECTORY), path)
+    }
+
+    /// Opens a folder below this one; it itself for an empty path. No symlink is followed, and nothing leads out of it:
+    /// throws `isLinked` for a symlink, `EINVAL` for `..` and absolute paths. Blocks.
+    package func folder(_ relative: FilePath, way: FolderWay = .here) throws(SystemError) -> Folder {
+        if relative.isEmpty { return self }
+        return Folder(try way.open(relative, below: descriptor.number, path), path.pushing(relative))
+    }
+
+    /// The same, and makes the folders that are missing, each synced into the one above. `mode` is subject to the umask.
+    ///
+    /// - Parameter asFolderOwner: what root makes belongs to the owner of the folder that it is in.
+    package func folder(
+        _ relative: FilePath, making mode: UInt32, asFolderOwner: Bool = false
+    ) throws(SystemError) -> Folder {
+        do throws(SystemError) {
+            return try folder(relative)
+        } catch  where error.code == .noSuchFileOrDirectory {
+            var folder = self
+            for name in relative.components { folder = try folder.child(name, making: mode, asFolderOwner) }
+            return folder
+        }
+    }
+
+    /// Opens the folder at `path` as `init` does, and makes the folders that are missing. Blocks.
+    package static func making(
+        _ path: FilePath, mode: UInt32, asFolderOwner: Bool = false
+    ) throws(SystemError) -> Folder {
+        do throws(SystemError) {
+            return try Folder(path)
+        } catch  where error.code == .noSuchFileOrDirectory && DurableFile.parent(of: path) != path {
+            let above = try making(DurableFile.parent(of: path), mode: mode, asFolderOwner: asFolderOwner)
+            guard let name = path.lastComponent else { throw error }
+            return try above.child(name, making: mode, asFolderOwner)
+        }
+    }
+
+    private func child(
+        _ name: FilePath.Component, making mode: UInt32, _ asFolderOwner: Bool
+    ) throws(SystemError) -> Folder {
+        let relative = FilePath(root: nil, [name])
+        do throws(SystemError) {
+            return try folder(relative)
+        } catch  where error.code == .noSuchFileOrDirectory {
+            do throws(SystemError) {
+                _ = try SystemCall.result("mkdir", path.appending(name)) {
+                    name.withPlatformString { mkdirat(descriptor.number, $0, mode_t(mode)) }
+                }
+            } catch  where error.isTaken {
+                return try folder(relative)
+            }
+            if asFolderOwner { try at(name) { FileOwner.give($0, toOwnerOf: own) } }
+            try synchronize()
+            return try folder(relative)
+        }
+    }
+
+    // MARK: - Names in it
+
+    /// What has that name, symlinks not followed. Blocks.
+    package func look(_ name: FilePath.Component) throws(SystemError) -> FileLook {
+        do throws(SystemError) {
+            return FileLook(try status(name))
+        } catch  where error.isMissing {
+            return .missing
+        }
+    }
+
+    func status(_ name: FilePath.Component) throws(SystemError) -> stat {
+        var status = stat()
+        let number = descriptor.number
+        _ = try SystemCall.result("stat", path.appending(name)) {
+            name.withPlatformString { fstatat(number, $0, &status, AT_SYMLINK_NOFOLLOW) }
+        }
+        return status
+    }
+
+    /// What the folder itself is.
+    package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
+
+    /// Reads its names. Blocks.
+    package func list() throws(SystemError) -> DirectoryStream {
+        try DirectoryStream(open(".", O_DIRECTORY, call: "opendir", as: path), path)
+    }
+
+    /// Opens a file for reading, without following a symlink and, where allowed, without changing its access time.
+    func open(_ name: FilePath.Component, _ flags: CInt) throws(SystemError) -> Descriptor {
+        try open(FilePath(root: nil, [name]), flags | O_NOFOLLOW, call: "open", as: path.appending(name))
+    }
+
+    private func open(
+        _ name: FilePath, _ flags: CInt, call: String, as path: FilePath
+    ) throws(SystemError) -> Descriptor {
+        let (flags, number) = (flags | O_RDONLY, descriptor.number)
+        do throws(SystemError) {
+            return try Descriptor(opening: name, in: number, flags | inlet_o_noatime, call: call, path)
+        } catch  where error.code == .notPermitted {
+            return try Descriptor(opening: name, in: number, flags, call: call, path)
+        }
+    }
+
+    // MARK: - Calls that take a path
+
+    /// Makes a call on a name in this folder by a path that leads here and nowhere else, and is good for nothing after the
+    /// call. Errors say where the file is.
+    package func at<Value: ~Copyable>(
+        _ name: FilePath.Component, _ body: (FilePath) throws(SystemError) -> Value
+    ) throws(SystemError) -> Value {
+        defer { withExtendedLifetime(self) {} }
+        do throws(SystemError) { return try body(own.appending(name)) } catch { throw named(error) }
+    }
+
+    /// The same of the folder itself.
+    package func itself<Value: ~Copyable>(
+        _ body: (FilePath) throws(SystemError) -> Value
+    ) throws(SystemError) -> Value {
+        defer { withExtendedLifetime(self) {} }
+        do throws(SystemError) { return try body(own) } catch { throw named(error) }
+    }
+
+    /// The same of calls that do not throw, or answer with errors of their own: `named` says where those are.
+    package func apart<Value: ~Copyable>(_ body: (FilePath) -> Value) -> Value {
+        defer { withExtendedLifetime(self) {} }
+        return body(own)
+    }
+
+    /// The error of such a call as a person understands it.
+    package func named(_ error: SystemError) -> SystemError {
+        var error = error
+        error.path = error.path.map(named)
+        error.target = error.target.map(named)
+        return error
+    }
+
+    /// Where such a path leads.
+    package func named(_ place: FilePath) -> FilePath {
+        var rest = place
+        return rest.removePrefix(own) ? path.pushing(rest) : place
+    }
+
+    /// proc(5): the kernel goes on from what is open here.
+    private var own: FilePath { FilePath("/proc/self/fd/\(descriptor.number)/.") }
+}

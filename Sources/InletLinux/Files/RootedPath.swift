@@ -1,0 +1,79 @@
+package import SystemPackage
+
+/// A file by the folder that an administrator named and the way below it, which others may change at any time: no symlink
+/// is followed there.
+package struct RootedPath: Sendable, Hashable {
+    /// Empty for a file that a person named with all of its path, which is gone as any program does.
+    package var root: FilePath
+    /// Below `root`.
+    package var path: FilePath
+
+    package init(_ root: FilePath, _ path: FilePath) {
+        self.root = root
+        self.path = path
+    }
+
+    /// For people, and for who only compares names.
+    package var whole: FilePath { root.pushing(path) }
+
+    /// The open folder that it is in, and its name there. A missing folder is told as a missing file is. Blocks.
+    package func parent() throws(SystemError) -> (folder: Folder, name: FilePath.Component) {
+        guard let name = path.lastComponent else {
+            throw SystemError(call: "open", path: whole, code: .isDirectory)
+        }
+        do throws(SystemError) {
+            let above = path.removingLastComponent()
+            if root.isEmpty { return (try Folder(following: above), name) }
+            return (try Folder(root).folder(above), name)
+        } catch {
+            if !error.isMissing { throw error }
+            throw SystemError(call: "stat", path: whole, code: error.code, refusal: error.refusal)
+        }
+    }
+
+    /// The folder that this names, open. Blocks.
+    package func folder() throws(SystemError) -> Folder { try Folder(root).folder(path) }
+}
+
+/// The folders of one tree, each opened once for as many of its names as are asked about in a row. It keeps two of them open:
+/// `close` when the turn is over.
+package struct FolderTurn: Sendable {
+    package let root: FilePath
+    private var top: Folder?
+    private var last: (path: FilePath, folder: Folder)?
+
+    package init(_ root: FilePath) { self.root = root }
+
+    /// The folder at `path` below the root. Blocks.
+    package mutating func folder(_ path: FilePath) throws(SystemError) -> Folder {
+        if let last, last.path == path { return last.folder }
+        let opened: Folder
+        if let top { opened = top } else { opened = try Folder(root) }
+        top = opened
+        if path.isEmpty { return opened }
+        let folder = try opened.folder(path)
+        last = (path, folder)
+        return folder
+    }
+
+    /// The folder that a file is in, and its name there. Blocks.
+    package mutating func parent(of path: FilePath) throws(SystemError) -> (folder: Folder, name: FilePath.Component) {
+        guard let name = path.lastComponent else {
+            throw SystemError(call: "open", path: root.pushing(path), code: .isDirectory)
+        }
+        return (try folder(path.removingLastComponent()), name)
+    }
+
+    /// What is there; what is behind a symlink is missing. Blocks.
+    package mutating func look(_ path: FilePath) throws(SystemError) -> FileLook {
+        do throws(SystemError) {
+            guard !path.isEmpty else { return .directory(try folder("").identity()) }
+            let (folder, name) = try parent(of: path)
+            return try folder.look(name)
+        } catch  where error.isMissing {
+            return .missing
+        }
+    }
+
+    package mutating func close() { (top, last) = (nil, nil) }
+}

@@ -1,0 +1,184 @@
+import Foundation
+import InletCore
+import InletJournal
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// Who may write in a watched folder puts a symlink in the place of a folder that was seen there. What the link leads to is
+/// `outside`, which the agent may read and change and the dropper may not.
+@Suite struct SwappedFolderTests {
+    private static let secret = "nobody's but root's"
+
+    /// A victim of that name outside, old and quiet.
+    private static func victim(_ scene: Scene, _ name: FilePath, _ content: String = secret) throws -> FilePath {
+        try scene.directory.write(Array(content.utf8), to: FilePath("outside").pushing(name))
+    }
+
+    /// Puts the symlink in the place of `folder`, which goes with all in it.
+    private static func swap(_ folder: FilePath, _ scene: Scene, to target: FilePath = "outside") throws {
+        let path = scene.root.pushing(folder)
+        try remove(path)
+        try FileManager.default.createSymbolicLink(
+            atPath: path.string, withDestinationPath: scene.directory.path.pushing(target).string)
+    }
+
+    /// What was put in after the swap has gone through everything, and nothing of the victim has.
+    private static func expectUntouched(_ victim: FilePath, _ stage: Stage, _ scene: Scene, jobs: Int) async throws {
+        try scene.drop("later")
+        try await stage.finished("later")
+        #expect(try await stage.jobs().count == jobs + 1)
+        #expect(!scene.here.record.stored.values.contains(Array(secret.utf8)))
+        #expect(try text(victim) == secret)
+    }
+
+    @Test func `a file that changed is not looked at again behind a symlink`() async throws {
+        let scene = try Scene()
+        let victim = try Self.victim(scene, "shadow")
+        let gate = Gate()
+        scene.here.script("shadow", .hold(gate, .fail(.changed)))
+        try await scene.run { stage in
+            try scene.drop("sub/shadow", "bait")
+            try await eventually("it is being sent") { scene.here.record.running == 1 }
+            try Self.swap("sub", scene)
+            gate.open()
+            try await stage.finished("sub/shadow", .superseded)
+            try await Self.expectUntouched(victim, stage, scene, jobs: 1)
+        }
+    }
+
+    @Test func `a file that waits for its next attempt is gone when a symlink leads to another`() async throws {
+        let scene = try Scene()
+        let victim = try Self.victim(scene, "deep/shadow")
+        let gate = Gate()
+        scene.here.script("shadow", .hold(gate, .fail(.passing)))
+        try await scene.run { stage in
+            try scene.drop("sub/deep/shadow", "bait")
+            try await eventually("it is being sent") { scene.here.record.running == 1 }
+            try Self.swap("sub", scene)
+            gate.open()
+            try await stage.finished("sub/deep/shadow", .gone)
+            try await Self.expectUntouched(victim, stage, scene, jobs: 1)
+        }
+    }
+
+    @Test func `a polled folder is not looked into behind a symlink`() async throws {
+        var scene = try Scene()
+        scene.watch[0].mode = .poll
+        scene.watch[0].poll = .milliseconds(20)
+        let victim = try Self.victim(scene, "deep/shadow")
+        try await scene.run { stage in
+            try scene.drop("sub/deep/a")
+            try await stage.finished("sub/deep/a")
+            try await eventually("three folders are polled") { stage.agent.view.live?.roots().first?.polled == 3 }
+            try Self.swap("sub", scene)
+            try await eventually("one is left") { stage.agent.view.live?.roots().first?.polled == 1 }
+            try await Self.expectUntouched(victim, stage, scene, jobs: 1)
+        }
+    }
+
+    @Test func `a folder that is about to be listed is not listed behind a symlink`() throws {
+        let scene = try Scene()
+        _ = try Self.victim(scene, "deep/shadow")
+        try scene.drop("sub/deep/a")
+        var scan = TreeScan(root: scene.root, isRecursive: true)
+        scan.add("")
+        for directory in ["", "sub", "sub/deep"] as [FilePath] {
+            guard case .enter(directory) = scan.next(IgnoreList()) else { throw Unexpected() }
+            if directory == "sub/deep" { try Self.swap("sub", scene) }
+            if case .trouble(let folder, let error)? = scan.open() { Issue.record("\(folder): \(error)") }
+        }
+        guard case .finished = scan.next(IgnoreList()) else { throw Unexpected() }
+    }
+
+    @Test func `what is outside is not deleted behind a symlink, though it is the very file that was delivered`()
+        async throws
+    {
+        let bench = try await DisposalBench(.delete)
+        let outside = try bench.directory.makeDirectory("outside")
+        try FileManager.default.linkItem(atPath: bench.file.string, toPath: outside.appending("a.txt").string)
+        for isBegun in [false, true] {
+            if isBegun { try await bench.intend(.delete, at: bench.root.pushing("sub/a.txt")) }
+            try FileManager.default.removeItem(atPath: bench.root.appending("sub").string)
+            try FileManager.default.createSymbolicLink(
+                atPath: bench.root.appending("sub").string, withDestinationPath: outside.string)
+            _ = try await bench.dispose()
+            #expect(try text(outside.appending("a.txt")) == "content")
+            #expect(try names(in: outside) == ["a.txt"])
+        }
+    }
+
+    @Test(arguments: [".inlet", ".inlet/done", ".inlet/done/sub"])
+    func `nothing is archived through a symlink: the file waits, and goes on without it`(_ level: String) async throws {
+        let bench = try await DisposalBench(.archive)
+        let outside = try bench.directory.makeDirectory("outside")
+        let link = bench.root.pushing(FilePath(level))
+        try FileManager.default.createDirectory(
+            atPath: link.removingLastComponent().string, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: outside.string)
+        let error = try await #require(throws: SystemError.self) { try await bench.dispose() }
+        #expect(error.isLinked)
+        // Also when that was found too late.
+        try await bench.intend(.archive)
+        try move(bench.file, to: bench.privateFile)
+        await #expect(throws: SystemError.self) { try await bench.dispose() }
+        #expect(try text(bench.file) == "content")
+        #expect(try names(in: outside) == [])
+        try remove(link)
+        #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
+    }
+
+    @Test(arguments: [".inlet", ".inlet/failed", ".inlet/failed/sub"])
+    func `neither quarantine nor its reason goes through a symlink, and that is said`(_ level: String) async throws {
+        var scene = try Scene()
+        scene.route.onFailure = .quarantine
+        scene.here.script("a", .fail(.hopeless))
+        let outside = try scene.directory.makeDirectory("outside")
+        let link = scene.root.pushing(FilePath(level))
+        try FileManager.default.createDirectory(
+            atPath: link.removingLastComponent().string, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: outside.string)
+        try await scene.run { stage in
+            try scene.drop("sub/a")
+            try await eventually("it is said") { stage.events.count("job.disposition_failed") == 1 }
+            #expect(try names(in: outside) == [])
+            #expect(try names(in: stage.root.appending("sub")) == ["a"])
+        }
+    }
+
+    @Test func `what has the private name by the time of the move is put back, not archived`() async throws {
+        let bench = try await DisposalBench(.archive)
+        try move(bench.file, to: bench.privateFile)
+        let places = bench.places
+        let hidden = try places.open(bench.privateFile)
+        let identity = try #require(try hidden.look().identity)
+        // After it was looked at.
+        try move(bench.privateFile, to: bench.directory.path.appending("kept"))
+        try bench.directory.write(
+            Array("another".utf8), to: FilePath("drop/sub").appending(try #require(bench.privateFile.lastComponent)))
+        let job = try #require(try await bench.journal.job(bench.id))
+        let intent = FinishIntent(action: .archive, privateFile: bench.privateFile, target: bench.archived)
+        let move = SourceMove(journal: bench.journal, places: places, job: job, intent: intent)
+        await #expect(throws: SystemError.self) { try await move.run(hidden, identity) }
+        #expect(try text(bench.privateFile) == "another")
+        #expect(try names(in: bench.archived.removingLastComponent()) == [])
+    }
+
+    @Test func `a held file is taken back from where it is, not from where a symlink leads`() async throws {
+        let bench = try await DisposalBench(.delete)
+        let outside = try bench.directory.makeDirectory(FilePath("outside/\(bench.id)"))
+        try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
+        try move(bench.file, to: bench.held)
+        try FileManager.default.copyItem(atPath: bench.held.string, toPath: outside.appending("a.txt").string)
+        try await bench.intend(.delete, at: bench.held, heldUntil: .now)
+        let held = bench.root.pushing(".inlet/held")
+        try move(held, to: bench.directory.path.appending("moved"))
+        try FileManager.default.createSymbolicLink(
+            atPath: held.string, withDestinationPath: outside.removingLastComponent().string)
+        _ = try await bench.dispose()
+        #expect(try names(in: outside) == ["a.txt"])
+    }
+}

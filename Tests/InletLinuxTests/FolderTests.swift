@@ -1,0 +1,205 @@
+import Foundation
+import Glibc
+import InletCore
+import InletLinux
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+/// A watched folder `root` with `sub/deep/file`, and beside it `outside` with `deep/file`, which nobody must reach.
+struct FolderTests {
+    private static let ways = [FolderWay.kernel, .steps]
+
+    let place: TemporaryDirectory
+    let root: FilePath
+    let outside: FilePath
+
+    init() throws {
+        place = try TemporaryDirectory()
+        root = try place.makeDirectory("root")
+        outside = try place.makeDirectory("outside")
+        try place.write([1], to: "root/sub/deep/file")
+        try place.write([2, 2], to: "outside/deep/file")
+    }
+
+    private func link(_ path: FilePath, to target: FilePath, owner: uid_t = getuid()) throws {
+        try #require(symlink(target.string, path.string) == 0)
+        if owner != getuid() { try #require(lchown(path.string, owner, owner) == 0) }
+    }
+
+    private func size(_ file: FilePath, _ way: FolderWay) throws -> Int64? {
+        let folder = try Folder(root, way: way).folder(file.removingLastComponent(), way: way)
+        return try folder.look(try #require(file.lastComponent)).identity?.size
+    }
+
+    @Test func `this system's way is the kernel's where it has one`() throws {
+        #expect(FolderWay.here == .kernel, "openat2 is refused here")
+    }
+
+    @Test(arguments: ways) func `a file is found below folders`(way: FolderWay) throws {
+        #expect(try size("sub/deep/file", way) == 1)
+        #expect(try Folder(root, way: way).folder("", way: way).path == root)
+        let missing = try #require(throws: SystemError.self) { try size("sub/none/file", way) }
+        #expect(missing.code == .noSuchFileOrDirectory && missing.path == root.pushing("sub/none"))
+        let file = try #require(throws: SystemError.self) { try size("sub/deep/file/more", way) }
+        #expect(file.code == .notDirectory)
+    }
+
+    @Test(arguments: ways, ["sub", "sub/deep"]) func `a symlink at any level is not followed, wherever it leads`(
+        way: FolderWay, level: FilePath
+    ) throws {
+        let path = root.pushing(level)
+        let moved = place.path.appending("moved")
+        try FileManager.default.moveItem(atPath: path.string, toPath: moved.string)
+        let own = level == "sub" ? outside : outside.appending("deep")
+        // One that stays in the tree is none the better: the next one does not.
+        try place.makeDirectory("root/other/deep")
+        let inside: FilePath = level == "sub" ? "other" : "../other/deep"
+        for target: FilePath in [own, "../outside", inside, "/proc/self/cwd", "/etc"] {
+            try link(path, to: target)
+            let error = try #require(throws: SystemError.self) { try size("sub/deep/file", way) }
+            #expect(error.isLinked && error.isMissing, "\(target): \(error)")
+            #expect(error.description.contains("a symlink is on the way"), "\(error)")
+            #expect(try FileLook.look(at: RootedPath(root, "sub/deep/file")) == .missing)
+            #expect(throws: SystemError.self) { try SourceFile(opening: RootedPath(root, "sub/deep/file")) }
+            try FileManager.default.removeItem(atPath: path.string)
+        }
+    }
+
+    @Test(arguments: ways) func `dots, absolute paths and magic links lead nowhere`(way: FolderWay) throws {
+        let folder = try Folder(root, way: way)
+        for path: FilePath in ["..", "../outside", "sub/../../outside", "/etc", "sub/..", "."] {
+            let error = try #require(throws: SystemError.self) { try folder.folder(path, way: way) }
+            #expect(error.code == .invalidArgument, "\(path)")
+        }
+        let process = try Folder(FilePath("/proc/\(getpid())"), way: way)
+        let error = try #require(throws: SystemError.self) { try process.folder("cwd", way: way) }
+        #expect(error.isLinked)
+    }
+
+    @Test(arguments: ways) func `an administrator's symlink is followed on the way to a root, nobody else's is`(
+        way: FolderWay
+    ) throws {
+        let links = try place.makeDirectory("links")
+        try link(links.appending("own"), to: "../root")
+        try link(links.appending("again"), to: links.appending("own"))
+        #expect(try size("sub/deep/file", way) == 1)
+        for name in ["own", "again", "again/sub/../"] {
+            let folder = try Folder(links.pushing(FilePath(name)), way: way)
+            #expect(try folder.folder("sub/deep", way: way).look("file").identity?.size == 1, "\(name)")
+        }
+        try link(links.appending("loop"), to: "loop")
+        let loop = try #require(throws: SystemError.self) { try Folder(links.appending("loop"), way: way) }
+        #expect(loop.code == .tooManySymbolicLinkLevels)
+        guard getuid() == 0 else { return }
+        try link(links.appending("others"), to: "../outside", owner: 65_534)
+        for path in [links.appending("others"), links.pushing("others/deep")] {
+            let error = try #require(throws: SystemError.self) { try Folder(path, way: way) }
+            #expect(error.isLinked && error.path == path)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2)), arguments: ways)
+    func `ten thousand opens never leave the tree while a folder and a symlink change places`(way: FolderWay) throws {
+        try link(root.appending("link"), to: outside)
+        let isOver = Atomic(false)
+        let (one, other) = (root.appending("sub").string, root.appending("link").string)
+        let swapper = Thread {
+            while !isOver.load(ordering: .relaxed) { _ = exchange(one, other) }
+        }
+        swapper.start()
+        defer { isOver.store(true, ordering: .relaxed) }
+        let folder = try Folder(root, way: way)
+        var (found, refused) = (0, 0)
+        // Until both were seen: on one processor the swapper has its turns seldom.
+        while found + refused < 10_000 || found == 0 || refused == 0 {
+            do {
+                let deep = try folder.folder("sub/deep", way: way)
+                let source = try SourceFile(opening: "file", in: deep)
+                try #require(source.opened.size == 1, "what is outside was opened")
+                found += 1
+            } catch let error as SystemError {
+                try #require(error.isLinked, "\(error)")
+                refused += 1
+            }
+        }
+    }
+
+    @Test func `folders that are missing are made, and none through a symlink`() throws {
+        let made = try Folder(root).folder("a/b/c", making: 0o700)
+        #expect(made.path == root.pushing("a/b/c"))
+        #expect(try Folder(root).folder("a/b/c", making: 0o755).identity().inode == made.identity().inode)
+        try link(root.appending("out"), to: outside)
+        let error = try #require(throws: SystemError.self) { try Folder(root).folder("out/x", making: 0o755) }
+        #expect(error.isLinked)
+        #expect(try FileLook.look(at: outside.appending("x")) == .missing)
+        try place.write([], to: "root/plain")
+        let plain = try #require(throws: SystemError.self) { try Folder(root).folder("plain/x", making: 0o755) }
+        #expect(plain.code == .notDirectory)
+    }
+
+    @Test func `an open folder stays the one that it was, and its errors say where files are`() throws {
+        let folder = try Folder(root).folder("sub/deep")
+        try FileManager.default.moveItem(
+            atPath: root.appending("sub").string, toPath: place.path.appending("moved").string)
+        try link(root.appending("sub"), to: outside)
+        try folder.rename("file", to: folder, "renamed")
+        try folder.write([7], to: "more", mode: 0o600)
+        try folder.synchronize()
+        try folder.requireWritable()
+        var names: Set<String> = []
+        var stream = try folder.list()
+        while let entry = try stream.next() { names.insert(entry.name.string) }
+        #expect(names == ["renamed", "more"])
+        #expect(try folder.read("more", limit: 1) == [7])
+        try folder.remove("more")
+        #expect(try FileLook.look(at: place.path.pushing("moved/deep/renamed")).identity?.size == 1)
+        #expect(try FileLook.look(at: outside.pushing("deep/file")).identity?.size == 2)
+        let taken = try #require(throws: SystemError.self) { try folder.rename("none", to: folder, "renamed") }
+        #expect(taken.path == root.pushing("sub/deep/none") && taken.target == root.pushing("sub/deep/renamed"))
+        try link(root.pushing("../moved/deep/link"), to: "renamed")
+        #expect(throws: SystemError.self) { try folder.read("link", limit: 1) }
+    }
+
+    @Test func `a source that is moved away, or behind a symlink, is no longer what its name leads to`() throws {
+        let source = try SourceFile(opening: RootedPath(root, "sub/deep/file"))
+        #expect(source.pathStillNamesIt())
+        #expect(source.path == root.pushing("sub/deep/file"))
+        let moved = place.path.appending("moved")
+        try FileManager.default.moveItem(atPath: root.appending("sub").string, toPath: moved.string)
+        try link(root.appending("sub"), to: moved)
+        #expect(!source.pathStillNamesIt())
+        #expect(WriterProbe.probe(RootedPath(root, "sub/deep/file")) != .free)
+    }
+
+    @Test func `a turn opens a folder once, and sees nothing through a symlink`() throws {
+        try place.write([3, 3, 3], to: "root/sub/deep/other")
+        var turn = FolderTurn(root)
+        let first = try turn.folder("sub/deep")
+        #expect(try turn.look("sub/deep/file").identity?.size == 1)
+        #expect(try turn.look("sub/deep/other").identity?.size == 3)
+        #expect(try turn.folder("sub/deep") === first)
+        #expect(try turn.look("sub/deep/none") == .missing && turn.look("none/file") == .missing)
+        guard case .directory = try turn.look("") else { return #expect(Bool(false), "the root is a folder") }
+        try link(root.appending("link"), to: outside)
+        #expect(try turn.look("link") == .symlink)
+        #expect(try turn.look("link/deep/file") == .missing)
+    }
+
+    @Test func `a watch of an open folder tells of that one`() throws {
+        let inotify = try Inotify()
+        let folder = try Folder(root).folder("sub")
+        let watch = try inotify.add(folder)
+        #expect(try inotify.add(root.appending("sub")) == watch)
+        try place.write([1], to: "root/sub/new")
+        #expect(try inotify.read().contains { $0.watch == watch && $0.nameBytes.elementsEqual("new".utf8) })
+    }
+}
+
+/// renameat2(2) with RENAME_EXCHANGE, which Foundation's view of the C library leaves out.
+private func exchange(_ one: String, _ other: String) -> Bool {
+    typealias Call = @convention(c) (CInt, UnsafePointer<CChar>, CInt, UnsafePointer<CChar>, CUnsignedInt) -> CInt
+    guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "renameat2") else { return false }
+    return unsafeBitCast(symbol, to: Call.self)(AT_FDCWD, one, AT_FDCWD, other, 2) == 0
+}
