@@ -41,7 +41,7 @@ enum AcrossFileSystems {
 
     /// Compares the source with the copy as the disk holds it.
     private static func isSame(_ source: SourceFile, _ copy: OpenName) throws -> Bool {
-        var reader = try UncachedReader(copy.name, in: copy.folder)
+        var reader = try UncachedReader.open(copy.name, in: copy.folder)
         let comparison = Comparison(source)
         while try reader.next({ comparison.add($0) }) {
             if Task.isCancelled { throw CancellationError() }

@@ -20,9 +20,11 @@ package struct UncachedReader: ~Copyable {
     package init(_ path: FilePath) throws(SystemError) { try self.init(path, shown: path) }
 
     /// The same in an open folder.
-    package init(_ name: FilePath.Component, in folder: Folder) throws(SystemError) {
+    package static func open(
+        _ name: FilePath.Component, in folder: Folder
+    ) throws(SystemError) -> UncachedReader {
         let shown = folder.path.appending(name)
-        self = try folder.at(name) { (path) throws(SystemError) in try UncachedReader(path, shown: shown) }
+        return try folder.at(name) { (path) throws(SystemError) in try UncachedReader(path, shown: shown) }
     }
 
     private init(_ path: FilePath, shown: FilePath) throws(SystemError) {
