@@ -62,14 +62,14 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = directory.path.appending("inlet.log")
         let log = try EventLog(LogSettings(output: path.string, format: .json, maxSize: 64 << 10, keep: 3))
-        for number in 0..<1500 { log.emit(.queueWarning(waiting: number, limit: 1)) }
+        for number in 0..<1500 { log.emit(.jobKnown(job: Int64(number), path: "/a")) }
         let files = [3, 2, 1, 0].map { LogRotation.path(path, $0) }
         let sizes = try files.map { try AppendFile.standing(at: $0)?.size ?? 0 }
         #expect(sizes.allSatisfy { $0 <= 64 << 10 } && sizes[2] > 0)
         let numbers = try files.filter { try AppendFile.standing(at: $0) != nil }.flatMap { try lines($0) }.map {
             line in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-            return try #require(object?["waiting"] as? Int)
+            return try #require(object?["job"] as? Int)
         }
         #expect(numbers == Array(0..<1500))
     }

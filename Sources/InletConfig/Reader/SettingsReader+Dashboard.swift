@@ -40,18 +40,20 @@ extension SettingsReader {
             report(position("read_only_token", section), "'read_only_token' must differ from what may do everything")
         }
         guard settings.isOpen, section.positions["token"] == nil, section.positions["password"] == nil else { return }
+        if !settings.listen.isLoopback {
+            report(
+                position("listen", section),
+                "other machines can reach \(settings.listen.text): give a 'token' or a 'password', or listen at 127.0.0.1:\(settings.listen.port)"
+            )
+            return
+        }
         for key in ["hosts", "proxy"] where key == "proxy" ? settings.proxy : !settings.hosts.isEmpty {
             report(
                 position(key, section),
                 "'\(key)' is for those who come from elsewhere, and without a 'token' or a 'password' they might do everything; give one of them too"
             )
         }
-        if !settings.listen.isLoopback {
-            report(
-                position("listen", section),
-                "other machines can reach \(settings.listen.text): give a 'token' or a 'password', or listen at 127.0.0.1:\(settings.listen.port)"
-            )
-        } else if settings.readOnlyToken != nil {
+        if settings.readOnlyToken != nil {
             report(
                 position("read_only_token", section),
                 "without a 'token' or a 'password' everybody on this machine may do everything; give one of them too")

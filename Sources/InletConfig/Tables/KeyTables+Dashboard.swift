@@ -13,7 +13,7 @@ extension KeyTables {
             "hosts", .list(.string),
             "Names under which browsers reach it besides its address, as in inlet.example or nas.lan:8844."),
         KeySpec(
-            "proxy", .boolean, default: "false",
+            "proxy", .boolean,
             "Whether a reverse proxy on this machine says in X-Forwarded-For whom a request comes from."),
     ]
 

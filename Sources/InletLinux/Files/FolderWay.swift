@@ -107,7 +107,11 @@ struct FolderSteps: ~Copyable {
                 opening: name, in: folder.number, inlet_o_path | O_DIRECTORY | O_NOFOLLOW, shown)
             return nil
         } catch  where error.code == .notDirectory || error.code == .tooManySymbolicLinkLevels {
-            return try follow(Descriptor(opening: name, in: folder.number, inlet_o_path | O_NOFOLLOW, shown))
+            let found = try Descriptor(opening: name, in: folder.number, inlet_o_path | O_NOFOLLOW, shown)
+            // Somebody has put a folder in the place of the symlink just now: it is as good as any.
+            guard try found.status(shown).st_mode & S_IFMT == S_IFDIR else { return try follow(found) }
+            folder = found
+            return nil
         }
     }
 
