@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import InletCore
 package import SystemPackage
 
 /// Changes to the names in a folder. Every call blocks.
