@@ -167,6 +167,11 @@ package final class Folder: Sendable {
         return rest.removePrefix(own) ? path.pushing(rest) : place
     }
 
-    /// proc(5): the kernel goes on from what is open here.
-    private var own: FilePath { FilePath("/proc/self/fd/\(descriptor.number)/.") }
+    /// proc(5): the kernel goes on from what is open here. Where `/proc` is not mounted there is only the path.
+    private var own: FilePath {
+        if Self.hasProcess { return FilePath("/proc/self/fd/\(descriptor.number)/.") }
+        return path.isEmpty ? "." : path
+    }
+
+    private static let hasProcess = access("/proc/self/fd", X_OK) == 0
 }

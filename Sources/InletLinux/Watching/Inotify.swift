@@ -50,7 +50,7 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
-    /// The same of an open folder: what is watched is what is read through it. Throws `ENOENT` where `/proc` is not mounted.
+    /// The same of an open folder: what is watched is what is read through it.
     package func add(_ folder: Folder, onlyItself: Bool = false) throws(SystemError) -> Int32 {
         do throws(SystemError) {
             return try folder.itself { (path) throws(SystemError) in try add(path, onlyItself: onlyItself) }
