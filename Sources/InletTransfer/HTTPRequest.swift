@@ -61,6 +61,8 @@ package struct HTTPRequest: Sendable {
     /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing it and
     /// our knowing. The other limits hold.
     package var outlivesCancellation = false
+    /// In which `Pace.least` bytes have to move.
+    var paceWindow = Pace.usualWindow
     /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
     var readsCertificate = false
 
