@@ -7,6 +7,8 @@ struct Deadlines {
         case stalled
         /// The answer was not whole within `answerDeadline`.
         case timedOut
+        /// Bytes move, but fewer than the least pace asks for.
+        case tooSlow
     }
 
     private let stall: Duration
@@ -18,9 +20,15 @@ struct Deadlines {
     private var bodyEnd: Instant?
     /// Whether the body waits for its turn, which is ours to give: no verdict is passed on that.
     private var isHeld = false
+    /// Of the body, and of an answer that has no other limit of time than this.
+    private var (sending, receiving): (Pace, Pace)
 
     /// `silence` takes the place of `stall` between the end of the body and the beginning of the answer.
-    init(stall: Duration, silence: Duration? = nil, answer: Duration, sendsBody: Bool, now: Instant) {
+    init(
+        stall: Duration, silence: Duration? = nil, answer: Duration, paceWindow: Duration = Pace.usualWindow,
+        sendsBody: Bool, now: Instant
+    ) {
+        (sending, receiving) = (Pace(window: paceWindow), Pace(window: paceWindow))
         self.stall = stall
         self.silence = silence ?? stall
         self.answer = answer
@@ -37,26 +45,42 @@ struct Deadlines {
         if bodyEnd != nil { bodyEnd = now }
     }
 
+    /// Of the body's `total` bytes that are to be sent, `count` have got to the peer; nil = all that are.
+    mutating func sent(_ count: Int64, of total: Int64?, at now: Instant) {
+        if let total { sending.moved(to: count, of: total, at: now) } else { sending.stop() }
+    }
+
+    /// `count` bytes of an answer have come that may take as long as they move; `total` = nobody knows.
+    mutating func received(_ count: Int64, of total: Int64?, at now: Instant) {
+        receiving.moved(to: count, of: total, at: now)
+    }
+
     /// The last byte of the body was handed over, or the rest is not wanted.
     mutating func bodyEnded(at now: Instant) {
         isHeld = false
+        sending.released(at: now)
         guard bodyEnd == nil else { return }
         bodyEnd = now
         lastMove = now
     }
 
     /// The body may not go on before its turn.
-    mutating func held() { isHeld = true }
+    mutating func held(at now: Instant) {
+        isHeld = true
+        sending.held(at: now)
+    }
 
     /// The body's turn has come; standing still counts from here.
     mutating func released(at now: Instant) {
         guard isHeld else { return }
         isHeld = false
         lastMove = now
+        sending.released(at: now)
     }
 
     /// curl starts the body anew on another connection.
     mutating func bodyRestarted(at now: Instant) {
+        sending.stop()
         bodyEnd = nil
         lastMove = now
     }
@@ -79,13 +103,14 @@ struct Deadlines {
     /// The next moment at which there can be a verdict; nil while the body is held.
     var next: Instant? {
         if isHeld { return nil }
-        let stalled = lastMove.advanced(by: patience)
-        return bodyEnd.map { min(stalled, $0.advanced(by: answer)) } ?? stalled
+        return [lastMove.advanced(by: patience), bodyEnd?.advanced(by: answer), sending.next, receiving.next]
+            .compactMap { $0 }.min()
     }
 
     func verdict(at now: Instant) -> Verdict? {
         if isHeld { return nil }
         if let bodyEnd, now >= bodyEnd.advanced(by: answer) { return .timedOut }
-        return now >= lastMove.advanced(by: patience) ? .stalled : nil
+        if now >= lastMove.advanced(by: patience) { return .stalled }
+        return [sending, receiving].contains { $0.next.map { now >= $0 } ?? false } ? .tooSlow : nil
     }
 }

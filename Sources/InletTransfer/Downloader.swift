@@ -25,7 +25,7 @@ package struct Downloader: Sendable {
     /// Sends a GET with `open.headers` among its fields and writes what comes. What came before an error stays, for the
     /// next request.
     ///
-    /// There is no limit of time besides the request's `stallTimeout`.
+    /// There is no limit of time besides the request's `stallTimeout`, and that some bytes come every few minutes (`Pace`).
     ///
     /// - Throws: as `HTTPClient.send`; `.corrupted` for a length that is not the expected one, `.answerTooLarge`,
     ///   `.destinationFull`, `.destinationUnwritable`, `.badAnswer` for an answer without a length.

@@ -63,6 +63,8 @@ package struct HTTPRequest: Sendable {
     package var outlivesCancellation = false
     /// Credentials in the body. Those in headers and in the query are known by their names.
     package var secrets: [Secret] = []
+    /// In which `Pace.least` bytes have to move.
+    var paceWindow = Pace.usualWindow
     /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
     var readsCertificate = false
 

@@ -9,13 +9,13 @@ import Testing
     @Test func `a body that is held back is not judged, and from its release on as any other`() {
         let start = ContinuousClock.now
         var deadlines = Deadlines(stall: .seconds(60), answer: .seconds(120), sendsBody: true, now: start)
-        deadlines.held()
+        deadlines.held(at: start)
         let later = start.advanced(by: .seconds(86_400))
         #expect(deadlines.verdict(at: later) == nil && deadlines.next == nil)
         deadlines.released(at: later)
         #expect(deadlines.verdict(at: later) == nil && deadlines.next == later.advanced(by: .seconds(60)))
         #expect(deadlines.verdict(at: later.advanced(by: .seconds(60))) == .stalled)
-        deadlines.held()
+        deadlines.held(at: later)
         deadlines.bodyEnded(at: later)
         #expect(deadlines.next == later.advanced(by: .seconds(60)))
     }

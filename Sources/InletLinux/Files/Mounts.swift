@@ -68,6 +68,12 @@ package enum FreeSpace {
         return Int64(clamping: UInt64(statistics.f_bavail).multipliedReportingOverflow(by: UInt64(statistics.f_bsize)))
     }
 
+    /// Bytes that the file system of `path` has in all.
+    package static func total(at path: FilePath) throws(SystemError) -> Int64 {
+        let statistics = try statistics(path)
+        return Int64(clamping: UInt64(statistics.f_blocks).multipliedReportingOverflow(by: UInt64(statistics.f_bsize)))
+    }
+
     static func statistics(_ path: FilePath) throws(SystemError) -> statfs {
         var statistics = statfs()
         _ = try SystemCall.result("statfs", path) { path.withPlatformString { statfs($0, &statistics) } }

@@ -22,8 +22,9 @@ package struct Fetching: Sendable {
         downloader = Downloader(client: client, pool: pool)
     }
 
-    /// Requests in a row that bring no new byte.
+    /// Requests in a row that together bring less than `fruit` new bytes: a server must not have us ask for ever, a byte a time.
     private static let tries = 5
+    private static let fruit: Int64 = 16 << 10
     private static let waits = RetryPolicy(backoff: .milliseconds(200), maxBackoff: .seconds(5))
     /// A server that asks for more patience is come back to by the next attempt.
     private static let longestWait = Duration.seconds(10)
@@ -68,8 +69,9 @@ package struct Fetching: Sendable {
                 }
                 return try await finish(open)
             } catch {
-                failed = open.position > most ? 1 : failed + 1
-                most = max(most, open.position)
+                let isFruitful = open.position >= most + Self.fruit
+                failed = isFruitful ? 1 : failed + 1
+                if isFruitful { most = open.position }
                 // All of it came, twice: it is what the server has.
                 if error.code == .corrupted { mismatches += 1 }
                 if mismatches == 2 { throw error }

@@ -4,23 +4,28 @@ internal import SystemPackage
 
 /// The job's folder, as far as it is there already.
 extension VOPIResults {
-    /// Those that have no file yet; folders for them are made. What has its final name is whole: only whole files get one.
+    /// Those that have no file yet, and the bytes of those that have; folders for them are made. What has its final name is
+    /// whole: only whole files get one.
     func absent(
         _ manifest: VOPIManifest, in folder: FilePath
-    ) async throws(DeliveryError) -> [VOPIManifest.Entry] {
-        let result = await pool.run { () -> Result<[VOPIManifest.Entry], DeliveryError> in
+    ) async throws(DeliveryError) -> (entries: [VOPIManifest.Entry], bytes: Int64) {
+        let result = await pool.run { () -> Result<([VOPIManifest.Entry], Int64), DeliveryError> in
             do throws(DeliveryError) {
                 var folders: Set<FilePath> = []
-                var absent: [VOPIManifest.Entry] = []
+                var (absent, bytes): ([VOPIManifest.Entry], Int64) = ([], 0)
                 try Self.make(folder, in: folder)
                 for entry in manifest.entries {
                     let path = folder.pushing(FilePath(entry.path))
                     if folders.insert(path.removingLastComponent()).inserted {
                         try Self.make(path.removingLastComponent(), in: folder)
                     }
-                    if try Self.look(at: path).identity == nil { absent.append(entry) }
+                    if let size = try Self.look(at: path).identity?.size {
+                        bytes += size
+                    } else {
+                        absent.append(entry)
+                    }
                 }
-                return .success(absent)
+                return .success((absent, bytes))
             } catch {
                 return .failure(error)
             }

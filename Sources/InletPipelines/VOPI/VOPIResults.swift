@@ -28,8 +28,6 @@ package struct VOPIResults: Sendable {
 
     /// Pictures fetched at once.
     private static let parallel = 4
-    /// Of one picture; the disk is not the server's to fill.
-    private static let largest: Int64 = 4 << 30
     /// Of one job, which makes dozens; each has a place in the journal.
     private static let most = 20_000
     /// Rounds of asking for links that bring nothing new.
@@ -75,10 +73,11 @@ package struct VOPIResults: Sendable {
             metadata = links.productMetadata ?? metadata
             manifest.expected = job.result?.count ?? manifest.expected
             if manifest != before { try await noted(manifest) }
-            let wanted = try await absent(manifest, in: folder)
+            let (wanted, bytes) = try await absent(manifest, in: folder)
             let round = Round(
                 links: Self.byIdentity(links), folder: folder, all: manifest.entries.count,
-                there: manifest.entries.count - wanted.count, progress: progress)
+                there: manifest.entries.count - wanted.count,
+                room: VOPIRoom(folder, taken: bytes), progress: progress)
             missing = try await fetch(wanted, round)
             fruitless = missing.count < wanted.count ? 0 : fruitless + 1
             if missing.isEmpty || fruitless >= Self.rounds { break }
@@ -129,6 +128,7 @@ package struct VOPIResults: Sendable {
         var folder: FilePath
         var all: Int
         var there: Int
+        var room: VOPIRoom
         var progress: Progress
     }
 
@@ -185,9 +185,16 @@ package struct VOPIResults: Sendable {
         let target = round.folder.pushing(FilePath(entry.path))
         let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
         do throws(DeliveryError) {
-            _ = try await fetching.run(Download(target: target, limit: Self.largest)) { next throws(DeliveryError) in
-                if next.refusal == 403 { throw again }
-                return HTTPRequest("GET", url, headers: next.headers)
+            let limit = try await pool.run { () throws(DeliveryError) in try round.room.limit() }
+            do throws(DeliveryError) {
+                let download = Download(target: target, limit: limit.bytes)
+                let fetched = try await fetching.run(download) { next throws(DeliveryError) in
+                    if next.refusal == 403 { throw again }
+                    return HTTPRequest("GET", url, headers: next.headers)
+                }
+                round.room.add(fetched.size)
+            } catch {
+                throw round.room.judged(error, limit)
             }
             return .success(())
         } catch {

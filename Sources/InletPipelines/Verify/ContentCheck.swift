@@ -28,6 +28,9 @@ struct ContentCheck {
         SliceHasher(composite.map { SumKinds($0.digest.algorithm) } ?? [])
     }
 
+    /// Whether more has come than belongs there.
+    var isTooLong: Bool { count > size }
+
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         whole.update(bytes)
         guard let composite, let partSize = composite.partSize else {
@@ -89,8 +92,16 @@ final class CheckingSink: AnswerSink {
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { head.status == 200 }
 
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
-        state.withLock { $0?.update(piece) }
+        let isTooLong = state.withLock { state in
+            state?.update(piece)
+            return state?.isTooLong ?? false
+        }
+        // What else comes can change nothing, and may have no end.
+        if isTooLong { throw TransferError(.answerTooLarge, "more came than belongs there", isOutage: false) }
     }
+
+    /// Whether it has ended the answer because there was more of it than belongs there.
+    var isTooLong: Bool { state.withLock { $0?.isTooLong ?? false } }
 
     func finish() -> Verification? {
         state.withLock { state in
@@ -106,13 +117,16 @@ extension HTTPClient {
         _ request: HTTPRequest, _ order: VerifyOrder
     ) async throws(DeliveryError) -> (verification: Verification?, answer: HTTPResponse) {
         var request = request
-        // As long as bytes come.
+        // As long as bytes come, and no more of them than are expected.
         request.answerDeadline = .seconds(365 * 86_400)
         let sink = CheckingSink(order)
         do {
             let answer = try await send(request, into: sink)
             return (answer.status == 200 ? sink.finish() : nil, answer)
         } catch {
+            if sink.isTooLong {
+                return (.differs("it has more than \(order.proof.size) bytes"), HTTPResponse(status: 200))
+            }
             throw DeliveryError(error)
         }
     }

@@ -20,7 +20,7 @@ extension Transfer {
         let allowance = place.allowance(of: left, at: now)
         guard allowance > 0 else {
             isPaused = true
-            deadlines.held()
+            deadlines.held(at: now)
             return .later
         }
         // curl may ask before the loop lets it go on: when it sends the body anew.

@@ -38,8 +38,9 @@ extension Transfer {
         return count
     }
 
-    private static let takeProgress: curl_xferinfo_callback = { context, _, received, _, sent in
-        from(context)?.progress(sent: Int64(sent), received: Int64(received), now: .now)
+    private static let takeProgress: curl_xferinfo_callback = { context, expected, received, _, sent in
+        from(context)?.progress(
+            sent: Int64(sent), received: Int64(received), of: expected > 0 ? Int64(expected) : nil, now: .now)
         return 0
     }
 

@@ -1,58 +1,6 @@
 import CCurl
 import InletCore
 import InletLinux
-import Synchronization
-
-/// What a caller hands to a loop: the request, and the promise to resume it once.
-struct Submission: Sendable {
-    let request: HTTPRequest
-    let meter: TransferMeter?
-    /// Where its body's bytes are asked for; nil = they need not be.
-    let lane: ThrottleLane?
-    /// Told while it waits for them.
-    let note: HoldNote?
-    /// Where the body of the answer goes; nil keeps it in memory.
-    let sink: (any AnswerSink)?
-    let ticket: Ticket
-    /// What it goes through; nil = the direct way.
-    let proxy: ProxyServer?
-    let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
-    /// The same for requests that can share connections.
-    let destination: String
-
-    init(
-        request: HTTPRequest, meter: TransferMeter?, lane: ThrottleLane?, sink: (any AnswerSink)?, ticket: Ticket,
-        proxy: ProxyServer?, continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
-    ) {
-        self.request = request
-        self.meter = meter
-        self.lane = lane
-        note = lane == nil ? nil : HoldNote.current
-        self.sink = sink
-        self.ticket = ticket
-        self.proxy = proxy
-        self.continuation = continuation
-        destination = request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin
-    }
-
-    /// The request and, where there is one, the proxy, for error texts.
-    var label: String { proxy.map { "\(request.label) through the proxy \($0)" } ?? request.label }
-
-    func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
-
-    var cancellation: TransferError {
-        TransferError(.cancelled, "\(request.label) was cancelled", isOutage: false)
-    }
-}
-
-/// Names one request to the loop, and remembers a cancellation that comes before the request does.
-final class Ticket: Sendable {
-    private let cancelled = Atomic<Bool>(false)
-
-    var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
-
-    func cancel() { cancelled.store(true, ordering: .releasing) }
-}
 
 /// One running request: curl's handle and what its callbacks gather. Belongs to the thread of its loop.
 final class Transfer {
@@ -73,6 +21,8 @@ final class Transfer {
     /// Bytes of the body that the socket has taken, as the meter knows it.
     private(set) var counted: Int64 = 0
     private var received: Int64 = 0
+    /// Bytes of the answer's body, where it says so.
+    private var expected: Int64?
     /// From here on curl's calls, which go on until the handle is removed, count for nothing.
     private(set) var isSettled = false
     /// Whether curl has been told to wait for the body's next bytes.
@@ -98,7 +48,7 @@ final class Transfer {
         answer = AnswerBuffer(limit: submission.request.answerLimit)
         deadlines = Deadlines(
             stall: submission.request.stallTimeout, silence: submission.request.silenceTimeout,
-            answer: submission.request.answerDeadline,
+            answer: submission.request.answerDeadline, paceWindow: submission.request.paceWindow,
             sendsBody: submission.request.body.length > 0, now: now)
     }
 
@@ -149,8 +99,9 @@ final class Transfer {
     }
 
     /// Takes in curl's running totals.
-    func progress(sent: Int64, received: Int64, now: Instant) {
+    func progress(sent: Int64, received: Int64, of expected: Int64?, now: Instant) {
         guard !isSettled else { return }
+        self.expected = expected
         if sent != counted {
             submission.meter?.add(request.body.payload(in: sent) - request.body.payload(in: counted))
             sent < counted ? deadlines.bodyRestarted(at: now) : deadlines.bodyMoved(at: now)
@@ -173,7 +124,16 @@ final class Transfer {
         let queued = counted > 0 ? easy.unacknowledged : 0
         if queued < unacknowledged { deadlines.bodyMoved(at: now) }
         unacknowledged = queued
+        judgePace(queued: Int64(queued), at: now)
         return deadlines.verdict(at: now).map(error)
+    }
+
+    /// What is in the kernel is not counted as moved. Answers that are kept in memory have a deadline, and those of a server that
+    /// works for minutes are a few spaces until then. What another process of this machine says as it happens has no pace.
+    private func judgePace(queued: Int64, at now: Instant) {
+        let toSend = deadlines.isSending ? request.body.length : queued > 0 ? counted : nil
+        deadlines.sent(counted - queued, of: toSend, at: now)
+        if isSunk, request.unixSocket == nil { deadlines.received(received, of: expected, at: now) }
     }
 
     /// What `code`, curl's last word, and the gathered answer come to.
@@ -226,6 +186,9 @@ final class Transfer {
         case .stalled:
             return TransferError(
                 .stalled, "\(request.label): no byte moved for \(request.stallTimeout); \(sent)", isOutage: true)
+        case .tooSlow:
+            let pace = "fewer than \(Pace.least) bytes moved within \(request.paceWindow)"
+            return TransferError(.stalled, "\(request.label): \(pace), which would never end; \(sent)", isOutage: true)
         case .timedOut:
             return TransferError(
                 .timedOut, "\(request.label): no whole answer within \(request.answerDeadline); \(sent)",

@@ -1,0 +1,101 @@
+import InletCore
+import InletLinux
+import InletTestSupport
+import InletTransfer
+import SystemPackage
+import Testing
+
+@testable import InletPipelines
+
+/// Servers that send more than they should, or never all of it.
+@Suite(.timeLimit(.minutes(4))) struct EndlessAnswerTests {
+    private func url(_ server: ScriptedServer) throws -> HTTPURL {
+        try HTTPURL("http://127.0.0.1:\(server.port)/x", rules: .configured(allowHTTP: false))
+    }
+
+    @Test(arguments: [0, 1000]) func `a check ends where there is more than was delivered`(size: Int64) async throws {
+        let server = try ScriptedServer { connection in
+            _ = try connection.readRequest()
+            try connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while true { try connection.write("400\r\n\(String(repeating: "x", count: 1024))\r\n") }
+        }
+        let client = HTTPClient(userAgent: "inlet-tests/1")
+        defer { client.shutdown() }
+        let order = VerifyOrder(proof: Proof(key: "k", size: size, method: .size), readsBytes: true)
+        let found = try await client.check(HTTPRequest("GET", url(server)), order)
+        #expect(found.verification == .differs("it has more than \(size) bytes"))
+    }
+
+    @Test func `a server that gives a byte at a time is not asked for ever`() async throws {
+        let asked = Listing<String?>()
+        let server = try ScriptedServer { connection in
+            let range = try connection.readRequest().headers["range"]
+            asked.add(range)
+            let from = range.flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0
+            let head = from == 0 ? "200 OK" : "206 Partial Content\r\nContent-Range: bytes \(from)-99999/100000"
+            try connection.write("HTTP/1.1 \(head)\r\nETag: \"v\"\r\nContent-Length: \(100_000 - from)\r\n\r\nx")
+        }
+        let directory = try TemporaryDirectory()
+        let client = HTTPClient(userAgent: "inlet-tests/1")
+        defer { client.shutdown() }
+        let (base, target) = (try url(server), directory.path.appending("file"))
+        let fetching = Fetching(client: client, pool: BlockingPool(name: "endless", threads: 1))
+        let error = await #expect(throws: DeliveryError.self) {
+            try await fetching.run(Download(target: target)) { next throws(DeliveryError) in
+                HTTPRequest("GET", base, headers: next.headers)
+            }
+        }
+        #expect(error?.code == .connectionLost)
+        #expect(asked.all == [nil, "bytes=1-", "bytes=2-", "bytes=3-", "bytes=4-"])
+    }
+
+    @Test func `one that gives a good piece at a time is, until it has given all`() async throws {
+        let piece = 20_000
+        let server = try ScriptedServer { connection in
+            let range = try connection.readRequest().headers["range"]
+            let from = range.flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0
+            let head = from == 0 ? "200 OK" : "206 Partial Content\r\nContent-Range: bytes \(from)-159999/160000"
+            let body = String(repeating: "x", count: piece)
+            try connection.write("HTTP/1.1 \(head)\r\nETag: \"v\"\r\nContent-Length: \(160_000 - from)\r\n\r\n\(body)")
+        }
+        let directory = try TemporaryDirectory()
+        let client = HTTPClient(userAgent: "inlet-tests/1")
+        defer { client.shutdown() }
+        let (base, target) = (try url(server), directory.path.appending("file"))
+        let fetching = Fetching(client: client, pool: BlockingPool(name: "endless", threads: 1))
+        let fetched = try await fetching.run(Download(target: target)) { next throws(DeliveryError) in
+            HTTPRequest("GET", base, headers: next.headers)
+        }
+        #expect(fetched.size == 160_000)
+    }
+
+    private static let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)
+
+    @Test(
+        arguments: [
+            // One file, then what the job has left.
+            (0, 500 * gib, 1000 * gib, VOPIRoom.Limit(bytes: 4 * gib, isOfDisk: false)),
+            (63 * gib, 500 * gib, 1000 * gib, VOPIRoom.Limit(bytes: gib, isOfDisk: false)),
+            (64 * gib, 500 * gib, 1000 * gib, VOPIRoom.Limit(bytes: 0, isOfDisk: false)),
+            // What the disk has, but for a gibibyte; of a small one but for a twentieth.
+            (0, 3 * gib, 1000 * gib, VOPIRoom.Limit(bytes: 2 * gib, isOfDisk: true)),
+            (0, gib, 1000 * gib, VOPIRoom.Limit(bytes: 0, isOfDisk: true)),
+            (0, 100 * mib, 200 * mib, VOPIRoom.Limit(bytes: 90 * mib, isOfDisk: true)),
+            (0, 5 * mib, 200 * mib, VOPIRoom.Limit(bytes: -5 * mib, isOfDisk: true)),
+        ] as [(Int64, Int64, Int64, VOPIRoom.Limit)])
+    func `a job's results fill neither the disk nor more than their share`(
+        taken: Int64, available: Int64, total: Int64, limit: VOPIRoom.Limit
+    ) {
+        #expect(VOPIRoom.limit(taken: taken, available: available, total: total) == limit)
+    }
+
+    @Test func `a file that does not fit the disk waits for room, one that is too large is given up`() {
+        let room = VOPIRoom("/", taken: 0)
+        let error = DeliveryError(.giveUp, .answerTooLarge, "too large")
+        #expect(room.judged(error, VOPIRoom.Limit(bytes: 1, isOfDisk: false)) == error)
+        let full = room.judged(error, VOPIRoom.Limit(bytes: 1, isOfDisk: true))
+        #expect(full.code == .destinationFull && full.verdict == .outage(after: nil))
+        let other = DeliveryError(.retry(after: nil), .connectionLost, "lost")
+        #expect(room.judged(other, VOPIRoom.Limit(bytes: 1, isOfDisk: true)) == other)
+    }
+}
