@@ -22,7 +22,8 @@ struct ConfigParser {
         var reader = SettingsReader(root: root, values: values(.filled, source), defaults: defaults)
         let settings = reader.read()
         for node in reader.values.secrets { mask.hide(node) }
-        let report = ErrorReport(file: path.display, source: source, mask: mask)
+        let report = ErrorReport(
+            file: path.display, source: source, mask: mask, filledIn: reader.values.filledIn)
         if !reader.values.problems.isEmpty { throw report.errors(reader.values.problems) }
         let literals = isReadableByOthers ? reader.values.secrets.filter(Self.isLiteral) : []
         return LoadedConfig(

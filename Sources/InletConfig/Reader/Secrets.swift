@@ -17,8 +17,10 @@ struct Interpolation {
     let environment: [String: String]
     let paths: PathResolution
 
-    func fill(_ text: String) throws(Failure) -> String {
-        guard Self.isNeeded(in: text) else { return text }
+    /// - Returns: the whole text, and what of it has been filled in.
+    func fill(_ text: String) throws(Failure) -> (text: String, parts: [String]) {
+        guard Self.isNeeded(in: text) else { return (text, []) }
+        var parts: [String] = []
         var result = ""
         var rest = Substring(text)
         while let dollar = rest.firstIndex(of: "$") {
@@ -32,14 +34,16 @@ struct Interpolation {
                 guard let close = rest.firstIndex(of: "}") else {
                     throw Failure(offset: offset, message: "'${' is never closed; write $${ for a literal ${")
                 }
-                result += try value(of: rest[rest.index(dollar, offsetBy: 2)..<close], at: offset)
+                let part = try value(of: rest[rest.index(dollar, offsetBy: 2)..<close], at: offset)
+                parts.append(part)
+                result += part
                 rest = rest[rest.index(after: close)...]
             } else {
                 result += "$"
                 rest = rest.dropFirst()
             }
         }
-        return result + rest
+        return (result + rest, parts)
     }
 
     /// Whether `text` holds anything that `fill` would change or complain about.

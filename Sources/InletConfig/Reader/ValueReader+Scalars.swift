@@ -134,7 +134,8 @@ extension ValueReader {
     private mutating func filled(_ text: String, _ node: YAMLNode) -> String? {
         if mode == .verbatim { return text }
         do {
-            let result = try interpolation.fill(text)
+            let (result, parts) = try interpolation.fill(text)
+            filledIn.formUnion(parts.map { Secret($0) })
             if !result.utf8.contains(0) { return result }
             report(node.position, "text cannot hold a NUL character")
         } catch {
