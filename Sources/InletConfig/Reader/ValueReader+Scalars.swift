@@ -119,6 +119,9 @@ extension ValueReader {
             report(node.position, Self.refusal(ofPath: filled, key: key))
             return nil
         }
+        if mode == .filled, KeyTables.credentialFiles.contains(key), let trust = SmallFile.trust(of: path) {
+            files.append((file: CredentialFile(path: path, trust: trust), position: node.position))
+        }
         return .string(path.string)
     }
 
@@ -134,9 +137,10 @@ extension ValueReader {
     private mutating func filled(_ text: String, _ node: YAMLNode) -> String? {
         if mode == .verbatim { return text }
         do {
-            let (result, parts) = try interpolation.fill(text)
-            filledIn.formUnion(parts.map { Secret($0) })
-            if !result.utf8.contains(0) { return result }
+            let result = try interpolation.fill(text)
+            filledIn.formUnion(result.parts.map { Secret($0) })
+            files += result.files.map { (file: $0, position: node.position) }
+            if !result.text.utf8.contains(0) { return result.text }
             report(node.position, "text cannot hold a NUL character")
         } catch {
             report(place.position(of: node, offset: error.offset), error.message)

@@ -20,6 +20,8 @@ struct ValueReader {
     var secrets: [YAMLNode] = []
     /// What `${…}` stood for. Somebody may have put a credential where none belongs.
     var filledIn: Set<Secret> = []
+    /// The files that credentials are in, with the place of their names.
+    var files: [(file: CredentialFile, position: SourcePosition)] = []
 
     init(mode: Mode, types: [DestinationType], interpolation: Interpolation, source: SourceText) {
         self.mode = mode
