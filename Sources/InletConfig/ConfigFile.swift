@@ -9,8 +9,13 @@ package struct ConfigDefaults: Sendable {
     package var home: FilePath?
     /// Where relative configuration paths given on the command line start from.
     package var workingDirectory: FilePath
+    /// Who reads it, and by whom files are judged; nil = they are not.
+    package var reader: FileTrust.Reader?
 
-    package init(stateDirectory: FilePath, home: FilePath?, workingDirectory: FilePath) {
+    package init(
+        stateDirectory: FilePath, home: FilePath?, workingDirectory: FilePath, reader: FileTrust.Reader? = nil
+    ) {
+        self.reader = reader
         self.stateDirectory = stateDirectory
         self.home = home
         self.workingDirectory = workingDirectory
@@ -79,9 +84,8 @@ package enum ConfigFile {
                 ConfigError(file: path.display, line: 1, column: 1, message: message, excerpt: "")
             ])
         }
-        let others: FilePermissions = [.groupRead, .otherRead]
         return try ConfigParser(path: path, types: types, environment: environment, defaults: defaults)
-            .parse(file.bytes, isReadableByOthers: !file.permissions.isDisjoint(with: others))
+            .parse(file.bytes, file.trust)
     }
 
     /// Reads and checks a text as if it stood in `file`.
@@ -99,7 +103,7 @@ package enum ConfigFile {
         defaults: ConfigDefaults
     ) throws(ConfigErrors) -> LoadedConfig {
         try ConfigParser(path: file, types: types, environment: environment, defaults: defaults)
-            .parse(bytes, isReadableByOthers: false)
+            .parse(bytes, nil)
     }
 }
 

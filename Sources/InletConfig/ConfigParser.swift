@@ -8,7 +8,8 @@ struct ConfigParser {
     let environment: [String: String]
     let defaults: ConfigDefaults
 
-    func parse(_ input: [UInt8], isReadableByOthers: Bool) throws(ConfigErrors) -> LoadedConfig {
+    /// - Parameter trust: of the file; nil for a text that stands in none.
+    func parse(_ input: [UInt8], _ trust: FileTrust?) throws(ConfigErrors) -> LoadedConfig {
         let bytes = input.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(input.dropFirst(3)) : input
         let isTooLarge = bytes.count > YAMLDocument.maximumBytes
         let source = SourceText(isTooLarge ? [] : bytes)
@@ -22,12 +23,33 @@ struct ConfigParser {
         var reader = SettingsReader(root: root, values: values(.filled, source), defaults: defaults)
         let settings = reader.read()
         for node in reader.values.secrets { mask.hide(node) }
-        let report = ErrorReport(file: path.display, source: source, mask: mask)
+        let report = ErrorReport(
+            file: path.display, source: source, mask: mask, filledIn: reader.values.filledIn)
         if !reader.values.problems.isEmpty { throw report.errors(reader.values.problems) }
-        let literals = isReadableByOthers ? reader.values.secrets.filter(Self.isLiteral) : []
+        let rule = reader.filled.string("permissions").flatMap(FileTrust.Rule.init) ?? .warn
+        let found = rule == .off ? [] : objections(reader.values, trust)
+        if rule == .strict, !found.isEmpty { throw report.errors(found) }
         return LoadedConfig(
-            settings: settings, warnings: report.errors(literals.map(Self.warning)).list, file: path,
+            settings: settings, warnings: report.errors(found).list, file: path,
             effective: effective(root, source), filled: withStateDirectory(reader.filled), report: report)
+    }
+
+    /// What is wrong with how the configuration's file, and those that it takes credentials from, are held.
+    private func objections(_ values: ValueReader, _ trust: FileTrust?) -> [Problem] {
+        guard let reader = defaults.reader else { return [] }
+        let start = SourcePosition(line: 1, column: 1)
+        var found: [Problem] = []
+        if let trust {
+            found += trust.objections(to: .configuration, for: reader).map { Problem(start, "this file \($0)") }
+            if trust.isReadableByStrangers(for: reader) {
+                found += values.secrets.filter(Self.isLiteral).map(Self.warning)
+            }
+        }
+        for (file, position) in values.files {
+            let objections = file.trust.objections(to: .credential, for: reader)
+            found += objections.map { Problem(position, "\(file.path.display) \($0)") }
+        }
+        return found
     }
 
     /// The root node, after the checks that libyaml leaves out or words badly.

@@ -13,7 +13,8 @@ func withVOPI(
     let sandbox = try VOPISandbox(
         directory: place.folder.path.appending("vopi"), apiKey: Secret("vopi-key-7731"), rules: rules)
     try await whileServing({ try await sandbox.run() }) {
-        try place.folder.write((sandbox.signIn().refreshToken.reveal() + "\n").utf8, to: "login")
+        let login = try place.folder.write((sandbox.signIn().refreshToken.reveal() + "\n").utf8, to: "login")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: login.string)
         var config = ConfigText()
         let auth = rules.generation == .bearer ? "{ refresh_token_file: login }" : "{ api_key: \"vopi-key-7731\" }"
         config.destination =

@@ -20,7 +20,10 @@ import Testing
         (.agentStarted(version: "1", configuration: "c"), "agent.started"),
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
         (.agentStopping, "agent.stopping"),
-        (.configReloaded(file: path, changes: [hostile], parked: 2, restart: ["workers"]), "config.reloaded"),
+        (
+            .configReloaded(file: path, changes: [hostile], parked: 2, restart: ["workers"], warnings: [hostile]),
+            "config.reloaded"
+        ),
         (.configRefused(file: path, errors: [hostile]), "config.refused"),
         (.watchAdded(root: path, directories: 3, writerCheck: "on"), "watch.added"),
         (.watchMode(root: path, path: path, mode: .fanotify, reason: hostile), "watch.mode"),

@@ -82,7 +82,7 @@ extension ReloadSite {
     }
 
     static func done(_ outcome: ReloadOutcome?) throws -> (changes: [String], parked: Int) {
-        guard case .done(let changes, let parked)? = outcome else {
+        guard case .done(let changes, let parked, _)? = outcome else {
             throw Unexpected(description: "\(String(describing: outcome))")
         }
         return (changes.map(\.path), parked)

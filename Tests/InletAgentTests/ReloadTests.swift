@@ -144,7 +144,7 @@ import Testing
             #expect(stage.agent.view.live?.limits().first?.rate == 0)
             #expect(stage.agent.view.live?.destinations().allSatisfy(\.isShut) == true)
             let restart = stage.events.all.compactMap { event -> [String]? in
-                if case .configReloaded(_, _, _, let restart) = event { restart } else { nil }
+                if case .configReloaded(_, _, _, let restart, _) = event { restart } else { nil }
             }
             #expect(restart == [["workers"]])
             try scene.drop("a")

@@ -16,13 +16,18 @@ struct RedactorTests {
         let percent = text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         let units = text.utf16.map { "\\u" + String(format: "%04X", $0) }.joined()
         let numbers = text.unicodeScalars.map { "&#\($0.value);" }.joined()
-        let html = text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
+        func page(_ text: String) -> String {
+            text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
+        }
+        let html = page(text)
         return [
             text, base, base.replacing("/", with: "\\/"), base.replacing("+", with: "-").replacing("/", with: "_"),
             json, percent, percent.replacing("%2F", with: "%2f"), percent.replacing("%20", with: "+"),
             percent.replacing("%", with: "%25"),
             units, units.replacing("\\", with: "\\\\"), numbers, numbers.replacing("&", with: "&amp;"), html,
-            html.replacing("&", with: "&amp;"), json.replacing("\\", with: "\\\\\\"),
+            html.replacing("&", with: "&amp;"), page(json),
+            json.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "", page(units),
+            json.replacing("\\", with: "\\\\\\"),
         ]
     }
 

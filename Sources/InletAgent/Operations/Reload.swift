@@ -100,10 +100,12 @@ package final class Reload: Service {
         let outcome = await attempt()
         let file = state.withLock(\.config.file)
         switch outcome {
-        case .done(let changes, let parked):
+        case .done(let changes, let parked, let warnings):
             let restart = changes.filter { $0.effect == .restart }.map(\.path)
             log.emit(
-                .configReloaded(file: file, changes: changes.map(\.path), parked: parked, restart: restart))
+                .configReloaded(
+                    file: file, changes: changes.map(\.path), parked: parked, restart: restart,
+                    warnings: warnings.map(\.text)))
         case .refused(let errors): log.emit(.configRefused(file: file, errors: errors.map(\.text)))
         case .failed(let reason): log.emit(.configRefused(file: file, errors: [reason]))
         }
@@ -128,7 +130,8 @@ package final class Reload: Service {
                 state.config = next
                 state.loadedAt = .now
             }
-            return .done(changes: changes, parked: parked)
+            return .done(
+                changes: changes, parked: parked, warnings: trial.config.warnings.map { ConfigFault($0) })
         } catch {
             return .failed("nothing was changed: \(error)")
         }

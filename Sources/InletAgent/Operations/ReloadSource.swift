@@ -44,14 +44,14 @@ package struct ReloadTrial: Sendable {
 /// What came of a reload.
 package enum ReloadOutcome: Sendable, Equatable {
     /// The new configuration holds, but for what needs a restart.
-    case done(changes: [ConfigChange], parked: Int)
+    case done(changes: [ConfigChange], parked: Int, warnings: [ConfigFault] = [])
     /// The old one holds.
     case refused([ConfigFault])
     /// The old one holds, for a reason that is not in the file.
     case failed(String)
 }
 
-/// One thing wrong in a configuration file, with its place; holds no secrets.
+/// One thing wrong in a configuration file, or unwise, with its place; holds no secrets.
 package struct ConfigFault: Sendable, Equatable {
     package var file: String
     /// Both count from 1.

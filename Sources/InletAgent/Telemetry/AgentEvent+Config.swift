@@ -4,10 +4,11 @@ extension AgentEvent {
     /// What is said of configurations that come while the agent runs.
     var configLine: EventLine? {
         switch self {
-        case .configReloaded(let file, let changes, let parked, let restart):
+        case .configReloaded(let file, let changes, let parked, let restart, let warnings):
             Self.line(
-                "config.reloaded", parked > 0 || !restart.isEmpty ? .warning : .info, ("path", .path(file)),
-                ("changes", .list(changes)), ("parked", .count(parked)), ("restart_needed", .list(restart)))
+                "config.reloaded", parked > 0 || !restart.isEmpty || !warnings.isEmpty ? .warning : .info,
+                ("path", .path(file)), ("changes", .list(changes)), ("parked", .count(parked)),
+                ("restart_needed", .list(restart)), ("warnings", .list(warnings.map(Self.shown))))
         case .configRefused(let file, let errors):
             Self.line("config.refused", .error, ("path", .path(file)), ("errors", .list(errors.map(Self.shown))))
         default: nil

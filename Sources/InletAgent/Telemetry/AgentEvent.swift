@@ -11,7 +11,7 @@ package enum AgentEvent: Sendable {
     case agentStopping
     /// Another configuration holds. `parked` deliveries wait for destinations that are gone; `restart` names what waits for a
     /// restart.
-    case configReloaded(file: FilePath, changes: [String], parked: Int, restart: [String])
+    case configReloaded(file: FilePath, changes: [String], parked: Int, restart: [String], warnings: [String])
     /// One was not taken: the old one holds.
     case configRefused(file: FilePath, errors: [String])
     case watchAdded(root: FilePath, directories: Int, writerCheck: String)

@@ -108,7 +108,7 @@ extension LogEventSpec {
         LogEventSpec("notification.sent", .debug, fields: "sink notice of tries#"),
         LogEventSpec("notification.failed", .warning, fields: "sink notice reason next_try"),
         LogEventSpec("notification.dropped", .warning, fields: "sink count# reason"),
-        LogEventSpec("config.reloaded", .info, .warning, fields: "path changes* parked# restart_needed*"),
+        LogEventSpec("config.reloaded", .info, .warning, fields: "path changes* parked# restart_needed* warnings*"),
         LogEventSpec("config.refused", .error, fields: "path errors*"),
         LogEventSpec("dashboard.ready", .info, fields: "url"),
         LogEventSpec("dashboard.failed", .warning, fields: "address reason"),

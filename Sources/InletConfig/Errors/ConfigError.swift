@@ -43,11 +43,14 @@ struct ErrorReport: Sendable {
     private let file: String
     private let source: SourceText
     private let mask: SecretMask
+    private let redactor: Redactor
 
-    init(file: String, source: SourceText, mask: SecretMask) {
+    /// - Parameter filledIn: what `${…}` stands for: no message quotes it.
+    init(file: String, source: SourceText, mask: SecretMask, filledIn: Set<Secret> = []) {
         self.file = file
         self.source = source
         self.mask = mask
+        redactor = Redactor(Array(filledIn))
     }
 
     func error(_ problem: Problem) -> ConfigError {
@@ -60,7 +63,8 @@ struct ErrorReport: Sendable {
         }
         let excerpt = line.isEmpty ? "" : SourceExcerpt(line: line, column: place.column, limit: limit).text
         return ConfigError(
-            file: file, line: place.line, column: place.column, message: problem.message, excerpt: excerpt)
+            file: file, line: place.line, column: place.column, message: redactor.redacted(problem.message),
+            excerpt: excerpt)
     }
 
     /// The errors for `problems` in the file's order; each is told once.

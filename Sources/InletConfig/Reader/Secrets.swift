@@ -17,38 +17,51 @@ struct Interpolation {
     let environment: [String: String]
     let paths: PathResolution
 
-    func fill(_ text: String) throws(Failure) -> String {
-        guard Self.isNeeded(in: text) else { return text }
-        var result = ""
+    /// What a text has become.
+    struct Filled {
+        var text: String
+        /// What of it has been filled in.
+        var parts: [String] = []
+        /// Where from, as far as it came from files.
+        var files: [CredentialFile] = []
+    }
+
+    func fill(_ text: String) throws(Failure) -> Filled {
+        guard Self.isNeeded(in: text) else { return Filled(text: text) }
+        var filled = Filled(text: "")
         var rest = Substring(text)
         while let dollar = rest.firstIndex(of: "$") {
-            result += rest[..<dollar]
+            filled.text += rest[..<dollar]
             rest = rest[dollar...]
             if rest.hasPrefix("$${") {
-                result += "${"
+                filled.text += "${"
                 rest = rest.dropFirst(3)
             } else if rest.hasPrefix("${") {
                 let offset = text.utf8.distance(from: text.startIndex, to: dollar)
                 guard let close = rest.firstIndex(of: "}") else {
                     throw Failure(offset: offset, message: "'${' is never closed; write $${ for a literal ${")
                 }
-                result += try value(of: rest[rest.index(dollar, offsetBy: 2)..<close], at: offset)
+                let (part, file) = try value(of: rest[rest.index(dollar, offsetBy: 2)..<close], at: offset)
+                filled.parts.append(part)
+                filled.text += part
+                if let file { filled.files.append(file) }
                 rest = rest[rest.index(after: close)...]
             } else {
-                result += "$"
+                filled.text += "$"
                 rest = rest.dropFirst()
             }
         }
-        return result + rest
+        filled.text += rest
+        return filled
     }
 
     /// Whether `text` holds anything that `fill` would change or complain about.
     static func isNeeded(in text: String) -> Bool { text.contains("${") }
 
-    private func value(of reference: Substring, at offset: Int) throws(Failure) -> String {
+    private func value(of reference: Substring, at offset: Int) throws(Failure) -> (String, CredentialFile?) {
         if reference.hasPrefix("env:") {
             let name = String(reference.dropFirst(4))
-            if let value = environment[name] { return value }
+            if let value = environment[name] { return (value, nil) }
             let shown = DisplayText.escape(name)
             throw Failure(offset: offset, message: "the environment variable '\(shown)' is not set")
         }
@@ -57,30 +70,36 @@ struct Interpolation {
             offset: offset, message: "'${' begins ${env:NAME} or ${file:PATH}; write $${ for a literal ${")
     }
 
-    private func content(of name: String, at offset: Int) throws(Failure) -> String {
+    private func content(of name: String, at offset: Int) throws(Failure) -> (String, CredentialFile?) {
         guard let path = paths.resolve(name) else {
             throw Failure(offset: offset, message: "${file:} needs a path; ~ needs HOME to be set")
         }
-        var bytes: [UInt8]
+        let file: SmallFile
         do {
-            bytes = try SmallFile.read(path, limit: Self.maximumFileBytes).bytes
+            file = try SmallFile.read(path, limit: Self.maximumFileBytes)
         } catch {
             throw Failure(offset: offset, message: "cannot read \(path.display): \(error)")
         }
+        var bytes = file.bytes
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw Failure(offset: offset, message: "\(path.display) is not UTF-8 text")
         }
-        return text
+        return (text, CredentialFile(path: path, trust: file.trust))
     }
+}
+
+/// A file that a credential is in.
+struct CredentialFile: Sendable {
+    var path: FilePath
+    var trust: FileTrust
 }
 
 /// A file read whole, up to a limit.
 struct SmallFile {
     var bytes: [UInt8]
-    /// The permission bits of its mode.
-    var permissions: FilePermissions
+    var trust: FileTrust
 
     /// Why a file could not be read, in words.
     struct Failure: Error, CustomStringConvertible {
@@ -95,7 +114,7 @@ struct SmallFile {
                 let stat = try file.stat()
                 guard stat.type != .directory else { throw Errno.isDirectory }
                 let bytes = try bytes(of: file, limit: limit)
-                return SmallFile(bytes: bytes, permissions: stat.permissions)
+                return SmallFile(bytes: bytes, trust: FileTrust(stat))
             }
         } catch let failure as Failure {
             throw failure
@@ -103,6 +122,9 @@ struct SmallFile {
             throw Failure(description: "\(error)")
         }
     }
+
+    /// What is known of a file that is read later, if it is there.
+    static func trust(of path: FilePath) -> FileTrust? { (try? path.stat()).map { FileTrust($0) } }
 
     private static func bytes(of file: FileDescriptor, limit: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
@@ -114,5 +136,11 @@ struct SmallFile {
             bytes += chunk.prefix(count)
             if bytes.count > limit { throw Failure(description: "it is larger than \(ByteText.format(Int64(limit)))") }
         }
+    }
+}
+
+extension FileTrust {
+    fileprivate init(_ stat: Stat) {
+        self.init(permissions: stat.permissions, owner: stat.userID.rawValue, group: stat.groupID.rawValue)
     }
 }

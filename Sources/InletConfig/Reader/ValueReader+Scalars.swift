@@ -119,6 +119,9 @@ extension ValueReader {
             report(node.position, Self.refusal(ofPath: filled, key: key))
             return nil
         }
+        if mode == .filled, KeyTables.credentialFiles.contains(key), let trust = SmallFile.trust(of: path) {
+            files.append((file: CredentialFile(path: path, trust: trust), position: node.position))
+        }
         return .string(path.string)
     }
 
@@ -135,7 +138,9 @@ extension ValueReader {
         if mode == .verbatim { return text }
         do {
             let result = try interpolation.fill(text)
-            if !result.utf8.contains(0) { return result }
+            filledIn.formUnion(result.parts.map { Secret($0) })
+            files += result.files.map { (file: $0, position: node.position) }
+            if !result.text.utf8.contains(0) { return result.text }
             report(node.position, "text cannot hold a NUL character")
         } catch {
             report(place.position(of: node, offset: error.offset), error.message)

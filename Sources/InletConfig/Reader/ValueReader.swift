@@ -18,6 +18,10 @@ struct ValueReader {
     var problems: [Problem] = []
     /// The values that were read as secrets.
     var secrets: [YAMLNode] = []
+    /// What `${…}` stood for. Somebody may have put a credential where none belongs.
+    var filledIn: Set<Secret> = []
+    /// The files that credentials are in, with the place of their names.
+    var files: [(file: CredentialFile, position: SourcePosition)] = []
 
     init(mode: Mode, types: [DestinationType], interpolation: Interpolation, source: SourceText) {
         self.mode = mode

@@ -12,6 +12,10 @@ package enum KeyTables {
             KeySpec(
                 "shutdown_timeout", .duration(offAllowed: false), default: "30s",
                 "How long running parts may go on after SIGTERM."),
+            KeySpec(
+                "permissions", .choice(names(FileTrust.Rule.self)), default: "warn",
+                "What is done when others may read a credential's file, or write it or this file: warn, or refuse to start (strict)."
+            ),
             KeySpec("log", .section(log), "What is logged, where, and how."),
             KeySpec(
                 "dashboard", .section(dashboard), "The page and the HTTP API on a port; without it there is no port."),
@@ -222,6 +226,9 @@ package enum KeyTables {
 
     /// Top-level keys that begin so are not read: a place for anchors to be used further down.
     static let extensionPrefix = "x-"
+
+    /// Keys whose files hold credentials.
+    static let credentialFiles: Set = ["refresh_token_file", "credentials_file"]
 
     /// The names of destinations and routes.
     static let namePattern = "^[A-Za-z0-9._-]{1,64}$"

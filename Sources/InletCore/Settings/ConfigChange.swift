@@ -41,6 +41,7 @@ package enum ConfigEffect: String, Sendable {
         ("proxy", .restart),
         ("log", .now),
         ("shutdown_timeout", .now),
+        ("permissions", .now),
         ("limits", .now),
         ("journal_backup", .now),
         ("journal_history", .now),

@@ -59,18 +59,33 @@ struct RedactorSpelling {
         return place
     }
 
-    /// What an escape at `place` can stand for, and where it ends.
+    /// What an escape at `place` can stand for, and where it ends. JSON may be quoted within a URL or a page: then its
+    /// backslash, or what follows, is escaped once more.
     private func escapes(at place: Int) -> [(bytes: [UInt8], end: Int)] {
-        let inner = place + 1
+        guard place < text.count else { return [] }
         switch text[place] {
-        case UInt8(ascii: "+"): return [([0x20], inner)]
-        case UInt8(ascii: "%"): return places(past: "25", from: inner).compactMap(percent)
+        case UInt8(ascii: "+"): return [([0x20], place + 1)]
         case UInt8(ascii: "\\"):
-            let end = past("\\", from: inner)
-            return [([text[place]], end)] + [backslash(inner), backslash(end)].compactMap(\.self)
-        case UInt8(ascii: "&"): return places(past: "amp;", from: inner).compactMap(entity)
+            let end = past("\\", from: place + 1)
+            return [([text[place]], end)] + quoted(place + 1) + quoted(end)
+        default:
+            let found = encoded(at: place)
+            return found + found.flatMap { $0.bytes == Array("\\".utf8) ? quoted($0.end) : [] }
+        }
+    }
+
+    private func encoded(at place: Int) -> [(bytes: [UInt8], end: Int)] {
+        guard place < text.count else { return [] }
+        switch text[place] {
+        case UInt8(ascii: "%"): return places(past: "25", from: place + 1).compactMap(percent)
+        case UInt8(ascii: "&"): return places(past: "amp;", from: place + 1).compactMap(entity)
         default: return []
         }
+    }
+
+    /// Behind a backslash.
+    private func quoted(_ place: Int) -> [(bytes: [UInt8], end: Int)] {
+        encoded(at: place) + [backslash(place)].compactMap(\.self)
     }
 
     /// Behind all repetitions of what an escape's own first character becomes when it is escaped again.

@@ -22,30 +22,38 @@ package struct ReloadReport: Codable, Sendable, Equatable {
 
         /// All of it, as `inlet check` prints it.
         package var text: String
+
+        init(_ fault: ConfigFault) {
+            file = fault.file
+            line = fault.line
+            column = fault.column
+            message = fault.message
+            excerpt = fault.excerpt
+            text = fault.text
+        }
     }
 
     package var done: Bool
     package var message: String
     package var changes: [Change] = []
     package var errors: [Fault] = []
+    /// What works but should be changed; nil where nothing should.
+    package var warnings: [Fault]?
 
     /// - Parameter outcome: nil when no agent runs that has a configuration file.
     package init(_ outcome: ReloadOutcome?) {
         switch outcome {
-        case .done(let changes, let parked):
+        case .done(let changes, let parked, let warnings):
             done = true
             message = Self.message(changes, parked)
             self.changes = changes.map {
                 Change(path: $0.path, from: $0.from, to: $0.to, effect: $0.effect.rawValue)
             }
+            self.warnings = warnings.isEmpty ? nil : warnings.map(Fault.init)
         case .refused(let errors):
             done = false
             message = "the configuration is wrong; the old one stays"
-            self.errors = errors.map {
-                Fault(
-                    file: $0.file, line: $0.line, column: $0.column, message: $0.message, excerpt: $0.excerpt,
-                    text: $0.text)
-            }
+            self.errors = errors.map(Fault.init)
         case .failed(let reason):
             done = false
             message = reason

@@ -6,6 +6,7 @@ extension ReloadReport: Described {
         .object([
             .must("done", .flag), .must("message", .text), .must("changes", .list(.named(Change.self))),
             .must("errors", .list(.named(Fault.self))),
+            .may("warnings", .list(.named(Fault.self)), "What works but should be changed."),
         ])
     }
 }

@@ -46,6 +46,14 @@ package enum ProcessSetup {
     /// The effective user, by which the kernel judges access.
     package static var userID: UInt32 { geteuid() }
 
+    /// The effective group, and all others that the process is in.
+    package static var groups: Set<UInt32> {
+        let count = getgroups(0, nil)
+        var all = [gid_t](repeating: 0, count: Int(max(count, 0)))
+        let filled = getgroups(count, &all)
+        return Set(all.prefix(Int(max(filled, 0)))).union([getegid()])
+    }
+
     package static var processID: Int32 { getpid() }
 
     /// Whether the process has the capability in effect, from `/proc/self/status`.

@@ -93,7 +93,7 @@ package struct GigHiveSettings: Sendable {
         do {
             return try HTTPURL(text, rules: .configured(allowHTTP: values.boolean("allow_http") ?? false))
         } catch {
-            throw SettingFault(key: "url", message: error.reason)
+            throw SettingFault("url", error)
         }
     }
 

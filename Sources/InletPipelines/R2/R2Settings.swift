@@ -91,7 +91,7 @@ package struct R2Settings: Sendable {
         do {
             return try HTTPURL(text, rules: rules)
         } catch {
-            throw SettingFault(key: key, message: error.reason)
+            throw SettingFault(key, error)
         }
     }
 }
@@ -105,5 +105,15 @@ package struct SettingFault: Error, Sendable, Equatable {
     package init(key: String, message: String) {
         self.key = key
         self.message = message
+    }
+
+    /// An address that cannot be used. Without it: what stands in the wrong place may be a credential, and the configuration's
+    /// own line is shown beside the message.
+    init(_ key: String, _ error: TransferError) { self.init(key: key, message: Self.words(error)) }
+
+    static func words(_ error: TransferError) -> String {
+        error.code == .insecureURL
+            ? "is not encrypted; use https, or set allow_http: true for this destination"
+            : "is no http or https address that can be used (one with a user or a password in it is not)"
     }
 }

@@ -44,7 +44,7 @@ package struct RoboscopeSettings: Sendable {
         do {
             url = try HTTPURL(text, rules: .configured(allowHTTP: values.boolean("allow_http") ?? false))
         } catch {
-            throw SettingFault(key: "url", message: error.reason)
+            throw SettingFault("url", error)
         }
         guard let name = values.string("storage"), !name.isEmpty else {
             throw SettingFault(key: "storage", message: "is missing: the destination that models are uploaded to")

@@ -58,7 +58,7 @@ enum S3Address {
         do {
             return try HTTPURL(text, rules: rules)
         } catch {
-            throw SettingFault(key: key, message: error.reason)
+            throw SettingFault(key, error)
         }
     }
 

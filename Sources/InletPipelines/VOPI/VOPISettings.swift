@@ -81,7 +81,7 @@ package struct VOPISettings: Sendable {
         do {
             url = try HTTPURL(address, rules: .configured(allowHTTP: allowHTTP))
         } catch {
-            throw SettingFault(key: "url", message: error.reason)
+            throw SettingFault("url", error)
         }
         login = try Self.login(values.section("auth"))
         guard let folder = values.string("results"), !folder.isEmpty else {
@@ -126,7 +126,7 @@ package struct VOPISettings: Sendable {
             guard callback.isLoopback, !server.isLoopback else { return nil }
             return "names a loopback address, which the server cannot reach"
         } catch {
-            return error.reason
+            return SettingFault.words(error)
         }
     }
 }

@@ -10,7 +10,11 @@ package struct Echo: Sendable {
     private let text: String
 
     init(_ request: Request, body: Data) {
-        var values = request.headers.map(\.value)
+        // What says who asks comes first: answers are read to a length only.
+        let isLogin = { (field: HTTPField) in
+            ["authorization", "token", "key"].contains { field.name.canonicalName.contains($0) }
+        }
+        var values = (request.headers.filter(isLogin) + request.headers.filter { !isLogin($0) }).map(\.value)
         for value in values {
             let words = value.split(separator: " ", maxSplits: 1).map(String.init)
             guard words.count == 2 else { continue }

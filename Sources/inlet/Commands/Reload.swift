@@ -40,6 +40,7 @@ struct ReloadCommand: AsyncParsableCommand {
         if report.done {
             Console.print("reloaded: \(report.message)")
             for change in report.changes { Console.print("  \(change.line)") }
+            for warning in report.warnings ?? [] { Console.printError("warning: \(warning.text)") }
             return
         }
         for fault in report.errors { Console.printError(fault.text) }

@@ -101,9 +101,11 @@ struct ConfigOption: ParsableArguments {
     }
 
     static func defaults(_ environment: [String: String]) -> ConfigDefaults {
-        .standard(
+        var defaults = ConfigDefaults.standard(
             environment: environment, isRoot: ProcessSetup.userID == 0,
             workingDirectory: FilePath(FileManager.default.currentDirectoryPath))
+        defaults.reader = FileTrust.Reader(user: ProcessSetup.userID, groups: ProcessSetup.groups)
+        return defaults
     }
 }
 
