@@ -6,7 +6,8 @@ internal import InletJournal
 
 /// Files and batches.
 extension Endpoints {
-    static let limit = Endpoint.QueryItem(name: "limit", schema: .integer, note: "At most so many, to 10000.")
+    static let limit = Endpoint.QueryItem(
+        name: "limit", schema: .from(1, to: 10_000), note: "At most so many, to 10000.")
 
     static let reading: [Endpoint] = [
         .get("status", "What is moving, what waits, and what needs somebody.") { _, desk in
@@ -43,7 +44,7 @@ extension Endpoints {
                 throw APIFault.notFound("there is no such batch")
             }
             return report
-        },
+        }.describing("id", .pattern("last|[1-9][0-9]{0,17}")),
     ]
 
     static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.places["id"] ?? "")") }
@@ -53,8 +54,12 @@ extension Endpoints {
         need: .read, query: [limit], answer: .json(.list(.text))
     ) { call, desk in try await .json(desk.control.receipts(limit: call.limit())) }
 
+    private static let states = FileState.allCases.map(\.rawValue).joined(separator: "|")
+
     private static let jobFilters: [Endpoint.QueryItem] = [
-        .init(name: "state", schema: .text, note: "States of files, with commas between them."),
+        .init(
+            name: "state", schema: .pattern("(\(states))(,(\(states)))*"),
+            note: "States of files, with commas between them."),
         .init(name: "destination", schema: .text, note: "One that the file goes to."),
         .init(name: "route", schema: .text, note: "The route that took it."),
         .init(name: "path", schema: .text, note: "A pattern of the path below its root, by gitignore's rules."),
