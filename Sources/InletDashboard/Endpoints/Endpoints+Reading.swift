@@ -15,7 +15,7 @@ extension Endpoints {
         },
         .getList("jobs", "Files, newest first.", query: jobFilters) { call, desk in
             try await desk.control.jobs(filter(call))
-        },
+        }.seated { $0.limit() > Endpoint.smallList },
         .get("jobs/{id}", "One file, with the batch that it belongs to.") { call, desk in
             guard let job = try await desk.control.job(call.number("id")) else { throw noJob(call) }
             return job
@@ -40,12 +40,26 @@ extension Endpoints {
         .get("batches/{id}/offload", "What became of a batch's files; 'last' is the one that ended last.") {
             call, desk in
             let id = call.places["id"] == "last" ? nil : try call.number("id")
+            if desk.largeSeats != nil { try await refuseHuge(id, desk) }
             guard let report = try await desk.control.offload(id) else {
                 throw APIFault.notFound("there is no such batch")
             }
             return report
-        }.describing("id", .pattern("last|[1-9][0-9]{0,17}")),
+        }.describing("id", .pattern("last|[1-9][0-9]{0,17}")).seated(),
     ]
+
+    /// Files of a batch whose report is made for whoever may only look: it is in memory as a whole.
+    private static let mostReported = 20_000
+
+    private static func refuseHuge(_ id: Int64?, _ desk: APIDesk) async throws {
+        guard let batch = try await desk.control.view.journal.batch(id) else { return }
+        let files = JobReport.Batch(batch).files.values.reduce(0, +)
+        if files > mostReported {
+            throw APIFault.conflict(
+                "this batch has \(files) files, too many for one answer; 'inlet report \(batch.id)' on the agent's machine prints it"
+            )
+        }
+    }
 
     static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.places["id"] ?? "")") }
 
@@ -53,6 +67,7 @@ extension Endpoints {
         method: .get, path: Endpoint.base + "receipts", summary: "Receipts as lines of JSON, newest first.",
         need: .read, query: [limit], answer: .json(.list(.text))
     ) { call, desk in try await .json(desk.control.receipts(limit: call.limit())) }
+    .seated { $0.limit() > Endpoint.smallList }
 
     private static let states = FileState.allCases.map(\.rawValue).joined(separator: "|")
 

@@ -17,6 +17,8 @@ package struct DashboardServer: Service {
         package var connections = 64
         /// Of these from one address; more of them are closed.
         package var connectionsOfOne = 24
+        /// Answers of thousands of lines at once.
+        package var largeAnswers = 2
         /// Bytes of a request's head.
         package var head = 16 << 10
         /// For a connection on which nothing is asked, and for a request's head.
@@ -45,7 +47,7 @@ package struct DashboardServer: Service {
         listen = settings.listen
         handler = DashboardHandler(
             responder: APIResponder(
-                desk: APIDesk(control: control, pulse: pulse),
+                desk: APIDesk(control: control, pulse: pulse, largeSeats: Seats(bounds.largeAnswers)),
                 table: Endpoints.all.filter { $0.need != .socket }),
             door: Door(settings, log: log), assets: WebAssets(WebFiles.all), bounds: bounds)
         self.bounds = bounds
