@@ -47,6 +47,16 @@ import Testing
         #expect(failure.description.contains("are both of one version?") && !failure.isSilence)
     }
 
+    @Test(
+        arguments: [
+            (0, .socket, nil), (1000, .socket, nil), (1001, .socket, "owner"), (65_534, .socket, "owner"),
+            (1001, .full, nil), (1001, .read, nil), (nil, .read, "peer"), (nil, .socket, "peer"), (0, .full, nil),
+        ] as [(UInt32?, Endpoint.Need, String?)])
+    func `what makes one the agent is for its user and root`(user: UInt32?, need: Endpoint.Need, code: String?) {
+        let fault = PeerGate(owner: 1000).fault(user.map { PeerCredentials(user: $0) }, need)
+        #expect(fault?.code == code && (fault == nil || fault?.status == 403))
+    }
+
     @Test func `a token comes through the socket, and only as the answer's own text`() async throws {
         let giving = destination { refused async throws(DeliveryError) in
             Secret(refused == nil ? "token-1" : refused?.reveal() == "token-1" ? "token-2" : "none")

@@ -62,7 +62,7 @@ import Testing
     @Test func `there are so many streams and no more, and one that is closed makes room`() async throws {
         try await DashboardScene().serving { port in
             var readers: [RawClient] = []
-            for _ in 0..<StreamSeats.most {
+            for _ in 0..<Seats.streams {
                 let reader = try Self.open(port)
                 try await reader.receive("hello") { $0.contains("event: hello") }
                 readers.append(reader)

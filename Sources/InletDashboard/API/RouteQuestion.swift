@@ -56,7 +56,7 @@ extension RouteQuestion: Described {
         .object([
             .must("path", .text, "The whole path, or one below root."),
             .may("root", .text, "One of the watched folders; the first of them without it."),
-            .may("size", .integer, "Another size than the file has."),
+            .may("size", .from(0, to: nil), "Another size than the file has."),
         ])
     }
 }

@@ -18,10 +18,13 @@ package struct ControlClient: ControlAPI {
         package let description: String
         /// Whether there was no answer: the agent may have stopped in the meantime.
         package let isSilence: Bool
+        /// Whether the agent said why it does not do this, for this user or now.
+        package let isRefusal: Bool
 
-        package init(_ description: String, isSilence: Bool = false) {
+        package init(_ description: String, isSilence: Bool = false, isRefusal: Bool = false) {
             self.description = description
             self.isSilence = isSilence
+            self.isRefusal = isRefusal
         }
     }
 
@@ -190,6 +193,10 @@ package struct ControlClient: ControlAPI {
 
     private static func decode<Value: Decodable>(_ response: HTTPResponse) throws -> Value {
         guard (200..<300).contains(response.status) else {
+            if response.status == 403, let why = try? JSONDecoder().decode(ErrorReport.self, from: Data(response.body))
+            {
+                throw Failure("the running agent refuses: \(why.message)", isRefusal: true)
+            }
             throw Failure("the running agent answered with \(response.status); are both of one version?")
         }
         return try value(of: response.body)

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import HummingbirdCore
@@ -12,10 +11,19 @@ internal import NIOPosix
 internal import ServiceLifecycle
 package import SystemPackage
 
-/// Serves the control API on the agent's Unix socket, mode 0660: who may write to it may command the agent.
+/// Serves the control API on the agent's Unix socket, mode 0660: who may write to it may see and steer the agent, and the
+/// agent's own user (and root) may do everything.
 package struct ControlServer: Service {
+    /// Connections at once; others wait to be accepted.
+    private static let connections = 64
+    /// For a connection on which nothing is asked, and for a request's head.
+    private static let idle = TimeAmount.minutes(5)
+    /// Bytes of a request's head.
+    private static let head = 16 << 10
+
     private let path: FilePath
     private let responder: APIResponder
+    private let gate = PeerGate(owner: ProcessSetup.userID)
 
     /// - Parameter pulse: what is told of what happened lately.
     package init(path: FilePath, control: LocalControl, pulse: Pulse? = nil) {
@@ -24,24 +32,64 @@ package struct ControlServer: Service {
     }
 
     package func run() async throws {
-        let (path, responder) = (path, responder)
+        // Until the socket has its mode: whoever connects before that stays connected, and may whoever may write to it.
+        let mask = ProcessSetup.withholdWritingFromOthers()
+        let restore = { @Sendable in if let mask { ProcessSetup.setFileMask(mask) } }
+        do {
+            try await server(restore).run()
+        } catch {
+            restore()
+            throw error
+        }
+        try? DurableFile.remove(path)
+    }
+
+    private func server(_ isBound: @escaping @Sendable () -> Void) throws -> any Service {
+        let (path, responder, gate) = (path, responder, gate)
         let quiet = Logger(label: "control") { _ in SwiftLogNoOpLogHandler() }
+        let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
+            maxHeaderFieldSize: Self.head, maxHeaderListSize: Self.head, maxHeaderFieldCount: 100)
         // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
-        let server = try HTTPServerBuilder.http1().buildServer(
-            configuration: ServerConfiguration(address: .unixDomainSocket(path: path.string)),
+        return try HTTPServerBuilder.http1(
+            configuration: .init(idleTimeout: Self.idle, httpDecoderConfiguration: decoder)
+        ).buildServer(
+            configuration: ServerConfiguration(
+                address: .unixDomainSocket(path: path.string),
+                availableConnectionsDelegate: .maximum(Self.connections, logger: quiet)),
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet
         ) { request, writer, channel in
-            // Whom the kernel lets write here may do everything.
-            let name = await PeerCredentials.of(channel).map { "uid \($0.user)" } ?? "a person"
-            let reply = await responder.respond(
-                to: request, from: Visitor(access: .full, name: name), ConnectionDeadline(channel: channel))
+            let peer = await PeerCredentials.of(channel)
+            let visitor = Visitor(access: .full, name: peer.map { "uid \($0.user)" } ?? "a person")
+            let deadline = ConnectionDeadline(channel: channel)
+            let reply = await responder.respond(to: request, from: visitor, deadline) { endpoint in
+                if let fault = gate.fault(peer, endpoint.need) { throw fault }
+            }
+            // A stream looks after each of its pieces.
+            let alarm = reply.response.body.contentLength == nil ? nil : deadline.begin(deadline.writing)
+            defer { alarm?.cancel() }
             try await writer.write(response: reply.response.head, body: reply.response.body)
             if reply.closes { try await channel.close() }
         } onServerRunning: { _ in
             try? FileMode.set(path, 0o660)
+            isBound()
         }
-        try await server.run()
-        try? DurableFile.remove(path)
+    }
+}
+
+/// Who may do what through the socket.
+struct PeerGate: Sendable {
+    /// The user that the agent runs as.
+    let owner: UInt32
+
+    /// Whoever may write to the socket has what a login with the whole secret has. What only the socket serves opens any file
+    /// with the agent's rights, writes any, and has its credentials: that makes one the agent, and only its user is.
+    func fault(_ peer: PeerCredentials?, _ need: Endpoint.Need) -> APIFault? {
+        guard let peer else { return APIFault(403, "peer", "the kernel does not say who asks") }
+        guard need == .socket, peer.user != 0, peer.user != owner else { return nil }
+        return APIFault(
+            403, "owner",
+            "this is for root and the user that the agent runs as (uid \(owner)), and not for uid \(peer.user): run the command with sudo, or put files into a watched folder"
+        )
     }
 }
 

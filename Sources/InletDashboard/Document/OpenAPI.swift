@@ -41,10 +41,13 @@ enum OpenAPI {
             "summary": .text(endpoint.summary), "operationId": .text(name(endpoint)),
             "x-inlet-need": .text(endpoint.need.rawValue), "responses": responses(endpoint),
         ]
-        let places = endpoint.placeNames.map { parameter($0, in: "path", .text, note: nil) }
+        let places = endpoint.describedPlaces.map { parameter($0.name, in: "path", $0.schema, note: nil) }
         let query = endpoint.query.map { parameter($0.name, in: "query", $0.schema, note: $0.note) }
-        if !(places + query).isEmpty { object["parameters"] = .list(places + query) }
-        if let body = endpoint.body {
+        let parameters = places + query + (endpoint.isMarked ? [mark] : [])
+        if !parameters.isEmpty { object["parameters"] = .list(parameters) }
+        if endpoint.method == .post {
+            // Without one, the header Content-Type must still say that there could be.
+            let body = endpoint.body ?? Endpoint.Body(schema: .object([]), limit: 0, isRequired: false)
             object["requestBody"] = .object([
                 "required": .flag(body.isRequired), "content": content("application/json", body.schema),
             ])
@@ -61,9 +64,19 @@ enum OpenAPI {
         return ([endpoint.method.rawValue.lowercased()] + words.map(String.init)).joined(separator: "_")
     }
 
-    private static func parameter(_ name: String, in place: String, _ schema: Schema, note: String?) -> JSONValue {
+    /// What another site's page cannot send.
+    private static var mark: JSONValue {
+        parameter(
+            "X-Inlet", in: "header", .word(["1"]), isRequired: true,
+            note: "Asked for on the port; a request with a bearer token may leave it out.")
+    }
+
+    private static func parameter(
+        _ name: String, in place: String, _ schema: Schema, isRequired: Bool = false, note: String?
+    ) -> JSONValue {
         var object: [String: JSONValue] = [
-            "name": .text(name), "in": .text(place), "required": .flag(place == "path"), "schema": schema.json,
+            "name": .text(name), "in": .text(place), "required": .flag(isRequired || place == "path"),
+            "schema": schema.json,
         ]
         if let note { object["description"] = .text(note) }
         return .object(object)
@@ -88,4 +101,9 @@ enum OpenAPI {
     private static func content(_ type: String, _ schema: Schema) -> JSONValue {
         .object([type: .object(["schema": schema.json])])
     }
+}
+
+extension Endpoint {
+    /// Whether the port wants to know that no other site's page asks.
+    fileprivate var isMarked: Bool { method == .post && need != .socket }
 }

@@ -6,6 +6,10 @@ indirect enum Schema: Sendable {
     /// RFC 3339.
     case time
     case integer
+    /// A whole number within bounds; nil = as large as there are.
+    case from(Int, to: Int?)
+    /// A text that a regular expression (ECMA-262) takes as a whole.
+    case pattern(String)
     case number
     case flag
     case list(Schema)
@@ -32,6 +36,11 @@ indirect enum Schema: Sendable {
         case .word(let words): .object(["type": .text("string"), "enum": .list(words.map { .text($0) })])
         case .time: .object(["type": .text("string"), "format": .text("date-time")])
         case .integer: .object(["type": .text("integer"), "format": .text("int64")])
+        case .from(let least, let most):
+            .object(
+                ["type": .text("integer"), "format": .text("int64"), "minimum": .integer(Int64(least))]
+                    .merging(most.map { ["maximum": .integer(Int64($0))] } ?? [:]) { $1 })
+        case .pattern(let pattern): .object(["type": .text("string"), "pattern": .text("^(\(pattern))$")])
         case .number: .object(["type": .text("number")])
         case .flag: .object(["type": .text("boolean")])
         case .list(let item): .object(["type": .text("array"), "items": item.json])
@@ -63,7 +72,7 @@ indirect enum Schema: Sendable {
     /// The types that it names, and those that they name.
     func collect(_ found: inout [String: any Described.Type]) {
         switch self {
-        case .text, .word, .time, .integer, .number, .flag, .anything: break
+        case .text, .word, .time, .integer, .from, .pattern, .number, .flag, .anything: break
         case .list(let inner), .map(let inner): inner.collect(&found)
         case .object(let fields, let more):
             for field in fields { field.schema.collect(&found) }

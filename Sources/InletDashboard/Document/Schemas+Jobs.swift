@@ -67,10 +67,11 @@ extension JobSelection: Described {
     static var schemaName: String { "Selection" }
     static var schema: Schema {
         .object([
-            .may("jobs", .list(.integer)), .may("states", .list(.text)), .may("destination", .text),
+            .may("jobs", .list(.integer)), .may("states", .list(.word(FileState.allCases.map(\.rawValue)))),
+            .may("destination", .text),
             .may("route", .text), .may("path", .text, "A pattern by gitignore's rules."),
-            .may("labels", .map(.text)), .may("code", .text), .may("older_ms", .integer), .may("batch", .integer),
-            .may("limit", .integer),
+            .may("labels", .map(.text)), .may("code", .text), .may("older_ms", .from(0, to: nil)),
+            .may("batch", .integer), .may("limit", .from(0, to: nil)),
         ])
     }
 }
@@ -89,7 +90,10 @@ extension SelectionReport: Described {
 extension SelectionReport.File: Described {
     static var schemaName: String { "SelectedFile" }
     static var schema: Schema {
-        .object([.must("job", .integer), .must("path", .text), .must("size", .integer), .must("state", .text)])
+        .object([
+            .must("job", .integer), .must("path", .text), .must("size", .integer),
+            .must("state", .word(FileState.allCases.map(\.rawValue))),
+        ])
     }
 }
 
@@ -108,7 +112,8 @@ extension OffloadReport.File: Described {
     static var schema: Schema {
         .object([
             .must("job", .integer), .must("path", .text), .must("size", .integer), .must("modified_at", .time),
-            .must("state", .text), .must("digests", .list(.text)), .may("reason", .text),
+            .must("state", .word(FileState.allCases.map(\.rawValue))), .must("digests", .list(.text)),
+            .may("reason", .text),
             .must("deliveries", .list(.named(OffloadReport.Delivery.self))),
         ])
     }

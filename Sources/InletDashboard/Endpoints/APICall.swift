@@ -10,12 +10,15 @@ struct APIDesk: Sendable {
     /// nil where nothing is remembered: a journal without its agent.
     var pulse: Pulse?
     var version: String { control.view.live?.version ?? "" }
-    let seats = StreamSeats()
+    let seats = Seats(Seats.streams)
+    /// nil where large answers are not counted: whoever may use the control socket is trusted with them.
+    let largeSeats: Seats?
     let status = SharedStatus()
 
-    init(control: LocalControl, pulse: Pulse? = nil) {
+    init(control: LocalControl, pulse: Pulse? = nil, largeSeats: Seats? = nil) {
         self.control = control
         self.pulse = pulse
+        self.largeSeats = largeSeats
     }
 }
 

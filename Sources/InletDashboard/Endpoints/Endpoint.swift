@@ -42,6 +42,8 @@ struct Endpoint: Sendable {
     var summary: String
     var need: Need
     var query: [QueryItem] = []
+    /// What stands in the places of the path, where it is not what their names say.
+    var places: [String: Schema] = [:]
     var body: Body?
     var answer: Answer
     /// Other statuses that it has an answer of the same kind for.
@@ -70,8 +72,18 @@ struct Endpoint: Sendable {
         return places
     }
 
-    var placeNames: [String] {
-        path.split(separator: "/").filter { $0.hasPrefix("{") }.map { String($0.dropFirst().dropLast()) }
+    /// The places of the path, in their order: an `id` is a number that the journal gave.
+    var describedPlaces: [(name: String, schema: Schema)] {
+        path.split(separator: "/").filter { $0.hasPrefix("{") }.map { part in
+            let name = String(part.dropFirst().dropLast())
+            return (name, places[name] ?? (name == "id" ? .from(1, to: nil) : .text))
+        }
+    }
+
+    func describing(_ place: String, _ schema: Schema) -> Endpoint {
+        var endpoint = self
+        endpoint.places[place] = schema
+        return endpoint
     }
 }
 

@@ -27,7 +27,8 @@ extension Endpoints {
             .postForList(
                 "queue/list", "The files of a selection, newest first.", JobSelection.self, need: .read,
                 limit: Endpoint.largeBody
-            ) { _, desk, selection in try await desk.control.jobs(selection) },
+            ) { _, desk, selection in try await desk.control.jobs(selection) }
+            .seated { ((try? $0.decoded(JobSelection.self))?.limit ?? 0) > Endpoint.smallList },
         ]
 
     static let limits: [Endpoint] =

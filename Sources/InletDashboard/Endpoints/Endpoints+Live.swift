@@ -40,7 +40,7 @@ extension Endpoints {
             after: try after ?? call.number(inQuery: "after"), call: call)
         guard let seat = desk.seats.take() else {
             throw APIFault(
-                503, "streams", "\(StreamSeats.most) streams are open, and more are not served; close another page",
+                503, "streams", "\(Seats.streams) streams are open, and more are not served; close another page",
                 wait: .seconds(30))
         }
         return stream.response(seat)

@@ -6,7 +6,8 @@ internal import InletJournal
 
 /// Files and batches.
 extension Endpoints {
-    static let limit = Endpoint.QueryItem(name: "limit", schema: .integer, note: "At most so many, to 10000.")
+    static let limit = Endpoint.QueryItem(
+        name: "limit", schema: .from(1, to: 10_000), note: "At most so many, to 10000.")
 
     static let reading: [Endpoint] = [
         .get("status", "What is moving, what waits, and what needs somebody.") { _, desk in
@@ -14,7 +15,7 @@ extension Endpoints {
         },
         .getList("jobs", "Files, newest first.", query: jobFilters) { call, desk in
             try await desk.control.jobs(filter(call))
-        },
+        }.seated { $0.limit() > Endpoint.smallList },
         .get("jobs/{id}", "One file, with the batch that it belongs to.") { call, desk in
             guard let job = try await desk.control.job(call.number("id")) else { throw noJob(call) }
             return job
@@ -39,12 +40,26 @@ extension Endpoints {
         .get("batches/{id}/offload", "What became of a batch's files; 'last' is the one that ended last.") {
             call, desk in
             let id = call.places["id"] == "last" ? nil : try call.number("id")
+            if desk.largeSeats != nil { try await refuseHuge(id, desk) }
             guard let report = try await desk.control.offload(id) else {
                 throw APIFault.notFound("there is no such batch")
             }
             return report
-        },
+        }.describing("id", .pattern("last|[1-9][0-9]{0,17}")).seated(),
     ]
+
+    /// Files of a batch whose report is made for whoever may only look: it is in memory as a whole.
+    private static let mostReported = 20_000
+
+    private static func refuseHuge(_ id: Int64?, _ desk: APIDesk) async throws {
+        guard let batch = try await desk.control.view.journal.batch(id) else { return }
+        let files = JobReport.Batch(batch).files.values.reduce(0, +)
+        if files > mostReported {
+            throw APIFault.conflict(
+                "this batch has \(files) files, too many for one answer; 'inlet report \(batch.id)' on the agent's machine prints it"
+            )
+        }
+    }
 
     static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.places["id"] ?? "")") }
 
@@ -52,9 +67,14 @@ extension Endpoints {
         method: .get, path: Endpoint.base + "receipts", summary: "Receipts as lines of JSON, newest first.",
         need: .read, query: [limit], answer: .json(.list(.text))
     ) { call, desk in try await .json(desk.control.receipts(limit: call.limit())) }
+    .seated { $0.limit() > Endpoint.smallList }
+
+    private static let states = FileState.allCases.map(\.rawValue).joined(separator: "|")
 
     private static let jobFilters: [Endpoint.QueryItem] = [
-        .init(name: "state", schema: .text, note: "States of files, with commas between them."),
+        .init(
+            name: "state", schema: .pattern("(\(states))(,(\(states)))*"),
+            note: "States of files, with commas between them."),
         .init(name: "destination", schema: .text, note: "One that the file goes to."),
         .init(name: "route", schema: .text, note: "The route that took it."),
         .init(name: "path", schema: .text, note: "A pattern of the path below its root, by gitignore's rules."),

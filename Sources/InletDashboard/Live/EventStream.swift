@@ -7,31 +7,6 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Streams that are open at once: each is looked after for as long as it is.
-final class StreamSeats: Sendable {
-    static let most = 16
-
-    private let taken = Mutex(0)
-
-    /// A place that is given back when the last reference goes.
-    final class Seat: Sendable {
-        private let seats: StreamSeats
-
-        fileprivate init(_ seats: StreamSeats) { self.seats = seats }
-
-        deinit { seats.taken.withLock { $0 -= 1 } }
-    }
-
-    func take() -> Seat? {
-        let isFree = taken.withLock { taken in
-            guard taken < Self.most else { return false }
-            taken += 1
-            return true
-        }
-        return isFree ? Seat(self) : nil
-    }
-}
-
 /// The status as it was a moment ago: many who look at once ask the journal once.
 final class SharedStatus: Sendable {
     private let last = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
@@ -93,7 +68,7 @@ struct EventStream: Sendable {
         mutating func change() { (isChanged, changedAt) = (true, .now) }
     }
 
-    func response(_ seat: StreamSeats.Seat) -> Response {
+    func response(_ seat: Seats.Seat) -> Response {
         let body = ResponseBody { writer in
             defer { withExtendedLifetime(seat) {} }
             try await run(&writer)

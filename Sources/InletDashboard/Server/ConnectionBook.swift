@@ -32,11 +32,19 @@ final class PeerBound: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Never
 
     private let book: ConnectionBook
+    private let refusesOldProtocol: Bool
     private var isKnown = false
 
-    init(_ book: ConnectionBook) { self.book = book }
+    init(_ book: ConnectionBook, refusesOldProtocol: Bool) {
+        self.book = book
+        self.refusesOldProtocol = refusesOldProtocol
+    }
 
     func handlerAdded(context: ChannelHandlerContext) {
+        if refusesOldProtocol {
+            // Where this fails the channel is closed already.
+            try? context.pipeline.syncOperations.addHandler(OldProtocolBound(), position: .first)
+        }
         if context.channel.isActive { enter(context) }
     }
 

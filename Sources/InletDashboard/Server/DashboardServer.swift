@@ -17,6 +17,8 @@ package struct DashboardServer: Service {
         package var connections = 64
         /// Of these from one address; more of them are closed.
         package var connectionsOfOne = 24
+        /// Answers of thousands of lines at once.
+        package var largeAnswers = 2
         /// Bytes of a request's head.
         package var head = 16 << 10
         /// For a connection on which nothing is asked, and for a request's head.
@@ -45,7 +47,8 @@ package struct DashboardServer: Service {
         listen = settings.listen
         handler = DashboardHandler(
             responder: APIResponder(
-                desk: APIDesk(control: control, pulse: pulse), table: Endpoints.all.filter { $0.need != .socket }),
+                desk: APIDesk(control: control, pulse: pulse, largeSeats: Seats(bounds.largeAnswers)),
+                table: Endpoints.all.filter { $0.need != .socket }),
             door: Door(settings, log: log), assets: WebAssets(WebFiles.all), bounds: bounds)
         self.bounds = bounds
         self.standing = standing
@@ -80,8 +83,9 @@ package struct DashboardServer: Service {
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: bounds.head, maxHeaderListSize: bounds.head, maxHeaderFieldCount: 100)
         let book = ConnectionBook(most: bounds.connectionsOfOne)
+        let isOpen = handler.door.gate.isOpen
         let channel = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [PeerBound(book)], idleTimeout: .init(bounds.idle),
+            additionalChannelHandlers: [PeerBound(book, refusesOldProtocol: isOpen)], idleTimeout: .init(bounds.idle),
             httpDecoderConfiguration: decoder)
         // Not Hummingbird's Application: that wakes up every second to keep a date for a header that nobody reads here.
         return try HTTPServerBuilder.http1(configuration: channel).buildServer(

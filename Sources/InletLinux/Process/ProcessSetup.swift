@@ -62,6 +62,18 @@ package enum ProcessSetup {
         return bits >> capability.rawValue & 1 == 1
     }
 
+    /// Has the process make nothing that others may write to, where it would (umask(2)). That is the whole process's: whoever
+    /// makes files meanwhile makes them so too, and nothing else of them is different.
+    ///
+    /// - Returns: what it was, for `setFileMask`; nil where nothing had to change.
+    package static func withholdWritingFromOthers() -> UInt32? {
+        guard let text = statusField("Umask"), let mask = UInt32(text, radix: 8), mask & 0o002 == 0 else { return nil }
+        setFileMask(mask | 0o002)
+        return mask
+    }
+
+    package static func setFileMask(_ mask: UInt32) { _ = umask(mode_t(mask)) }
+
     package static var hostName: String {
         var buffer = [CChar](repeating: 0, count: 256)
         guard gethostname(&buffer, buffer.count - 1) == 0 else { return "localhost" }

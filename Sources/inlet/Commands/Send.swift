@@ -39,7 +39,12 @@ struct Send: AsyncParsableCommand {
         let isRunning = (try? FileLook.look(at: socket)).map { $0 != .missing } ?? false
         if isRunning, (try? await client.status()) != nil {
             ProcessMemory.releaseColdPages()
-            return try Self.exit(await Sending(control: client, to: to).send(files, from: folder))
+            do {
+                return try Self.exit(await Sending(control: client, to: to).send(files, from: folder))
+            } catch let failure as ControlClient.Failure where failure.isRefusal {
+                Console.printError("inlet: \(failure)")
+                throw ExitStatus.failed
+            }
         }
         try Self.exit(await sendAlone(config, folder))
     }

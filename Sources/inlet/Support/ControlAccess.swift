@@ -74,7 +74,7 @@ enum ControlAccess {
             return nil
         } catch let failure as ControlClient.Failure {
             Console.printError("inlet: \(failure)")
-            throw ExitStatus.tryLater
+            throw failure.isRefusal ? ExitStatus.failed : ExitStatus.tryLater
         }
     }
 
