@@ -102,6 +102,15 @@ package final class HTTPClient: Sendable {
         return choice(for: request.url).server
     }
 
+    /// Asks `api` where it is, if nobody has asked it anything in this process: what URLs that it sent to an earlier one may lead
+    /// to depends on that (`URLRules.sentByServer`). Behind a proxy it cannot be known.
+    ///
+    /// - Throws: as `send`.
+    package func acquaint(with api: HTTPURL) async throws(TransferError) {
+        guard !KnownHosts.shared.knows(api.host), choice(for: api).server == nil else { return }
+        _ = try await send(HTTPRequest("HEAD", api))
+    }
+
     /// Connects to `url`, through the proxy where there is one, and tells it nothing. Through a proxy of type http, a url
     /// without TLS is not connected to, but the proxy alone.
     ///

@@ -16,6 +16,9 @@ final class KnownHosts: Sendable {
         return scopes.withLock { $0[host] } ?? HostScopes(.anywhere)
     }
 
+    /// Whether asking would tell nothing new.
+    func knows(_ host: String) -> Bool { !HostScope.isUnknown(host) || scopes.withLock { $0[host] != nil } }
+
     /// `host` has answered from an address of this scope.
     ///
     /// - Parameter isProven: whether TLS has shown that it was the host. Otherwise only the first address counts: a name that

@@ -1,8 +1,9 @@
 import InletConfig
 import InletCore
+import SystemPackage
 import Testing
 
-/// `notify:`, `ping_url:` and `ping_interval:`.
+/// `notify:`, `ping_url:` and what belongs to it.
 struct NotifySettingsTests {
     private static func text(_ notify: String) -> String {
         """
@@ -34,6 +35,21 @@ struct NotifySettingsTests {
         #expect(
             settings.ping?.url.reveal() == "https://ping.example/canary" && settings.ping?.interval == .seconds(300))
         #expect(!"\(settings.notify) \(settings.ping as Any)".contains("canary"))
+        #expect(ops.caFile == nil && settings.ping?.caFile == nil && settings.ping?.allowsHTTP == false)
+    }
+
+    @Test func `what they are trusted by is read, and that plain http may go to others`() throws {
+        let settings = try parse(
+            Self.text(
+                """
+                notify: [{ name: ops, webhook: "https://hooks.example/x", ca_file: /etc/ca.pem }]
+                ping_url: http://ping.example/x
+                ping_allow_http: true
+                ping_ca_file: /etc/other.pem
+                """)
+        ).settings
+        #expect(settings.notify.first?.caFile == "/etc/ca.pem")
+        #expect(settings.ping?.allowsHTTP == true && settings.ping?.caFile == "/etc/other.pem")
     }
 
     @Test(arguments: [
@@ -44,6 +60,7 @@ struct NotifySettingsTests {
         ("notify: [{ name: a, exec: /bin/true, routes: al }]", "did you mean 'all'?"),
         ("notify: [{ name: a, exec: /bin/true, on: done }]", "'on' is one of"),
         ("notify: [{ name: a, exec: /bin/true }, { name: a, exec: /bin/true }]", "has the same name"),
+        ("notify: [{ name: a, exec: /bin/true, ca_file: /ca.pem }]", "a program needs none"),
         ("ping_url: https://x\nping_interval: 1s", "must be 10s or longer"),
     ])
     func `what cannot be meant is refused at its place`(_ notify: String, _ expected: String) {

@@ -3,6 +3,7 @@ import InletCore
 import InletLinux
 import InletTestSupport
 import Synchronization
+import SystemPackage
 import Testing
 
 @testable import InletPipelines
@@ -173,6 +174,38 @@ import Testing
                 "GET /ping/id/start?create=1 HTTP/1.1 ", "GET /ping/id?create=1 HTTP/1.1 ",
                 "POST /ping/id/fail?create=1 HTTP/1.1 the disk is full",
             ])
+    }
+
+    @Test func `receivers are trusted by their ca_file`() async throws {
+        let server = try ScriptedServer { $0.waitForEnd() }
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let (url, file) = (Secret("https://127.0.0.1:\(server.port)/id"), FilePath("/nowhere/ca.pem"))
+        // It is read once there is a connection.
+        let hook = try factory.webhook(NotifySettings(name: "ops", receiver: .webhook(url), caFile: file))
+        let outcome = try await #require(hook).post([], id: "1", at: WallTime(milliseconds: 0))
+        guard case .unanswered(_, let reason) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(reason.contains("check that ca_file is a readable PEM file"))
+        let ping = try factory.ping(PingSettings(url: url, interval: .seconds(300), caFile: file))
+        guard case .failed(let why) = await ping.send(.success) else {
+            Issue.record("pinged")
+            return
+        }
+        #expect(why.contains("check that ca_file is a readable PEM file"))
+    }
+
+    @Test func `a ping goes to another machine unencrypted only where somebody says so`() throws {
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        var settings = PingSettings(url: Secret("http://ping.example/canary"), interval: .seconds(300))
+        let fault = #expect(throws: SettingFault.self) { try factory.ping(settings) }
+        #expect(fault?.key == "ping_url" && fault?.message.contains("ping_allow_http: true") == true)
+        #expect(fault?.message.contains("canary") == false)
+        settings.allowsHTTP = true
+        #expect(throws: Never.self) { try factory.ping(settings) }
     }
 }
 

@@ -12,8 +12,9 @@ import Testing
     private func server(_ seen: Seen<String>) throws -> ScriptedServer {
         try ScriptedServer { connection in
             while true {
-                seen.append(try connection.readRequest().line)
-                try connection.answer("200 OK", "here")
+                let line = try connection.readRequest().line
+                seen.append(line)
+                try connection.answer("200 OK", line.hasPrefix("HEAD") ? "" : "here")
             }
         }
     }
@@ -103,6 +104,17 @@ import Testing
         #expect(await error(client, try sent(store, by: api)) == nil)
         #expect(await error(client, try sent("http://127.0.0.1:\(server.port)/q", by: api)) == nil)
         #expect(seen.all == ["GET / HTTP/1.1", "GET /p HTTP/1.1", "GET /q HTTP/1.1"])
+    }
+
+    @Test func `an API that nobody has asked anything is asked where it is, once`() async throws {
+        let seen = Seen<String>()
+        let server = try server(seen)
+        let client = client("early.test:\(server.port):127.0.0.1", "kept-store.test:\(server.port):127.0.0.1")
+        let api = "http://early.test:\(server.port)/"
+        for _ in 0..<2 { try await client.acquaint(with: try configured(api)) }
+        #expect(await error(client, try sent("http://kept-store.test:\(server.port)/p", by: api)) == nil)
+        try await client.acquaint(with: try configured("http://127.0.0.1:\(server.port)/"))
+        #expect(seen.all == ["HEAD / HTTP/1.1", "GET /p HTTP/1.1"])
     }
 
     @Test func `a proxy and a Unix socket are where a person wants them`() async throws {

@@ -27,7 +27,7 @@ struct ReloadScope: Sendable, Equatable {
             case "routes": isRouted = true
             case "limits": if change.keys.dropFirst().first == "zone" { isRouted = true }
             case "notify": isNotifying = true
-            case "ping_url", "ping_interval": isPinging = true
+            case "ping_url", "ping_interval", "ping_allow_http", "ping_ca_file": isPinging = true
             case "journal_backup": isBackingUp = true
             case "journal_history": isKeepingHistory = true
             default: break

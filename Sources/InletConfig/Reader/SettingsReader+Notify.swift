@@ -1,6 +1,7 @@
 import InletCore
+import SystemPackage
 
-/// Who is told of what happens: `notify:`, `ping_url:` and `ping_interval:`.
+/// Who is told of what happens: `notify:`, `ping_url:` and what belongs to it.
 extension SettingsReader {
     mutating func readNotifications(_ section: ConfigSection, into settings: inout Settings) {
         let routes = Set(settings.routes.map(\.name))
@@ -16,7 +17,9 @@ extension SettingsReader {
         if interval < KeyTables.shortestPing {
             report(position("ping_interval", section), "'ping_interval' must be 10s or longer")
         }
-        settings.ping = PingSettings(url: url, interval: interval, position: position("ping_url", section))
+        settings.ping = PingSettings(
+            url: url, interval: interval, allowsHTTP: section.boolean("ping_allow_http") ?? false,
+            caFile: section.string("ping_ca_file").map { FilePath($0) }, position: position("ping_url", section))
     }
 
     private mutating func notify(
@@ -28,9 +31,13 @@ extension SettingsReader {
         var settings = NotifySettings(
             name: name, receiver: receiver, secret: section.secret("secret"),
             timeout: section.duration("timeout") ?? .seconds(10), allowsHTTP: section.boolean("allow_http") ?? false,
-            positions: section.positions, position: section.position)
+            caFile: section.string("ca_file").map { FilePath($0) }, positions: section.positions,
+            position: section.position)
         if case .exec = receiver, settings.secret != nil {
             report(position("secret", section), "'secret' signs what a webhook gets; a program needs none")
+        }
+        if case .exec = receiver, settings.caFile != nil {
+            report(position("ca_file", section), "'ca_file' is for what a webhook is trusted by; a program needs none")
         }
         if settings.timeout < .milliseconds(100) || settings.timeout > .seconds(3600) {
             report(position("timeout", section), "'timeout' must be from 100ms to 1h")

@@ -7,6 +7,11 @@ extension KeyTables {
         KeySpec(
             "ping_url", .secret, "An address that is asked regularly while the agent is well (a dead man's switch)."),
         KeySpec("ping_interval", .duration(offAllowed: false), default: "5m", "How often ping_url is asked."),
+        KeySpec(
+            "ping_allow_http", .boolean, default: "false",
+            "Allow plain HTTP for ping_url to hosts other than loopback: the address, and what is wrong, are for all to read."
+        ),
+        KeySpec("ping_ca_file", .path, "A PEM file of certificates to trust beside the system's, for ping_url."),
     ]
 
     package static let notify: [KeySpec] = [
@@ -25,6 +30,7 @@ extension KeyTables {
         KeySpec(
             "timeout", .duration(offAllowed: false), default: "10s",
             "How long the receiver may take; a program that takes longer is ended."),
+        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's, for a webhook."),
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
     ]
 

@@ -51,6 +51,8 @@ package enum ConfigEffect: String, Sendable {
         ("notify", .now),
         ("ping_url", .now),
         ("ping_interval", .now),
+        ("ping_allow_http", .now),
+        ("ping_ca_file", .now),
     ]
 
     /// What is known of no rule is believed to need a restart.

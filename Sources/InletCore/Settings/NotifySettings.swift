@@ -1,3 +1,5 @@
+package import SystemPackage
+
 /// What somebody can be told of.
 package enum NoticeEvent: String, Sendable, CaseIterable {
     case delivered
@@ -38,6 +40,8 @@ package struct NotifySettings: Sendable, Equatable {
     package var timeout: Duration
     /// Whether plain http may leave this machine.
     package var allowsHTTP: Bool
+    /// Certificates (PEM) that a webhook is trusted by, besides the system's.
+    package var caFile: FilePath?
     /// Where its keys stand, for errors that are found later.
     package var positions: [String: SourcePosition]
     package var position: SourcePosition
@@ -45,7 +49,8 @@ package struct NotifySettings: Sendable, Equatable {
     package init(
         name: String, receiver: Receiver, secret: Secret? = nil, events: Set<NoticeEvent> = Set(NoticeEvent.usual),
         routes: [String] = [], timeout: Duration = .seconds(10), allowsHTTP: Bool = false,
-        positions: [String: SourcePosition] = [:], position: SourcePosition = SourcePosition(line: 1, column: 1)
+        caFile: FilePath? = nil, positions: [String: SourcePosition] = [:],
+        position: SourcePosition = SourcePosition(line: 1, column: 1)
     ) {
         self.name = name
         self.receiver = receiver
@@ -54,6 +59,7 @@ package struct NotifySettings: Sendable, Equatable {
         self.routes = routes
         self.timeout = timeout
         self.allowsHTTP = allowsHTTP
+        self.caFile = caFile
         self.positions = positions
         self.position = position
     }
@@ -64,11 +70,20 @@ package struct PingSettings: Sendable, Equatable {
     /// Whoever knows it can speak for this agent.
     package var url: Secret
     package var interval: Duration
+    /// Whether plain http may leave this machine.
+    package var allowsHTTP: Bool
+    /// Certificates (PEM) that it is trusted by, besides the system's.
+    package var caFile: FilePath?
     package var position: SourcePosition
 
-    package init(url: Secret, interval: Duration, position: SourcePosition = SourcePosition(line: 1, column: 1)) {
+    package init(
+        url: Secret, interval: Duration, allowsHTTP: Bool = false, caFile: FilePath? = nil,
+        position: SourcePosition = SourcePosition(line: 1, column: 1)
+    ) {
         self.url = url
         self.interval = interval
+        self.allowsHTTP = allowsHTTP
+        self.caFile = caFile
         self.position = position
     }
 }

@@ -60,7 +60,8 @@ package struct GigHiveSettings: Sendable {
             "How long to ask again when the server is not ready to file what it was sent."),
         KeySpec(
             "pin", .string,
-            "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it."),
+            "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it. Without a "
+                + "ca_file the key alone counts: the certificate's authority, name and dates are not looked at."),
         KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
     ]

@@ -26,6 +26,11 @@ struct SpiralStore: PartStore {
     /// What is noted as proved is there as long as the upload is; only URLs that are still needed can have expired.
     func resume(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
         guard record.upload.partURLs.count == record.plan.count else { return nil }
+        do throws(TransferError) {
+            try await api.client.acquaint(with: api.settings.api)
+        } catch {
+            throw DeliveryError(error)
+        }
         let hasExpired = record.missing.contains { number in
             guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
             return PresignedLife.hasExpired(url, now: .now) ?? false

@@ -20,6 +20,8 @@ struct VOPIUpload: Sendable {
     func send(to upload: VOPIRecord.Upload) async throws(DeliveryError) -> VOPIRecord.Sent {
         let url: HTTPURL
         do throws(TransferError) {
+            // The URL may be of an earlier run.
+            try await client.acquaint(with: api.settings.url)
             url = try HTTPURL(upload.url, rules: api.settings.linkRules)
         } catch {
             throw DeliveryError(error)
