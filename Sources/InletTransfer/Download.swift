@@ -1,10 +1,13 @@
 package import InletCore
+package import InletLinux
 package import SystemPackage
 
 /// What is to be fetched, and what is known of it beforehand.
 package struct Download: Sendable {
     /// The file that it becomes; its folder must exist.
     package var target: FilePath
+    /// The folder that the target is in, where it must be this one; nil = the one that the path leads to.
+    package var folder: Folder?
     /// Its length in bytes, where something other than the answer says so.
     package var length: Int64?
     /// Its checksum, where something other than the answer says so.
@@ -19,11 +22,13 @@ package struct Download: Sendable {
     package var progress: @Sendable (_ done: Int64, _ total: Int64?) -> Void
 
     package init(
-        target: FilePath, length: Int64? = nil, digest: Digest? = nil, limit: Int64 = 1 << 50, mode: UInt32 = 0o644,
+        target: FilePath, in folder: Folder? = nil, length: Int64? = nil, digest: Digest? = nil, limit: Int64 = 1 << 50,
+        mode: UInt32 = 0o644,
         replaces isReplacing: Bool = false,
         progress: @escaping @Sendable (_ done: Int64, _ total: Int64?) -> Void = { _, _ in }
     ) {
         self.target = target
+        self.folder = folder
         self.length = length
         self.digest = digest
         self.limit = limit
@@ -36,6 +41,22 @@ package struct Download: Sendable {
     package var partPath: FilePath {
         let name = FileName(target).bytes.prefix(220)
         return target.removingLastComponent().pushing(FilePath(bytes: [UInt8(ascii: ".")] + name + ".inlet-part".utf8))
+    }
+
+    /// Where all of it is done. Blocks.
+    struct Place {
+        let folder: Folder
+        let name: FilePath.Component
+        let part: FilePath.Component
+    }
+
+    func place() throws(SystemError) -> Place {
+        guard let name = target.lastComponent, let part = partPath.lastComponent else {
+            throw SystemError(call: "create", path: target, code: .isDirectory)
+        }
+        let opened: Folder
+        if let folder { opened = folder } else { opened = try Folder(following: target.removingLastComponent()) }
+        return Place(folder: opened, name: name, part: part)
     }
 }
 

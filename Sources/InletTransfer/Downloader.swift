@@ -73,7 +73,7 @@ package struct Downloader: Sendable {
                     isOutage: false)
             }
             do throws(SystemError) {
-                try open.part.publish(as: download.target, mode: download.mode, replacing: download.isReplacing)
+                try open.part.publish(as: open.name, mode: download.mode, replacing: download.isReplacing)
             } catch {
                 throw TransferError(writing: error, target: download.target)
             }
@@ -91,8 +91,11 @@ package struct Downloader: Sendable {
     package func discard(_ download: Download) async throws(TransferError) {
         try await pool.run { () throws(TransferError) in
             do throws(SystemError) {
-                guard try FileLook.look(at: download.partPath) != .missing else { return }
-                try PartFile(download.partPath)?.remove()
+                let place = try download.place()
+                guard try place.folder.look(place.part) != .missing else { return }
+                try PartFile(place.part, in: place.folder)?.remove()
+            } catch  where error.isMissing {
+                return
             } catch {
                 throw TransferError(writing: error, target: download.target)
             }
@@ -102,7 +105,7 @@ package struct Downloader: Sendable {
     private static func sums(_ open: OpenDownload) throws(TransferError) -> (Int64, SliceSums) {
         let source: SourceFile
         do throws(SystemError) {
-            source = try SourceFile(opening: open.part.path)
+            source = try open.part.source()
         } catch {
             throw TransferError(writing: error, target: open.download.target)
         }

@@ -7,6 +7,8 @@ import SystemPackage
 package final class OpenDownload: Sendable {
     package let download: Download
     let part: PartFile
+    /// The target's.
+    let name: FilePath.Component
 
     private struct State {
         var tag: DownloadTag
@@ -25,13 +27,15 @@ package final class OpenDownload: Sendable {
     init(_ download: Download) throws(TransferError) {
         self.download = download
         do throws(SystemError) {
-            if !download.isReplacing, try FileLook.look(at: download.target) != .missing {
+            let place = try download.place()
+            if !download.isReplacing, try place.folder.look(place.name) != .missing {
                 throw SystemError(call: "rename", path: download.target, code: .fileExists)
             }
-            guard let part = try PartFile(download.partPath) else {
+            guard let part = try PartFile(place.part, in: place.folder) else {
                 throw SystemError(call: "flock", path: download.partPath, code: .resourceTemporarilyUnavailable)
             }
             self.part = part
+            name = place.name
             boot = Boot.id()
             let tag = DownloadTag(part.note()) ?? DownloadTag()
             let size = try part.size

@@ -6,9 +6,12 @@ internal import struct Crypto.SHA256
 
 extension Checksum {
     /// The SHA-256 of what the disk holds, past the page cache. Reads on `pool`; ends within 1 MiB of a cancellation.
-    package static func sha256(readingBack path: FilePath, on pool: BlockingPool) async throws(SystemError) -> Digest {
+    package static func sha256(
+        readingBack name: FilePath.Component, in folder: Folder, on pool: BlockingPool
+    ) async throws(SystemError) -> Digest {
         try await pool.run { () throws(SystemError) in
-            var reader = try UncachedReader(path)
+            let path = folder.path.appending(name)
+            var reader = try UncachedReader.open(name, in: folder)
             var hash = SHA256()
             while try reader.next({ hash.update(bufferPointer: $0) }) {
                 if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }

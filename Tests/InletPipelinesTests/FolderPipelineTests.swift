@@ -125,17 +125,6 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: missing.string))
     }
 
-    @Test func `a link to a folder is that folder`() async throws {
-        let directory = try TemporaryDirectory()
-        let (folder, link) = (try directory.makeDirectory("real"), directory.path.appending("link"))
-        #expect(symlink(folder.string, link.string) == 0)
-        try await withPlace(.folder("read-back"), settings: ["path": .string(link.string)]) { place in
-            let (path, order) = try place.file(1000, key: "a.bin")
-            _ = try await place.deliver(path, order).get()
-            #expect(try Data(contentsOf: URL(fileURLWithPath: folder.pushing("a.bin").string)) == content(1000))
-        }
-    }
-
     @Test func `min_free is kept, but for what is there already`() async throws {
         try await withPlace(.folder("size"), settings: ["min_free": .bytes(1 << 60)]) { place in
             let (path, order) = try place.file(1000, key: "a/b.bin")

@@ -110,6 +110,19 @@ import Testing
         #expect(open.headers.first?.value == "bytes=1000-")
     }
 
+    @Test func `what is fetched into an open folder goes there, whatever is in its place by then`() async throws {
+        let shelf = try Shelf()
+        let (sub, moved) = (try shelf.directory.makeDirectory("sub"), shelf.directory.path.appending("moved"))
+        let outside = try shelf.directory.makeDirectory("outside")
+        let download = Download(target: sub.appending("picture.png"), in: try Folder(sub))
+        try FileManager.default.moveItem(atPath: sub.string, toPath: moved.string)
+        try FileManager.default.createSymbolicLink(atPath: sub.string, withDestinationPath: outside.string)
+        #expect(try await failure(shelf, download, server()) == nil)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: outside.string) == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: moved.string) == ["picture.png"])
+        try await shelf.downloader.discard(download)
+    }
+
     @Test func `a name of the longest kind has a part-file too`() async throws {
         let shelf = try Shelf()
         let name = String(repeating: "ü", count: 125) + ".png"

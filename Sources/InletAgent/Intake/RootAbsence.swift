@@ -21,7 +21,8 @@ package enum RootAbsence {
         return !isBehindLink(path)
     }
 
-    private static func isBehindLink(_ path: FilePath) -> Bool {
+    /// Whether a symlink leads there that somebody else than root or our own user has made.
+    static func isBehindLink(_ path: FilePath) -> Bool {
         do throws(SystemError) {
             _ = try Folder(path)
             return false

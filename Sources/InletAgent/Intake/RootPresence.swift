@@ -11,6 +11,8 @@ enum RootPresence {
     static func isAway(_ file: FileRow) -> Bool {
         guard !file.root.isEmpty else { return false }
         guard case .directory(let identity)? = try? FileLook.look(at: file.root) else { return true }
+        // Where others' symlinks lead is not the root, and its files have not gone from there.
+        if RootAbsence.isBehindLink(file.root) { return true }
         guard isEmpty(file.root) else { return false }
         return identity.device != file.identity.device || (try? FileSystemKind.of(file.root).isNetwork) == true
     }

@@ -7,21 +7,21 @@ internal import SystemPackage
 /// From the source's bytes to a file under its final name, step by step.
 extension FolderPipeline {
     func copy(
-        _ source: SourceFile, _ directory: FilePath, _ name: FilePath.Component, _ meter: TransferMeter
-    ) async throws(DeliveryError) -> FilePath {
+        _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter
+    ) async throws(DeliveryError) -> FilePath.Component {
         let cancelled = Flag()
         let result = await withTaskCancellationHandler {
-            await pool.run { () -> Result<FilePath, FileCopyError> in
+            await pool.run { () -> Result<FilePath.Component, FileCopyError> in
                 var told: Int64 = 0
                 do throws(FileCopyError) {
-                    let path = try FileCopy.copy(
-                        source, toTemporaryIn: directory, name: name, isCancelled: { cancelled.isSet },
+                    let copy = try FileCopy.copy(
+                        source, toTemporaryIn: folder, name: name, isCancelled: { cancelled.isSet },
                         progress: { done in
                             meter.add(done - told)
                             told = done
                         })
                     meter.add(source.opened.size - told)
-                    return .success(path)
+                    return .success(copy)
                 } catch {
                     meter.add(-told)
                     return .failure(error)
@@ -31,7 +31,7 @@ extension FolderPipeline {
             cancelled.set()
         }
         switch result {
-        case .success(let path): return path
+        case .success(let copy): return copy
         case .failure(.cancelled): throw DeliveryError(.cancelled, .cancelled, "cancelled while copying")
         case .failure(.sourceShort(_, _, _)):
             throw DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): cut while it was copied")
@@ -41,39 +41,43 @@ extension FolderPipeline {
     }
 
     func compare(
-        _ copy: FilePath, _ source: SourceFile, _ order: DeliveryOrder, _ wanted: Digest?
+        _ copy: FilePath.Component, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder,
+        _ wanted: Digest?
     ) async throws(DeliveryError) {
+        let shown = folder.path.appending(copy).display
         guard let wanted else {
-            guard let size = try? FileLook.look(at: copy).identity?.size, size == order.source.size else {
+            guard let size = try? folder.look(copy).identity?.size, size == order.source.size else {
                 throw DeliveryError(
-                    .retry(after: nil), .readBackDiffers, "\(copy.display): the copy has another length than the source"
+                    .retry(after: nil), .readBackDiffers, "\(shown): the copy has another length than the source"
                 )
             }
             return
         }
-        guard try await readBack(copy) == wanted else {
+        guard try await readBack(copy, in: folder) == wanted else {
             // The source may have been written to between the two readings: that is no fault of the disk.
             try SourceGuard.check(source, order)
             throw DeliveryError(
                 .retry(after: nil), .readBackDiffers,
-                "\(copy.display): the disk gave back other bytes than were written; check it")
+                "\(shown): the disk gave back other bytes than were written; check it")
         }
     }
 
-    func readBack(_ path: FilePath) async throws(DeliveryError) -> Digest {
+    func readBack(_ name: FilePath.Component, in folder: Folder) async throws(DeliveryError) -> Digest {
         do {
-            return try await Checksum.sha256(readingBack: path, on: pool)
+            return try await Checksum.sha256(readingBack: name, in: folder, on: pool)
         } catch {
             throw Self.unwritable(error)
         }
     }
 
-    func publish(_ temporary: FilePath, as target: FilePath, in directory: FilePath) throws(DeliveryError) {
+    func publish(
+        _ temporary: FilePath.Component, as target: FilePath, in folder: Folder
+    ) throws(DeliveryError) {
         do {
             Failpoint.copied.reached()
-            try DurableFile.rename(temporary, to: target)
+            try folder.rename(temporary, to: folder, target.lastComponent ?? temporary)
             Failpoint.renamed.reached()
-            try DurableFile.syncDirectory(directory)
+            try folder.synchronize()
         } catch {
             throw error.isTaken ? Self.taken(target) : Self.unwritable(error)
         }

@@ -30,11 +30,13 @@ extension FolderPipeline {
     /// Whether what is at `path` has another name there.
     static func isSpelledOtherwise(_ path: FilePath) -> Bool {
         do throws(SystemError) {
-            var names = try DirectoryStream(path.removingLastComponent())
+            guard let name = path.lastComponent else { return false }
+            let folder = try Folder(path.removingLastComponent())
+            var names = try folder.list()
             while let entry = try names.next() {
-                if entry.name == path.lastComponent { return false }
+                if entry.name == name { return false }
             }
-            return try FileLook.look(at: path) != .missing
+            return try folder.look(name) != .missing
         } catch {
             return false
         }

@@ -28,20 +28,21 @@ package struct FolderPipeline: Pipeline {
         guard checkpoint[Self.copyingNote] != nil else { return }
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
             // What lies on an unmounted disk is still there.
-            try requireFolder()
+            _ = try requireFolder()
             let (target, name) = try place(order.key, order)
-            FileCopy.removeLeftovers(of: name, in: target.removingLastComponent())
+            if let folder = try find(target.removingLastComponent()) {
+                FileCopy.removeLeftovers(of: name, in: folder)
+            }
         }
     }
 
     /// Makes and removes a file in the folder.
     package func probe() async throws(DeliveryError) -> String {
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
-            try requireFolder()
-            let test = settings.path.appending(".inlet-check")
+            let folder = try requireFolder()
             do throws(SystemError) {
-                try DurableFile.write([], to: test, mode: 0o600)
-                try DurableFile.remove(test)
+                try folder.write([], to: ".inlet-check", mode: 0o600)
+                try folder.remove(".inlet-check")
                 let free = try FreeSpace.available(at: settings.path)
                 return "\(settings.path.display) is writable, \(ByteText.format(free)) free"
             } catch {
@@ -63,25 +64,30 @@ package struct FolderPipeline: Pipeline {
         let target = try place(key, order).target
         let name = try place(order.key, order).name
         let directory = target.removingLastComponent()
-        try requireFolder()
+        _ = try requireFolder()
         // First, because they take the space that is asked for next.
-        if attempt.checkpoint.entries[Self.copyingNote] != nil {
-            FileCopy.removeLeftovers(of: name, in: directory)
+        if let folder = try find(directory) {
+            if attempt.checkpoint.entries[Self.copyingNote] != nil {
+                FileCopy.removeLeftovers(of: name, in: folder)
+            }
+            if let proof = try await existing(target, in: folder, source, order, key) { return proof }
         }
-        if let proof = try await existing(target, source, order, key) { return proof }
-        try prepare(directory, size: order.source.size)
+        // From here on it is this one, whatever is put in its place.
+        let folder = try prepare(directory, size: order.source.size)
         let wanted = settings.verify == .readBack ? try await hash(source) : nil
         if attempt.isStopping() { throw .stopping }
         try await attempt.checkpoint.put([Self.copyingNote: []])
-        let temporary = try await copy(source, directory, name, attempt.meter)
+        let temporary = try await copy(source, folder, name, attempt.meter)
         do {
-            try await compare(temporary, source, order, wanted)
+            try await compare(temporary, in: folder, source, order, wanted)
             try SourceGuard.check(source, order)
-            try publish(temporary, as: target, in: directory)
+            try publish(temporary, as: target, in: folder)
         } catch {
-            try? DurableFile.remove(temporary)
+            try? folder.remove(temporary)
             // The answer to our own rename can be lost (NFS), and is then repeated as a refusal.
-            if error.code == .destinationExists, let proof = try await existing(target, source, order, key) {
+            if error.code == .destinationExists,
+                let proof = try await existing(target, in: folder, source, order, key)
+            {
                 return proof
             }
             throw error
@@ -100,19 +106,32 @@ package struct FolderPipeline: Pipeline {
         return (settings.path.pushing(key), name)
     }
 
-    func requireFolder() throws(DeliveryError) {
+    /// The configured folder, which may be a symlink that an administrator has made.
+    func requireFolder() throws(DeliveryError) -> Folder {
         do {
-            // The dot follows a link: the configured folder may be one.
-            if case .directory = try FileLook.look(at: settings.path.appending(".")) { return }
+            return try Folder(settings.path)
         } catch {
-            throw Self.unwritable(error)
+            guard error.isMissing else { throw Self.unwritable(error) }
+            throw DeliveryError(
+                .outage(after: nil), .destinationUnwritable,
+                error.isLinked
+                    ? "\(error)"
+                    : "\(settings.path.display) is not there; mount it or make it, and deliveries go on")
         }
-        throw DeliveryError(
-            .outage(after: nil), .destinationUnwritable,
-            "\(settings.path.display) is not there; mount it or make it, and deliveries go on")
     }
 
-    private func prepare(_ directory: FilePath, size: Int64) throws(DeliveryError) {
+    /// A folder at or below it; nil where that is not there. One behind somebody else's symlink is in nobody's way for long:
+    /// what goes there is tried again, and then a person is asked.
+    func find(_ directory: FilePath) throws(DeliveryError) -> Folder? {
+        do {
+            return try Folder(directory)
+        } catch {
+            if error.isMissing, !error.isLinked { return nil }
+            throw Self.unwritable(error)
+        }
+    }
+
+    private func prepare(_ directory: FilePath, size: Int64) throws(DeliveryError) -> Folder {
         let free: Int64
         do {
             free = try FreeSpace.available(at: settings.path)
@@ -126,7 +145,7 @@ package struct FolderPipeline: Pipeline {
                     + "less than min_free (\(ByteText.format(settings.minFree)))")
         }
         do {
-            try DurableFile.makeDirectories(directory, mode: 0o755)
+            return try Folder.making(directory, mode: 0o755)
         } catch {
             throw Self.unwritable(error)
         }
@@ -143,24 +162,25 @@ package struct FolderPipeline: Pipeline {
     /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost). Lengths alone
     /// would prove nothing here, so the bytes are compared whatever `verify` says.
     private func existing(
-        _ target: FilePath, _ source: SourceFile, _ order: DeliveryOrder, _ key: String
+        _ target: FilePath, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder, _ key: String
     ) async throws(DeliveryError) -> Proof? {
+        guard let name = target.lastComponent else { return nil }
         let look: FileLook
         do {
-            look = try FileLook.look(at: target)
+            look = try folder.look(name)
         } catch {
             throw Self.unwritable(error)
         }
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
         let wanted = try await hash(source)
-        guard try await readBack(target) == wanted else {
+        guard try await readBack(name, in: folder) == wanted else {
             try SourceGuard.check(source, order)
             throw Self.taken(target)
         }
         do {
             // The process may have died between the rename and this.
-            try DurableFile.syncDirectory(target.removingLastComponent())
+            try folder.synchronize()
         } catch {
             throw Self.unwritable(error)
         }

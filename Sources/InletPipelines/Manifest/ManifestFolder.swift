@@ -18,7 +18,8 @@ package struct ManifestFolder: Sendable {
 
     private static let listLimit = 256 << 20
     private static let mostNames = 100
-    private static let chainName = "ascmhl_chain.xml"
+    private static let chainName: FilePath.Component = "ascmhl_chain.xml"
+    private static let historyName: FilePath = "ascmhl"
 
     /// Writes a list that stands alone as `STEM.mhl`, or `STEM_2.mhl`… where that is another's. nil: nothing to list.
     package func writeList(
@@ -32,7 +33,7 @@ package struct ManifestFolder: Sendable {
                 ? ClassicMHL.document(content) : MediaHashList.document(content, .list(name: name))
             guard let document else { return nil }
             do throws(SystemError) {
-                return try publish(document, at: folder.appending(name))
+                return try publish(document, as: name, in: try Folder(folder))
             } catch {
                 number += 1
                 if !error.isTaken || number > Self.mostNames { throw error }
@@ -51,31 +52,30 @@ package struct ManifestFolder: Sendable {
         _ content: ManifestContent, name: String, mayAppend: Bool
     ) throws(SystemError) -> Written? {
         if content.entries.contains(where: { ManifestContent.isReserved($0.path) }) { return nil }
-        let place = folder.appending("ascmhl")
+        let top = try Folder(folder)
+        let found = try Self.history(in: top)
         let ending = "_\(name)_\(content.stamp).mhl"
-        var generations = try lists(in: place)
-        let own = try earlierTry(content, generations, ending, in: place)
+        var generations = try lists(in: found)
+        let own = try earlierTry(content, generations, ending, in: found)
         if own != nil { generations.removeLast() }
         guard mayAppend || generations.isEmpty else { return nil }
-        guard var history = try history(generations, in: place), !history.contradicts(content),
+        guard var history = try history(generations, in: found), !history.contradicts(content),
             generations.isEmpty || history.holdsList(of: content, name: name)
         else { return nil }
         let number = own?.number ?? (generations.last?.number ?? 0) + 1
-        let file = place.appending(own?.name ?? Self.fourDigits(number) + ending)
-        var written = Written(path: file, isNew: false)
+        let listName = own?.name ?? Self.fourDigits(number) + ending
+        let place = try top.folder(Self.historyName, making: 0o755)
+        var written = Written(path: place.path.appending(listName), isNew: false)
         if own == nil {
             let kind = MediaHashList.Kind.generation(known: history.paths)
             guard let document = MediaHashList.document(content, kind) else { return nil }
-            try DurableFile.makeDirectories(place, mode: 0o755)
-            written = try publish(document, at: file)
+            written = try publish(document, as: listName, in: place)
             Failpoint.generationWritten.reached()
         }
-        let listName = file.lastComponent?.string ?? ""
-        history.link(number, listName, try DurableFile.read(file, limit: Self.listLimit))
+        history.link(number, listName, try Self.read(listName, in: place))
         let chain = MediaHashList.chain(history.links)
-        let chainFile = place.appending(Self.chainName)
-        if (try? DurableFile.read(chainFile, limit: chain.count)) != chain {
-            try DurableFile.write(chain, to: chainFile, mode: 0o644)
+        if (try? place.read(Self.chainName, limit: chain.count)) != chain {
+            try place.write(chain, to: Self.chainName, mode: 0o644)
             written.isNew = true
         }
         return written
@@ -84,39 +84,57 @@ package struct ManifestFolder: Sendable {
     /// The last generation where it says what is to be said now: a try of ours that may not have come to the chain. A unit may
     /// end twice within the second that names have.
     private func earlierTry(
-        _ content: ManifestContent, _ generations: [(number: Int, name: String)], _ ending: String, in place: FilePath
+        _ content: ManifestContent, _ generations: [(number: Int, name: String)], _ ending: String, in place: Folder?
     ) throws(SystemError) -> (number: Int, name: String)? {
-        guard let last = generations.last, last.name.hasSuffix(ending) else { return nil }
+        guard let place, let last = generations.last, last.name.hasSuffix(ending) else { return nil }
         var said = ManifestHistory()
-        let bytes = try DurableFile.read(place.appending(last.name), limit: Self.listLimit)
+        let bytes = try Self.read(last.name, in: place)
         let isRead = (try? said.add(generation: bytes, called: last.name)) != nil
         let paths = Set(content.listed(.ascmhl).entries.map { Array($0.path.utf8) })
         return isRead && said.paths == paths && !said.contradicts(content) ? last : nil
     }
 
     /// Under its own name only when it is whole. `isTaken` when something else has the name.
-    private func publish(_ document: [UInt8], at path: FilePath) throws(SystemError) -> Written {
-        if case .missing = try FileLook.look(at: path) {
-            let folder = path.removingLastComponent()
-            let draft = folder.appending(".\(path.lastComponent?.string ?? "").tmp")
+    private func publish(_ document: [UInt8], as text: String, in folder: Folder) throws(SystemError) -> Written {
+        let path = folder.path.appending(text)
+        guard let name = FilePath.Component(text), let draft = FilePath.Component(".\(text).tmp") else {
+            throw SystemError(call: "create", path: path, code: .invalidArgument)
+        }
+        if case .missing = try folder.look(name) {
             // Of a try that was killed: verifiers would take it for a new file.
-            if let name = draft.lastComponent { FileCopy.removeLeftovers(of: name, in: folder) }
-            try DurableFile.write(document, to: draft, mode: 0o644)
-            try DurableFile.rename(draft, to: path)
-            try DurableFile.syncDirectory(folder)
+            FileCopy.removeLeftovers(of: draft, in: folder)
+            try folder.write(document, to: draft, mode: 0o644)
+            try folder.rename(draft, to: folder, name)
+            try folder.synchronize()
             return Written(path: path, isNew: true)
         }
-        guard (try? DurableFile.read(path, limit: document.count)) == document else {
+        guard (try? folder.read(name, limit: document.count)) == document else {
             throw SystemError(call: "create", path: path, code: .fileExists)
         }
         return Written(path: path, isNew: false)
     }
 
+    /// The history's folder; nil where there is none. No symlink is followed to it.
+    private static func history(in top: Folder) throws(SystemError) -> Folder? {
+        do throws(SystemError) {
+            return try top.folder(historyName)
+        } catch  where error.code == .noSuchFileOrDirectory {
+            return nil
+        }
+    }
+
+    private static func read(_ name: String, in place: Folder) throws(SystemError) -> [UInt8] {
+        guard let name = FilePath.Component(name) else {
+            throw SystemError(call: "open", path: place.path, code: .invalidArgument)
+        }
+        return try place.read(name, limit: listLimit)
+    }
+
     /// The generations in a history's folder, oldest first.
-    private func lists(in place: FilePath) throws(SystemError) -> [(number: Int, name: String)] {
+    private func lists(in place: Folder?) throws(SystemError) -> [(number: Int, name: String)] {
         var found: [(number: Int, name: String)] = []
-        if case .missing = try FileLook.look(at: place) { return [] }
-        var stream = try DirectoryStream(place)
+        guard let place else { return [] }
+        var stream = try place.list()
         while let entry = try stream.next() {
             let name = entry.name.string
             if let number = ManifestHistory.number(of: name) { found.append((number, name)) }
@@ -126,16 +144,16 @@ package struct ManifestFolder: Sendable {
 
     /// nil for what cannot be read as one.
     private func history(
-        _ generations: [(number: Int, name: String)], in place: FilePath
+        _ generations: [(number: Int, name: String)], in place: Folder?
     ) throws(SystemError) -> ManifestHistory? {
         var history = ManifestHistory()
-        let chain = place.appending(Self.chainName)
-        if try FileLook.look(at: chain) != .missing {
-            let bytes = try DurableFile.read(chain, limit: Self.listLimit)
+        guard let place else { return history }
+        if try place.look(Self.chainName) != .missing {
+            let bytes = try place.read(Self.chainName, limit: Self.listLimit)
             guard (try? history.add(chain: bytes)) != nil else { return nil }
         }
         for (number, name) in generations {
-            let bytes = try DurableFile.read(place.appending(name), limit: Self.listLimit)
+            let bytes = try Self.read(name, in: place)
             guard (try? history.add(generation: bytes, called: name)) != nil else { return nil }
             history.link(number, name, bytes)
         }

@@ -16,6 +16,7 @@ struct VOPIProduct: Sendable {
     }
 
     static let name = "product.json"
+    static let fileName: FilePath.Component = "product.json"
 
     var job: VOPIJob
     var source: Source?
@@ -29,11 +30,13 @@ struct VOPIProduct: Sendable {
     var absent: Int { max(missing.count, (manifest.expected ?? 0) - manifest.entries.count + missing.count) }
 
     /// The JSON, the files it names and their bytes. Reads the files for their checksums. Blocks.
-    func described(in folder: FilePath) throws(SystemError) -> (json: [UInt8], files: [String], bytes: Int64) {
+    func described(in folder: Folder) throws(SystemError) -> (json: [UInt8], files: [String], bytes: Int64) {
         var files: [VOPIValue] = []
         var (paths, bytes): ([String], Int64) = ([], 0)
         for entry in manifest.entries where !missing.contains(entry.path) {
-            let source = try SourceFile(opening: folder.pushing(FilePath(entry.path)))
+            let path = FilePath(entry.path)
+            guard let name = path.lastComponent else { continue }
+            let source = try SourceFile(opening: name, in: folder.folder(path.removingLastComponent()))
             var members: [String: VOPIValue] = [
                 "path": .text(entry.path), "kind": .text(entry.frame == nil ? "image" : "frame"),
                 "size": .integer(source.opened.size), "sha256": .text(try Self.sha256(source)),

@@ -111,7 +111,10 @@ package struct VOPIResults: Sendable {
     func discard(_ manifest: VOPIManifest, in folder: FilePath) async {
         let downloader = Downloader(client: client, pool: pool)
         for entry in manifest.entries {
-            try? await downloader.discard(Download(target: folder.pushing(FilePath(entry.path))))
+            let path = FilePath(entry.path)
+            // Nothing is left where there is no folder.
+            guard let place = try? Self.open(path.removingLastComponent(), in: folder) else { continue }
+            try? await downloader.discard(Download(target: folder.pushing(path), in: place))
         }
     }
 
@@ -184,10 +187,14 @@ package struct VOPIResults: Sendable {
         }
         let target = round.folder.pushing(FilePath(entry.path))
         let fetching = Fetching(client: client, pool: pool, isStopping: isStopping)
+        let place: Folder
+        do throws(DeliveryError) { place = try await self.place(of: entry, in: round.folder) } catch {
+            return .failure(error)
+        }
         do throws(DeliveryError) {
             let limit = try await pool.run { () throws(DeliveryError) in try round.room.limit() }
             do throws(DeliveryError) {
-                let download = Download(target: target, limit: limit.bytes)
+                let download = Download(target: target, in: place, limit: limit.bytes)
                 let fetched = try await fetching.run(download) { next throws(DeliveryError) in
                     if next.refusal == 403 { throw again }
                     return HTTPRequest("GET", url, headers: next.headers)
@@ -199,8 +206,8 @@ package struct VOPIResults: Sendable {
             return .success(())
         } catch {
             // Somebody else who fetches the same job, such as a person, was faster.
-            guard error.code == .destinationExists, await isThere(target) else { return .failure(error) }
-            try? await Downloader(client: client, pool: pool).discard(Download(target: target))
+            guard error.code == .destinationExists, await isThere(entry, in: place) else { return .failure(error) }
+            try? await Downloader(client: client, pool: pool).discard(Download(target: target, in: place))
             return .success(())
         }
     }
@@ -209,8 +216,9 @@ package struct VOPIResults: Sendable {
     private func write(_ product: VOPIProduct, _ folder: FilePath) async throws(DeliveryError) -> Summary {
         let result = await pool.run { () -> Result<Summary, DeliveryError> in
             do throws(SystemError) {
-                let (json, files, bytes) = try product.described(in: folder)
-                try DurableFile.write(json, to: folder.appending(VOPIProduct.name), mode: 0o644)
+                let place = try Self.open("", in: folder)
+                let (json, files, bytes) = try product.described(in: place)
+                try place.write(json, to: VOPIProduct.fileName, mode: 0o644)
                 return .success(
                     Summary(
                         folder: folder, files: files + [VOPIProduct.name], missing: product.missing,

@@ -122,20 +122,25 @@ extension VOPIPipeline: DeliveryVerifying {
 
     private static func look(_ folder: FilePath, readsBytes: Bool) -> Verification {
         let list = folder.appending(VOPIProduct.name)
-        guard let bytes = try? DurableFile.read(list, limit: 64 << 20), let product = VOPIValue(bytes) else {
+        guard let place = try? VOPIResults.open("", in: folder),
+            let bytes = try? place.read(VOPIProduct.fileName, limit: 64 << 20), let product = VOPIValue(bytes)
+        else {
             return .missing("\(list.display) is not there, or cannot be read")
         }
         for file in product["files"].list {
             guard let name = file["path"].text else { continue }
             let path = folder.pushing(FilePath(name))
-            guard let size = (try? FileLook.look(at: path))?.identity?.size else {
+            guard let last = path.lastComponent,
+                let above = try? place.folder(FilePath(name).removingLastComponent()),
+                let size = (try? above.look(last))?.identity?.size
+            else {
                 return .missing("\(path.display) is not there")
             }
             if let wanted = file["size"].integer, size != wanted {
                 return .differs("\(path.display) has \(size) bytes, not \(wanted)")
             }
             if readsBytes, let wanted = file["sha256"].text {
-                let found = try? VOPIProduct.sha256(SourceFile(opening: path))
+                let found = try? VOPIProduct.sha256(SourceFile(opening: last, in: above))
                 if found != wanted {
                     return .differs("\(path.display) has the sha256 \(found ?? "unknown"), not \(wanted)")
                 }
