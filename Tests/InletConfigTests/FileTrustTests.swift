@@ -49,7 +49,7 @@ struct FileTrustTests {
     }
 
     @Test func `who reads a configuration matters for the credentials in it`() {
-        func isOpen(_ mode: UInt32, group: UInt32 = 990, _ reader: FileTrust.Reader = us) -> Bool {
+        func isOpen(_ mode: UInt32, group: UInt32 = 990, _ reader: FileTrust.Reader = Self.us) -> Bool {
             FileTrust(permissions: FilePermissions(rawValue: CInterop.Mode(mode)), owner: 0, group: group)
                 .isReadableByStrangers(for: reader)
         }

@@ -139,7 +139,8 @@ struct SecretTests {
         let text = "destinations:\n  spiral:\n    type: r2\n    api: \"https://a.example\"\n    \(line)\n"
         let file = try folder.write(Array(text.utf8), to: "inlet.yaml")
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.string)
-        return try ConfigFile.load(
-            file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
+        var defaults = standInDefaults
+        defaults.reader = FileTrust.Reader(user: getuid(), groups: [getgid()])
+        return try ConfigFile.load(file, types: standInTypes, environment: standInEnvironment, defaults: defaults)
     }
 }
