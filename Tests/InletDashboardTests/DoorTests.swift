@@ -47,6 +47,27 @@ import Testing
         }
     }
 
+    @Test func `without a secret nobody comes in by HTTP/1.0, as proxies do that add nothing`() async throws {
+        func ask(_ port: Int, _ path: String, inPieces: Bool = false) async throws -> RawAnswer {
+            let client = try RawClient(port: port)
+            let text = "GET \(path) HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+            for piece in inPieces ? text.map(String.init) : [text] { client.send(piece) }
+            return try await client.answer()
+        }
+        try await DashboardScene().serving { port in
+            for inPieces in [false, true] {
+                let answer = try await ask(port, "/api/v1/status", inPieces: inPieces)
+                #expect(answer.status == 403 && answer.error == "proxy", "\(answer)")
+            }
+            let health = try await ask(port, "/healthz")
+            #expect(health.body == "ok\n")
+        }
+        try await DashboardScene(token: "full-token").serving { port in
+            let session = try await ask(port, "/api/v1/session")
+            #expect(session.object["access"] as? String == "none")
+        }
+    }
+
     @Test(arguments: ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"])
     func `without a secret nobody comes through a proxy`(header: String) async throws {
         let through = DashboardScene.marks.merging([header: "for=203.0.113.1"]) { $1 }

@@ -170,6 +170,31 @@ import Testing
         }
     }
 
+    private static let large = [
+        ("GET", "/api/v1/jobs?limit=5000", nil), ("GET", "/api/v1/receipts?limit=5000", nil),
+        ("POST", "/api/v1/queue/list", "{\"limit\": 5000}"), ("GET", "/api/v1/batches/last/offload", nil),
+    ]
+
+    @Test func `large answers take turns, and small ones need not`() async throws {
+        try await DashboardScene(bounds: Self.bounds { $0.largeAnswers = 0 }).serving { port in
+            let client = try RawClient(port: port)
+            for (method, path, body) in Self.large {
+                let answer = try await client.request(method, path, headers: DashboardScene.marks, body: body)
+                #expect(answer.status == 429 && answer.error == "busy", "\(path)")
+                #expect(answer.headers["retry-after"] == "5")
+            }
+            #expect(try await client.request("GET", "/api/v1/jobs?limit=1000").status == 200)
+            #expect(try await client.request("GET", "/api/v1/status").status == 200)
+        }
+        try await DashboardScene(bounds: Self.bounds { $0.largeAnswers = 1 }).serving { port in
+            let client = try RawClient(port: port)
+            for (method, path, body) in Self.large + Self.large {
+                let answer = try await client.request(method, path, headers: DashboardScene.marks, body: body)
+                #expect(answer.status == (path.hasSuffix("offload") ? 404 : 200), "\(path)")
+            }
+        }
+    }
+
     @Test func `each address has connections of its own in the book`() {
         let book = ConnectionBook(most: 2)
         #expect(book.enter([1]) && book.enter([1]) && !book.enter([1]) && book.enter([2]))

@@ -130,6 +130,29 @@ import Testing
         #expect(Set(table) == Set(Self.requests.map { "\($0.method) \($0.path)" }).union(Self.unasked))
     }
 
+    @Test func `the document says what the port asks of each order, and what its numbers are`() throws {
+        let document = OpenAPI.document(Endpoints.all, version: "1")
+        for endpoint in Endpoints.all {
+            let name = "\(endpoint.method.rawValue) \(endpoint.path)"
+            let operation = try #require(document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()])
+            var parameters: [String: JSONValue] = [:]
+            if case .list(let found)? = operation["parameters"] {
+                for case .object(let one) in found {
+                    if case .text(let key)? = one["name"] { parameters[key] = .object(one) }
+                }
+            }
+            let isOrder = endpoint.method == .post
+            #expect((parameters["X-Inlet"] != nil) == (isOrder && endpoint.need != .socket), "\(name)")
+            #expect((operation["requestBody"]?["content"]?["application/json"] != nil) == isOrder, "\(name)")
+            for place in endpoint.describedPlaces {
+                let schema = parameters[place.name]?["schema"]
+                #expect(schema != nil && parameters[place.name]?["in"] == .text("path"), "\(name)")
+                guard place.name == "id" else { continue }
+                #expect(schema?["minimum"] == .integer(1) || schema?["pattern"] != nil, "\(name)")
+            }
+        }
+    }
+
     @Test func `every reference in the document leads somewhere`() throws {
         let text = String(
             decoding: try JSONValue.bytes(of: OpenAPI.document(Endpoints.all, version: "1")), as: UTF8.self)
