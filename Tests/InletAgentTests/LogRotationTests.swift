@@ -62,7 +62,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = directory.path.appending("inlet.log")
         let log = try EventLog(LogSettings(output: path.string, format: .json, maxSize: 64 << 10, keep: 3))
-        for number in 0..<1500 { log.emit(.jobKnown(job: Int64(number), path: "/a")) }
+        for number in 0..<1500 { log.emit(.fileRejected(job: Int64(number), path: "/a", route: "r", reason: "x")) }
         let files = [3, 2, 1, 0].map { LogRotation.path(path, $0) }
         let sizes = try files.map { try AppendFile.standing(at: $0)?.size ?? 0 }
         #expect(sizes.allSatisfy { $0 <= 64 << 10 } && sizes[2] > 0)

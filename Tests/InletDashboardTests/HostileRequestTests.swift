@@ -56,7 +56,7 @@ import Testing
                 (401, "GET", "/api/v1/jobs", [:], "localhost"),
                 (403, "POST", "/api/v1/pause", DashboardScene.bearer("read-token"), "localhost"),
                 (403, "POST", "/api/v1/pause", [:], "localhost"), (404, "GET", "/nothing", full, "localhost"),
-                (405, "PUT", "/api/v1/jobs", full, "localhost"), (405, "PUT", "/", full, "localhost"),
+                (403, "PUT", "/api/v1/jobs", full, "localhost"), (405, "PUT", "/", full, "localhost"),
                 (413, "GET", long, full, "localhost"), (421, "GET", "/", [:], "evil.example"),
             ]
             for (status, method, path, headers, host) in cases {

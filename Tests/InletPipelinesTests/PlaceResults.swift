@@ -113,12 +113,13 @@ func withVOPIPlace(
 
 /// Runs `body` on a Roboscope destination of its own, for models that another destination holds already.
 func withRoboscopeModels(_ factory: PipelineFactory, _ body: @Sendable (Place) async throws -> Void) async throws {
-    let sandbox = RoboscopeSandbox()
+    let sandbox = RoboscopeSandbox(token: Secret(RoboscopePlace.token))
     try await whileServing({ try await sandbox.run() }) {
         let place = try factory.place(
             "roboscope",
             [
                 "url": .string("http://127.0.0.1:\(try await sandbox.port())/api/v1"), "storage": .string("store"),
+                "token": .secret(Secret(RoboscopePlace.token)),
             ])
         try await body(Place(place, .roboscope(sandbox), target: "/nowhere"))
         // First, so that no connection of ours outlives its server.

@@ -11,23 +11,25 @@ extension Request {
         headers[.transferEncoding] != nil || headers[.contentLength].map { $0 != "0" } ?? false
     }
 
-    /// The answer to a request of which nothing behind the head was read. A connection on which more was announced ends
-    /// after it: whoever was refused could go on for ever, and have its place for so long.
+    /// The answer to a request of which nothing behind the head was read. A connection on which more was announced than comes
+    /// at once ends after it: whoever was refused could go on for ever, and have its place for so long.
     func refuse(_ response: Response, _ deadline: ConnectionDeadline) async -> Reply {
         guard announcesBody else { return Reply(response: response) }
         // Who asks first whether he may send has not sent it (RFC 9110, 10.1.1).
-        if headers[.expect] == nil { try? await drain(deadline) }
-        return Reply(response: response, closes: true)
+        let isRead = headers[.expect] == nil ? (try? await drain(deadline)) ?? false : false
+        return Reply(response: response, closes: !isRead)
     }
 
-    private func drain(_ deadline: ConnectionDeadline) async throws {
+    /// Drops the body. - Returns: whether all of it came.
+    private func drain(_ deadline: ConnectionDeadline) async throws -> Bool {
         let alarm = deadline.begin(deadline.reading)
         defer { alarm.cancel() }
         var dropped = 0
         for try await part in body {
             dropped += part.readableBytes
-            if dropped > Self.mostDrained { return }
+            if dropped > Self.mostDrained { return false }
         }
+        return true
     }
 
     /// - Throws: for a body that is too large, or that is not as its head and its own frame say: the connection must end.

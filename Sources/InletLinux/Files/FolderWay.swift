@@ -121,7 +121,8 @@ struct FolderSteps: ~Copyable {
             throw SystemError(call: "open", path: shown, code: .notDirectory)
         }
         let isTrusted = status.st_uid == 0 || status.st_uid == geteuid()
-        guard mayFollow, isTrusted, room > 0 else { throw Self.linked(shown) }
+        guard mayFollow, isTrusted else { throw Self.linked(shown) }
+        guard room > 0 else { throw SystemError(call: "open", path: shown, code: .tooManySymbolicLinkLevels) }
         room -= 1
         let number = link.number
         var text = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)

@@ -33,7 +33,8 @@ package struct Descriptor: ~Copyable, Sendable {
 
     /// The same of a name in an open folder; `path` is for the error.
     init(
-        opening name: FilePath, in folder: CInt, _ flags: CInt, mode: mode_t = 0, call: String = "open", _ path: FilePath
+        opening name: FilePath, in folder: CInt, _ flags: CInt, mode: mode_t = 0, call: String = "open",
+        _ path: FilePath
     ) throws(SystemError) {
         number = try SystemCall.result(call, path) {
             name.withPlatformString { inlet_open_at(folder, $0, flags | O_CLOEXEC, mode) }

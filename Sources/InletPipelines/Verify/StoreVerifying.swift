@@ -24,7 +24,8 @@ extension FolderPipeline: DeliveryVerifying {
     static func verdict(on error: SystemError) throws(DeliveryError) -> Verification {
         // A bad sector loses what is on it, and no more.
         if error.isDeviceFault { return .differs("cannot be read: \(error)") }
-        if error.isPermission { return .cannotTell("\(error)") }
+        // What a symlink leads to is not what was delivered, nor does it say that this is gone.
+        if error.isPermission || error.isLinked { return .cannotTell("\(error)") }
         // It went between the look and the read.
         if error.isMissing { return .missing("\(error)") }
         if error.isNotRegular { return .differs("\(error)") }
