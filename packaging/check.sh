@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, the modules' pages and
-# the man pages made of it, and the dashboard in a browser. --quick leaves out what needs the build or takes long.
+# the man pages made of it, the dashboard in a browser, and the API against its document. --quick leaves out what needs the
+# build or takes long; --full also feeds each reader of strangers' bytes for a minute, and reads their corpora under valgrind.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-quick=false
+quick=false full=false
 case "${1:-}" in
 "") ;;
 --quick) quick=true ;;
-*) die 64 "usage: check.sh [--quick]" ;;
+--full) full=true ;;
+*) die 64 "usage: check.sh [--quick|--full]" ;;
 esac
 
 need_toolchain
@@ -67,6 +69,7 @@ man_pages() {
 unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold=30 packaging/systemd/inlet.service; }
 
 page() { INLET_BINARY="$REPO_ROOT/.build/debug/inlet" packaging/browser/browser.sh; }
+api() { INLET_BINARY="$REPO_ROOT/.build/debug/inlet" packaging/api/schemathesis.sh; }
 
 # Of what cannot be tried here nobody says that it is well.
 left() { printf 'left  %s\n' "$1"; }
@@ -100,16 +103,23 @@ $quick || check "the modules' documentation links to what is there" packaging/do
 $quick || check "every command is explained, and man pages are made of that" man_pages
 $quick || command -v groff >/dev/null || command -v mandoc >/dev/null || left "the man pages' marks: there is no groff"
 
-if ! $quick; then
-    ended=0
-    seen="$(page 2>&1)" || ended=$?
+# optional TITLE COMMAND…: a check that says by its exit code that it cannot be made here.
+optional() {
+    local title=$1 seen ended=0
+    shift
+    seen="$("$@" 2>&1)" || ended=$?
     if ((ended == EX_UNAVAILABLE)); then
-        left "the page in a browser: $(tail -n 1 <<<"$seen")"
+        left "$title: $(tail -n 1 <<<"$seen")"
     else
         # Not `output`: that is a local of check's, which what it calls sees.
         as_seen() { printf '%s\n' "$seen" && return "$ended"; }
-        check "the page in a browser, against a running agent" as_seen
+        check "$title" as_seen
     fi
-fi
+}
+
+$quick || optional "the page in a browser, against a running agent" page
+$quick || optional "the API against its document, with schemathesis" api
+! $full || optional "the readers of strangers' bytes, fuzzed for a minute each" packaging/bench/fuzz.sh 60
+! $full || optional "the readers' corpora under valgrind" packaging/valgrind.sh
 
 tally
