@@ -53,6 +53,8 @@ import Testing
         #expect(MarkedNews.path(of: "/srv/drop", below: "/srv/drop") == "")
         #expect(MarkedNews.path(of: "/srv/dropped/a", below: "/srv/drop") == nil)
         #expect(MarkedNews.path(of: "/srv", below: "/srv/drop") == nil)
+        #expect(MarkedNews.path(of: "/srv/drop", below: "/") == "srv/drop")
+        #expect(MarkedNews.path(of: "/", below: "/") == "")
     }
 
     @Test func `what is remembered of folders is bounded, and can be forgotten`() {

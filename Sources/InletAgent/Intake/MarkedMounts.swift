@@ -131,6 +131,7 @@ struct MarkedMounts: ~Copyable {
     mutating func read() throws(SystemError) -> [News] {
         var news: [News] = []
         var (isLost, mayHaveMoved) = (false, false)
+        var turn = Turn(folders: FolderTurn(root))
         for record in try fanotify.read() {
             if record.isOverflow || record.place == nil {
                 isLost = true
@@ -138,7 +139,7 @@ struct MarkedMounts: ~Copyable {
             }
             lastCookie &+= 1
             do throws(SystemError) {
-                let found = try translate(record)
+                let found = try translate(record, &turn)
                 if record.mask.contains(.isDirectory), record.isMove {
                     if found.isEmpty { mayHaveMoved = true } else { places.forgetAll() }
                 }
@@ -153,10 +154,18 @@ struct MarkedMounts: ~Copyable {
         return news
     }
 
-    private mutating func translate(_ record: FanotifyRecord) throws(SystemError) -> [News] {
+    /// What is opened for the records that are read together, and closed after them.
+    private struct Turn: ~Copyable {
+        var folders: FolderTurn
+        /// Of the mount with that number, and where the kernel says that it begins.
+        var mount: (number: UInt64, beginning: FilePath)?
+        var reader: HandleReader?
+    }
+
+    private mutating func translate(_ record: FanotifyRecord, _ turn: inout Turn) throws(SystemError) -> [News] {
         var news: [News] = []
         for (place, part) in record.parts(cookie: lastCookie) {
-            guard case .inside(let folder) = try self.place(of: place.directory),
+            guard case .inside(let folder) = try self.place(of: place.directory, &turn),
                 let (directory, name) = MarkedNews.subject(folder, place.name)
             else { continue }
             var part = part
@@ -177,23 +186,30 @@ struct MarkedMounts: ~Copyable {
         return news
     }
 
-    private mutating func place(of handle: FileHandle) throws(SystemError) -> HandlePlaces.Place {
+    private mutating func place(
+        of handle: FileHandle, _ turn: inout Turn
+    ) throws(SystemError) -> HandlePlaces.Place {
         if let known = places[handle] { return known }
-        // A file system may be unmounted here, or covered, and go on elsewhere.
-        guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }),
-            (try? MountNumber.of(root.pushing(mount.directory))) == number
-        else { return .outside }
-        let reader = try HandleReader(root.pushing(mount.directory))
-        guard let found = try reader.find(handle),
-            let below = MarkedNews.path(of: found.path, below: try reader.own().path)
+        guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }) else {
+            return .outside
+        }
+        if turn.mount?.number != number {
+            let beginning = root.pushing(mount.directory)
+            // A file system may be unmounted here, or covered, and go on elsewhere.
+            guard (try? MountNumber.of(beginning)) == number else { return .outside }
+            let reader = try HandleReader(beginning)
+            turn.mount = (number, try reader.own().path)
+            turn.reader = consume reader
+        }
+        guard let beginning = turn.mount?.beginning, let found = try turn.reader?.find(handle),
+            let below = MarkedNews.path(of: found.path, below: beginning)
         else {
             places.remember(handle, .outside)
             return .outside
         }
         let folder = mount.directory.pushing(below)
         // It may have been moved just now, which is told next, or lie where the mount does not reach.
-        guard case .directory(let there)? = try? FileLook.look(at: RootedPath(root, folder)),
-            Self.isSame(there, found.identity)
+        guard case .directory(let there)? = try? turn.folders.look(folder), Self.isSame(there, found.identity)
         else { return .outside }
         let place: HandlePlaces.Place =
             !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? .outside : .inside(folder)
