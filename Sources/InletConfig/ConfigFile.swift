@@ -46,12 +46,15 @@ package struct LoadedConfig: Sendable {
     package var effective: ConfigSection
     /// The same with `${…}` filled in: what is compared, and never shown.
     package var filled: ConfigSection
+    /// Files besides it that credentials were taken from, or will be.
+    package var credentialFiles: [FilePath]
     private var report: ErrorReport
 
     init(
         settings: Settings, warnings: [ConfigError], file: FilePath, effective: ConfigSection, filled: ConfigSection,
-        report: ErrorReport
+        credentialFiles: [FilePath], report: ErrorReport
     ) {
+        self.credentialFiles = credentialFiles
         self.settings = settings
         self.warnings = warnings
         self.file = file

@@ -31,7 +31,8 @@ struct ConfigParser {
         if rule == .strict, !found.isEmpty { throw report.errors(found) }
         return LoadedConfig(
             settings: settings, warnings: report.errors(found).list, file: path,
-            effective: effective(root, source), filled: withStateDirectory(reader.filled), report: report)
+            effective: effective(root, source), filled: withStateDirectory(reader.filled),
+            credentialFiles: reader.values.files.map(\.file.path), report: report)
     }
 
     /// What is wrong with how the configuration's file, and those that it takes credentials from, are held.

@@ -38,11 +38,25 @@ struct Inlet: AsyncParsableCommand {
             Fetch.self,
             GigHive.self,
             VOPI.self,
-            Roboscope.self, Demo.self, Config.self, Sandbox.self,
+            Roboscope.self, Demo.self, Config.self, Sandbox.self, HostCommand.self,
         ])
 
-    static func main() async {
+    /// On the first thread, and without another one until `Run` has given up what it does not need.
+    @MainActor static func main() async {
         ProcessSetup.protectMemory()
-        await main(NamedFiles.commandLine())
+        do {
+            var command = try parseAsRoot(NamedFiles.commandLine())
+            if let run = command as? Run {
+                let prepared = try run.prepare()
+                return try await run.start(prepared)
+            }
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            exit(withError: error)
+        }
     }
 }

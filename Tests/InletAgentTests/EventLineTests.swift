@@ -18,6 +18,8 @@ import Testing
     /// Every event under the name that users' log filters rely on.
     static let events: [(AgentEvent, String)] = [
         (.agentStarted(version: "1", configuration: "c"), "agent.started"),
+        (.agentConfined(landlock: 7, places: 20), "agent.confined"),
+        (.agentUnconfined(reason: "r"), "agent.unconfined"),
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
         (.agentStopping, "agent.stopping"),
         (

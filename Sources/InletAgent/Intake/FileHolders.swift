@@ -24,12 +24,12 @@ struct FileHolders {
         if let next, now < next { return holders.filter { busy.contains($0.key) } }
         holders = [:]
         // One look for all of them: each is being written to, and would have a probe look anew.
-        let writers = OpenWriters()
-        for path in busy {
+        let files = busy.compactMap { path in
             let file = RootedPath(root, path)
-            guard let identity = (try? FileLook.look(at: file))?.identity else { continue }
-            holders[path] = writers.holder(of: identity, at: file.whole)
+            return (try? FileLook.look(at: file))?.identity.map { (path, identity: $0, whole: file.whole) }
         }
+        let found = WriterProbe.holders(of: files.map { ($0.identity, $0.whole) })
+        for (file, holder) in zip(files, found) { holders[file.0] = holder }
         let cost = now.duration(to: .now)
         next = now.advanced(by: max(Self.pause, cost * 200))
         return holders

@@ -10,6 +10,9 @@ extension AgentEvent {
             Self.line("agent.started", .info, ("version", .text(version)), ("configuration", .text(configuration)))
         case .agentReady(let roots, let destinations):
             Self.line("agent.ready", .info, ("roots", .count(roots)), ("destinations", .count(destinations)))
+        case .agentConfined(let version, let places):
+            Self.line("agent.confined", .info, ("landlock", .count(version)), ("places", .count(places)))
+        case .agentUnconfined(let reason): Self.line("agent.unconfined", .info, ("reason", .safe(reason)))
         case .agentStopping: Self.line("agent.stopping", .info)
         case .watchAdded(let root, let directories, let check):
             Self.line(

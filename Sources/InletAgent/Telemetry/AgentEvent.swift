@@ -7,6 +7,10 @@ package import SystemPackage
 /// Lower modules return; only the agent's services emit.
 package enum AgentEvent: Sendable {
     case agentStarted(version: String, configuration: String)
+    /// The agent has given up all of the file system but `places`, by that version of Landlock.
+    case agentConfined(landlock: Int, places: Int)
+    /// It has not, and why.
+    case agentUnconfined(reason: String)
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
     /// Another configuration holds. `parked` deliveries wait for destinations that are gone; `restart` names what waits for a

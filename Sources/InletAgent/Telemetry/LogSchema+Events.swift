@@ -10,6 +10,8 @@ extension LogEventSpec {
 
     private static let agent = [
         LogEventSpec("agent.started", .info, fields: "version configuration"),
+        LogEventSpec("agent.confined", .info, fields: "landlock# places#"),
+        LogEventSpec("agent.unconfined", .info, fields: "reason"),
         LogEventSpec("agent.ready", .info, fields: "roots# destinations#"),
         LogEventSpec("agent.stopping", .info),
         LogEventSpec("agent.trouble", .error, fields: "reason"),

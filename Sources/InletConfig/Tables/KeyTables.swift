@@ -16,6 +16,10 @@ package enum KeyTables {
                 "permissions", .choice(names(FileTrust.Rule.self)), default: "warn",
                 "What is done when others may read a credential's file, or write it or this file: warn, or refuse to start (strict)."
             ),
+            KeySpec(
+                "landlock", .choice(names(LandlockRule.self)), default: "auto",
+                "Whether the agent gives up, at its start, all of the file system that this file does not name: where the kernel can (auto), or else it does not start (required)."
+            ),
             KeySpec("log", .section(log), "What is logged, where, and how."),
             KeySpec(
                 "dashboard", .section(dashboard), "The page and the HTTP API on a port; without it there is no port."),

@@ -39,6 +39,7 @@ package enum ConfigEffect: String, Sendable {
         ("workers", .restart),
         ("dashboard", .restart),
         ("proxy", .restart),
+        ("landlock", .restart),
         ("log", .now),
         ("shutdown_timeout", .now),
         ("permissions", .now),

@@ -7,6 +7,7 @@ package struct Settings: Sendable {
     package var workers: Int
     /// How long running parts may go on after SIGTERM.
     package var shutdownGrace: Duration
+    package var landlock = LandlockRule.auto
     package var log: LogSettings
     /// A warning is logged when more files wait than this.
     package var queueWarning: Int
@@ -42,6 +43,15 @@ package struct Settings: Sendable {
         self.watch = watch
         self.routes = routes
     }
+}
+
+/// `landlock:` — whether the agent confines itself to what its configuration names (landlock(7)).
+package enum LandlockRule: String, Sendable, CaseIterable {
+    /// Where the kernel can, and nothing that it names could be lost by it.
+    case auto
+    /// It does not start otherwise.
+    case required
+    case off
 }
 
 /// `journal_backup:` — how often the journal is backed up when it has changed, and how many backups are kept.

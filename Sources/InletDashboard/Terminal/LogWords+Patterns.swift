@@ -5,6 +5,8 @@ extension LogWords {
 
     private static let agent = [
         "agent.started": "inlet {version} starts[ with {configuration}]",
+        "agent.confined": "confined to {places} places of the file system (Landlock {landlock})",
+        "agent.unconfined": "not confined to its own folders: {reason}",
         "agent.ready": "ready: {roots} watched folders, {destinations} destinations",
         "agent.stopping": "stopping",
         "agent.trouble": "trouble: {reason}",

@@ -130,8 +130,11 @@ extension MountTable {
 
 extension FilePath {
     /// The path without symlinks, by which mounts are listed; itself where it cannot be resolved.
-    package var resolved: FilePath {
-        guard let real = withPlatformString({ realpath($0, nil) }) else { return self }
+    package var resolved: FilePath { realPath ?? self }
+
+    /// The path without symlinks (realpath(3)); nil where nothing is, or it may not be seen. Blocks.
+    package var realPath: FilePath? {
+        guard let real = withPlatformString({ realpath($0, nil) }) else { return nil }
         defer { free(real) }
         return FilePath(platformString: real)
     }

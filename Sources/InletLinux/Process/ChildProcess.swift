@@ -69,7 +69,7 @@ package struct ChildProcess: Sendable {
         }
     }
 
-    /// Runs it on a thread of `pool`. The task's cancellation ends it as a time-out does.
+    /// Runs it on a thread of `pool`, by the process host where this process has one. The task's cancellation ends it as a time-out does.
     ///
     /// - Throws: when it could not be started.
     package func run(on pool: BlockingPool) async throws(SystemError) -> Outcome {
@@ -77,6 +77,7 @@ package struct ChildProcess: Sendable {
         let result: Result<Outcome, SystemError> = await withTaskCancellationHandler {
             await pool.run {
                 do throws(SystemError) {
+                    if let host = ProcessHost.current { return .success(try host.run(self, waker)) }
                     return .success(try RunningChild.run(self, waker))
                 } catch {
                     return .failure(error)

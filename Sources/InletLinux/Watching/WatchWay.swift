@@ -114,9 +114,22 @@ package struct WatchWay: Sendable, Hashable {
     ]
 
     /// Other machines, or the host of this one, write to them too.
-    private static let distributed: Set<String> = [
+    fileprivate static let distributed: Set<String> = [
         "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "afs", "coda", "gfs2", "ocfs2", "lustre",
         "gpfs",
         "beegfs", "fhgfs", "glusterfs", "orangefs", "pvfs2", "davfs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "acfs",
+    ]
+}
+
+extension MountTable.Mount {
+    /// Whether such file systems are often taken away and put back while a machine runs: those of servers, those that are
+    /// mounted when they are asked for, and those of cards and sticks.
+    package var comesAndGoes: Bool {
+        WatchWay.distributed.contains(type) || Self.portable.contains(type) || type == "autofs" || type == "fuse"
+            || type.hasPrefix("fuse.")
+    }
+
+    private static let portable: Set = [
+        "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "hfs", "hfsplus", "iso9660", "udf",
     ]
 }

@@ -60,6 +60,28 @@ package enum WriterProbe {
     /// made or changed since: its writer may have come with it. One that opens an old file meanwhile is like one that opens it
     /// after a probe: it changes the file, and that is noticed before anything is done with it. Blocks.
     package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.Holder? {
+        if let host = ProcessHost.current,
+            let holders = host.holders(of: [HeldFile(identity, path)], isFresh: false)
+        {
+            return holders.first ?? nil
+        }
+        return ownHolder(of: identity, at: path)
+    }
+
+    /// The same of several, after one look at the processes for them all. Blocks.
+    package static func holders(of files: [(identity: FileIdentity, path: FilePath)]) -> [OpenWriters.Holder?] {
+        let files = files.map { HeldFile($0.identity, $0.path) }
+        return ProcessHost.current?.holders(of: files, isFresh: true) ?? ownHolders(of: files, isFresh: true)
+    }
+
+    /// As far as this process may look.
+    static func ownHolders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?] {
+        if !isFresh { return files.map { ownHolder(of: $0.identity, at: $0.path) } }
+        let writers = OpenWriters()
+        return files.map { writers.holder(of: $0.identity, at: $0.path) }
+    }
+
+    private static func ownHolder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.Holder? {
         recent.withLock { recent in
             let now = ContinuousClock.now
             if let known = recent, now < known.end.advanced(by: min(known.cost * worth, longest)),

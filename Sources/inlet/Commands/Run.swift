@@ -32,11 +32,26 @@ struct Run: AsyncParsableCommand {
         if json, !dryRun { throw ValidationError("--json is for --dry-run; what 'inlet run' logs is set under 'log'.") }
     }
 
-    func run() async throws {
+    /// What is done on the first thread, before there is another one.
+    struct Prepared: Sendable {
+        let config: LoadedConfig
+        /// nil for a rehearsal, which keeps what it has.
+        let confinement: Confinement?
+    }
+
+    func prepare() throws -> Prepared {
         let config = try options.load(warns: true)
         try Self.requireWork(config)
+        if dryRun { return Prepared(config: config, confinement: nil) }
+        return Prepared(config: config, confinement: try Confinement.enter(config))
+    }
+
+    func run() async throws { try await start(prepare()) }
+
+    func start(_ prepared: Prepared) async throws {
+        let config = prepared.config
         try Self.requireMediaTypes(config)
-        if dryRun { return try await Rehearsal.run(config, json: json) }
+        guard let confinement = prepared.confinement else { return try await Rehearsal.run(config, json: json) }
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
@@ -46,10 +61,11 @@ struct Run: AsyncParsableCommand {
         let state = try await AgentSession.takeState(config.settings.stateDirectory)
         do {
             let log = try EventLog(config.settings.log)
+            log.emit(confinement.event)
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, outlets: outlets, dashboard: config.settings.dashboard,
-                source: Self.source(config, options, factory))
+                source: Self.source(config, options, factory, confinement))
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
             try await session.run()
@@ -66,7 +82,7 @@ struct Run: AsyncParsableCommand {
 
     /// Where another configuration comes from, and fresh secrets of the one that holds.
     private static func source(
-        _ config: LoadedConfig, _ options: ConfigOption, _ factory: PipelineFactory
+        _ config: LoadedConfig, _ options: ConfigOption, _ factory: PipelineFactory, _ confinement: Confinement
     ) -> ReloadSource {
         ReloadSource(
             config: config, types: PipelineFactory.types,
@@ -77,13 +93,15 @@ struct Run: AsyncParsableCommand {
                 if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
                 return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
             }
-        ) { () throws(ConfigErrors) in try Self.trial(options, factory) }
+        ) { () throws(ConfigErrors) in try Self.trial(options, factory, confinement) }
     }
 
     /// The configuration as it is now, with everything tried that a start would try.
-    private static func trial(_ options: ConfigOption, _ factory: PipelineFactory) throws(ConfigErrors) -> ReloadTrial {
+    private static func trial(
+        _ options: ConfigOption, _ factory: PipelineFactory, _ confinement: Confinement
+    ) throws(ConfigErrors) -> ReloadTrial {
         let config = try options.reload()
-        if let trouble = workTrouble(config)
+        if let trouble = workTrouble(config) ?? confinement.refusal(of: config)
             ?? MediaTypeCheck.trouble(config.settings.routes).map({ "media types: \($0)" })
         {
             throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])

@@ -1,0 +1,94 @@
+package import InletCore
+package import InletLinux
+package import SystemPackage
+
+/// The file system as far as rules depend on it.
+package struct AccessGround: Sendable {
+    package var mounts: MountTable
+    /// Where a path leads, without symlinks; nil where nothing is.
+    package var resolve: @Sendable (FilePath) -> FilePath?
+
+    package init(mounts: MountTable, resolve: @escaping @Sendable (FilePath) -> FilePath?) {
+        self.mounts = mounts
+        self.resolve = resolve
+    }
+
+    /// This machine's. Blocks.
+    package static func current() throws(SystemError) -> AccessGround {
+        AccessGround(mounts: try MountTable.current()) { $0.realPath }
+    }
+}
+
+extension AccessPlan {
+    /// What the libraries and the agent itself read: resolver, certificates, time zones, file types, what the kernel says of
+    /// processes, mounts, disks and processors.
+    private static let systemFolders: [FilePath] = [
+        "/etc", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/proc", "/sys/fs/cgroup",
+        "/sys/devices/system", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd", "/run/resolvconf",
+        "/run/NetworkManager", "/run/connman", "/run/nscd",
+    ]
+    private static let written: [FilePath] = ["/dev/null"]
+
+    /// The rules by which an agent can do its work, also with folders that come later.
+    package func rules(on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
+        var rules: [AccessRule] = []
+        for need in needs {
+            for rule in try Self.rules(for: need, on: ground) { rules.append(rule) }
+        }
+        rules += Self.systemFolders.compactMap { ground.resolve($0).map { AccessRule($0) } }
+        rules += Self.written.compactMap { ground.resolve($0).map { AccessRule($0, mayWrite: true) } }
+        // One for each place: the stronger.
+        var strongest: [FilePath: Bool] = [:]
+        for rule in rules { strongest[rule.path] = strongest[rule.path] ?? false || rule.mayWrite }
+        return strongest.map { AccessRule($0.key, mayWrite: $0.value) }.sorted { $0.path.string < $1.path.string }
+    }
+
+    /// The first place that this needs and `rules` do not allow; nil when there is none.
+    package func beyond(_ rules: [AccessRule], on ground: AccessGround) -> FilePath? {
+        needs.first { need in
+            let places = need.kind == .file ? Self.folders(of: need.path, on: ground) : [need.path]
+            return !places.allSatisfy { place in
+                let real = Self.nearest(place, on: ground)
+                return rules.contains { $0.covers(AccessRule(real, mayWrite: need.mayWrite)) }
+            }
+        }?.path
+    }
+
+    /// The first program that this names and `known` does not.
+    package func beyond(_ known: [CommandPattern]) -> String? {
+        commands.first { !known.contains($0) }?.words.first
+    }
+
+    private static func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
+        if need.kind == .file { return folders(of: need.path, on: ground).map { AccessRule($0) } }
+        let real = nearest(need.path, on: ground)
+        if real == "/", need.path != "/" { throw .missing(need.path) }
+        guard need.kind == .coming, let mount = ground.mounts.mount(of: real), mount.point != "/" else {
+            return [AccessRule(real, mayWrite: need.mayWrite)]
+        }
+        // A rule holds for what is there now: of something that is mounted anew the kernel asks the folder above.
+        let above = mount.point.removingLastComponent()
+        if above != "/" { return [AccessRule(above, mayWrite: need.mayWrite)] }
+        if mount.comesAndGoes { throw .mounted(mount.point, type: mount.type) }
+        return [AccessRule(real, mayWrite: need.mayWrite)]
+    }
+
+    /// The path, or the nearest folder above it that is there, without symlinks.
+    private static func nearest(_ path: FilePath, on ground: AccessGround) -> FilePath {
+        var path = path
+        while path != "/", !path.isEmpty {
+            if let real = ground.resolve(path) { return real }
+            path.removeLastComponent()
+        }
+        return "/"
+    }
+
+    /// The folders in which a file and what it leads to can be replaced; the file itself where that folder is `/`.
+    private static func folders(of file: FilePath, on ground: AccessGround) -> [FilePath] {
+        let real = ground.resolve(file)
+        let named = ground.resolve(file.removingLastComponent())
+        return [named, real?.removingLastComponent()].compactMap { folder in
+            folder == "/" ? real : folder
+        }
+    }
+}

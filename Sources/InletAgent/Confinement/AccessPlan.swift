@@ -1,0 +1,100 @@
+package import InletConfig
+package import InletCore
+package import SystemPackage
+
+/// What of the file system, and which programs, an agent needs for its configuration.
+package struct AccessPlan: Sendable {
+    /// A place that is needed, as it is named.
+    struct Need: Sendable, Hashable {
+        enum Kind: Sendable {
+            /// A file that may be replaced by another one of its name, as editors and secret stores do.
+            case file
+            /// A folder that is there while the agent runs.
+            case folder
+            /// A folder that may be missing, and on which something may be mounted, at any time.
+            case coming
+        }
+
+        var path: FilePath
+        var kind: Kind
+        var mayWrite: Bool
+    }
+
+    /// Why confining the agent would keep it from its work.
+    package enum Obstacle: Error, Sendable, Equatable, CustomStringConvertible {
+        /// Neither the folder nor one above it is there.
+        case missing(FilePath)
+        /// What is mounted there may be mounted anew, and would then be closed to the agent.
+        case mounted(FilePath, type: String)
+
+        package var description: String {
+            switch self {
+            case .missing(let path):
+                "\(path.display) is not there, nor any folder above it but /; make it, or a folder to mount it in"
+            case .mounted(let path, let type):
+                "\(path.display) is \(type), which may be mounted anew, and that is allowed by the folder above it, which is /; "
+                    + "mount it one folder deeper"
+            }
+        }
+    }
+
+    let needs: [Need]
+    package let commands: [CommandPattern]
+
+    /// - Parameters:
+    ///   - home: where credentials of S3 are looked for.
+    ///   - environment: of this process.
+    package init(_ config: LoadedConfig, home: FilePath?, environment: (String) -> String?) {
+        let settings = config.settings
+        var needs = [Need(path: settings.stateDirectory, kind: .folder, mayWrite: true)]
+        func file(_ path: FilePath) { needs.append(Need(path: path, kind: .file, mayWrite: false)) }
+        if !LogSettings.streams.contains(settings.log.output) {
+            needs.append(
+                Need(path: FilePath(settings.log.output).removingLastComponent(), kind: .folder, mayWrite: true))
+        }
+        for path in [config.file] + config.credentialFiles { file(path) }
+        for path in settings.notify.compactMap(\.caFile) + [settings.ping?.caFile].compactMap(\.self) { file(path) }
+        if let path = environment("AWS_SHARED_CREDENTIALS_FILE") { file(FilePath(path)) }
+        if let home, settings.destinations.contains(where: { $0.type == "s3" }) {
+            file(home.appending(".aws").appending("credentials"))
+        }
+        for destination in settings.destinations {
+            for (key, value) in destination.values.values {
+                guard case .string(let text) = value, text.hasPrefix("/") else { continue }
+                if key.hasSuffix("_file") { file(FilePath(text)) }
+                if Self.folderKeys.contains(key) {
+                    needs.append(Need(path: FilePath(text), kind: .coming, mayWrite: true))
+                }
+            }
+        }
+        let changesSources = settings.routes.contains(where: \.changesSources)
+        for watch in settings.watch { needs += Self.needs(of: watch, changesSources: changesSources) }
+        self.needs = needs
+        commands = settings.commands
+    }
+
+    /// Of destinations: `folder` delivers to the first, `vopi` puts results into the other.
+    private static let folderKeys: Set = ["path", "results"]
+
+    private static func needs(of watch: WatchSettings, changesSources: Bool) -> [Need] {
+        let mayWrite = changesSources && (watch.pattern == nil || watch.volumeWrites)
+        let top = watch.pattern?.parent ?? watch.path
+        let elsewhere = [watch.archiveDirectory, watch.quarantineDirectory].filter(\.isAbsolute)
+        return [Need(path: top, kind: .coming, mayWrite: mayWrite)]
+            + elsewhere.map { Need(path: $0, kind: .coming, mayWrite: true) }
+    }
+}
+
+extension Route {
+    /// Whether anything is moved, removed or written beside its files.
+    fileprivate var changesSources: Bool {
+        onSuccess != .keep || onFailure == .quarantine || receipts == .sidecar || manifest != nil
+    }
+}
+
+extension Settings {
+    fileprivate var commands: [CommandPattern] {
+        let told = notify.compactMap { if case .exec(let words) = $0.receiver { words } else { nil } }
+        return (told + routes.flatMap { $0.derive.map(\.command) }).map { CommandPattern($0) }
+    }
+}

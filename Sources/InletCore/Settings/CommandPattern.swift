@@ -1,0 +1,39 @@
+/// A program that the configuration names, with its arguments: what a process host starts, and nothing else.
+package struct CommandPattern: Sendable, Hashable {
+    /// The configured words. Those of `derive` may hold `DeriveRule.input` and `DeriveRule.output`, which stand for any path.
+    package var words: [String]
+
+    package init(_ words: [String]) { self.words = words }
+
+    /// Whether `arguments` is this command: its program may be given by its whole path.
+    package func matches(_ arguments: [String]) -> Bool {
+        guard arguments.count == words.count, let word = words.first, let program = arguments.first else { return false }
+        let isNamed = program == word || !word.contains("/") && program.hasPrefix("/") && program.hasSuffix("/" + word)
+        return isNamed && zip(words, arguments).dropFirst().allSatisfy { Self.matches($0, $1) }
+    }
+
+    private static func matches(_ word: String, _ argument: String) -> Bool {
+        let pieces = pieces(of: word)
+        guard pieces.count > 1, let first = pieces.first, let last = pieces.last else { return word == argument }
+        guard argument.hasPrefix(first) else { return false }
+        var rest = argument.dropFirst(first.count)
+        for piece in pieces.dropFirst().dropLast() where !piece.isEmpty {
+            guard let found = rest.firstRange(of: piece) else { return false }
+            rest = rest[found.upperBound...]
+        }
+        return rest.hasSuffix(last)
+    }
+
+    /// What stands before, between and behind the two paths.
+    private static func pieces(of word: String) -> [Substring] {
+        var pieces: [Substring] = []
+        var rest = Substring(word)
+        while let next = [DeriveRule.input, DeriveRule.output].compactMap({ rest.firstRange(of: $0) })
+            .min(by: { $0.lowerBound < $1.lowerBound })
+        {
+            pieces.append(rest[..<next.lowerBound])
+            rest = rest[next.upperBound...]
+        }
+        return pieces + [rest]
+    }
+}

@@ -1,0 +1,104 @@
+import CLinux
+import Glibc
+package import InletCore
+import SystemPackage
+
+/// Gives up the rest of the file system for good (landlock(7)): whatever is made of this process by a hostile file or answer,
+/// it opens, makes, renames and removes nothing but what the rules name, and starts no program.
+///
+/// What a process may *see* of a file without opening it (`stat(2)`), sockets and signals are not held back.
+package enum Landlock {
+    /// What the kernel can do; nil where it has no Landlock, or it is switched off.
+    package static var version: Int? {
+        let version = inlet_landlock_version()
+        return version > 0 ? Int(version) : nil
+    }
+
+    /// Before it nothing can be renamed from one folder to another: Linux 5.19.
+    package static let leastVersion = 2
+
+    /// Confines the calling thread, and those that it starts. What is open stays open.
+    ///
+    /// - Throws: where it is not done; the process is as free as it was then, but that programs get no capabilities.
+    package static func restrict(to rules: [AccessRule]) throws(SystemError) {
+        guard let version, version >= leastVersion else {
+            throw SystemError(call: "landlock_create_ruleset", code: .noFunction)
+        }
+        let known = Rights.all(in: version)
+        let ruleset = Descriptor(
+            owning: try SystemCall.result("landlock_create_ruleset") { inlet_landlock_ruleset(known.rawValue) })
+        for rule in rules { try add(rule, known, to: ruleset.number) }
+        _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
+        _ = try SystemCall.result("landlock_restrict_self") { inlet_landlock_restrict(ruleset.number) }
+    }
+
+    /// A place that has gone meanwhile needs no rule.
+    private static func add(_ rule: AccessRule, _ known: Rights, to ruleset: CInt) throws(SystemError) {
+        do throws(SystemError) {
+            try allow(rule, known, Descriptor(opening: rule.path, inlet_o_path), in: ruleset)
+        } catch {
+            if !error.isMissing { throw error }
+        }
+    }
+
+    private static func allow(
+        _ rule: AccessRule, _ known: Rights, _ place: borrowing Descriptor, in ruleset: CInt
+    ) throws(SystemError) {
+        let isFolder = try place.status(rule.path).st_mode & S_IFMT == S_IFDIR
+        var rights = (rule.mayWrite ? Rights.writing : Rights.reading).intersection(known)
+        if !isFolder { rights.formIntersection(.ofFiles) }
+        let number = place.number
+        _ = try SystemCall.result("landlock_add_rule", rule.path) {
+            inlet_landlock_allow(ruleset, rights.rawValue, number)
+        }
+    }
+
+    /// linux/landlock.h, `LANDLOCK_ACCESS_FS_…`.
+    private struct Rights: OptionSet {
+        let rawValue: UInt64
+
+        static let writeFile = Rights(rawValue: 1 << 1)
+        static let readFile = Rights(rawValue: 1 << 2)
+        static let readFolder = Rights(rawValue: 1 << 3)
+        static let removeFolder = Rights(rawValue: 1 << 4)
+        static let removeFile = Rights(rawValue: 1 << 5)
+        static let makeFolder = Rights(rawValue: 1 << 7)
+        static let makeFile = Rights(rawValue: 1 << 8)
+        static let makeSocket = Rights(rawValue: 1 << 9)
+        static let makeLink = Rights(rawValue: 1 << 12)
+        static let refer = Rights(rawValue: 1 << 13)
+        static let truncate = Rights(rawValue: 1 << 14)
+
+        static let reading: Rights = [.readFile, .readFolder]
+        /// The same everywhere: a file may be renamed only to where no more may be done with it.
+        static let writing: Rights = [
+            .readFile, .readFolder, .writeFile, .removeFolder, .removeFile, .makeFolder, .makeFile, .makeSocket, .makeLink,
+            .refer, .truncate,
+        ]
+        static let ofFiles: Rights = [.readFile, .writeFile, .truncate]
+
+        /// Programs and device nodes among them, which nothing allows.
+        static func all(in version: Int) -> Rights {
+            let bits =
+                switch version {
+                case ...2: 14
+                case 3, 4: 15
+                default: 16
+                }
+            return Rights(rawValue: 1 << bits - 1)
+        }
+    }
+}
+
+extension ProcessSetup {
+    /// Threads of this process, from `/proc/self/task`; 0 where that is not to be seen.
+    package static var threads: Int {
+        guard var names = try? DirectoryStream("/proc/self/task") else { return 0 }
+        var count = 0
+        while (try? names.next()) != nil { count += 1 }
+        return count
+    }
+
+    /// Has programs that are started from here on run without the capabilities of this process.
+    package static func keepCapabilities() { _ = inlet_keep_capabilities() }
+}

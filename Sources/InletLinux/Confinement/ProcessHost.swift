@@ -1,0 +1,147 @@
+import CLinux
+import Glibc
+package import InletCore
+import Synchronization
+import SystemPackage
+
+/// The process that does for a confined agent what that has given up: starts the programs that the configuration names, and
+/// looks at what other processes have open (a confined process may look into none). It is started before, holds none of the
+/// agent's secrets, and ends with it.
+package final class ProcessHost: Sendable {
+    private typealias Waiting = @Sendable (HostAnswer) -> Void
+
+    private struct State {
+        var waiting: [UInt64: Waiting] = [:]
+        var last: UInt64 = 0
+        var isEnded = false
+    }
+
+    /// The one that this process has, once it is confined.
+    private static let own = Mutex<ProcessHost?>(nil)
+
+    package static var current: ProcessHost? { own.withLock { $0 } }
+
+    private let descriptor: Descriptor
+    private let process: pid_t
+    private let sending = Mutex(())
+    private let state = Mutex(State())
+
+    /// How long is waited for a look at all processes.
+    private static let patience = Duration.seconds(30)
+
+    /// Starts the program of this process anew, as its host: `arguments` is what makes it one, and calls `serve`.
+    ///
+    /// - Parameter commands: what may be started, now and later.
+    package init(_ arguments: [String], commands: [CommandPattern]) throws(SystemError) {
+        var ends: [CInt] = [-1, -1]
+        let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        _ = try SystemCall.result("socketpair") { socketpair(AF_UNIX, kind, 0, &ends) }
+        descriptor = Descriptor(owning: ends[0])
+        let other = Descriptor(owning: ends[1])
+        let program = ChildProcess(
+            ["/proc/self/exe"] + arguments, environment: ChildProcess.ownEnvironment, input: [], timeout: .zero)
+        process = try Spawn.start(program, input: other.number, errors: STDERR_FILENO)
+        try HostRequest.commands(commands).message.send(to: descriptor.number)
+    }
+
+    /// From here on it is asked for what this process may not do.
+    package func begin() throws(SystemError) {
+        _ = try LoopThread(name: "host") { [self] in receive() }
+        Self.own.withLock { $0 = self }
+    }
+
+    /// Whether it has ended, and programs can be started no more.
+    package var isEnded: Bool { state.withLock(\.isEnded) }
+
+    private func receive() {
+        while let message = HostMessage.receive(from: descriptor.number), let (number, answer) = HostAnswer.parse(message) {
+            let waiting = state.withLock { $0.waiting.removeValue(forKey: number) }
+            waiting?(answer)
+        }
+        var status: CInt = 0
+        _ = waitpid(process, &status, 0)
+        let left = state.withLock { state in
+            state.isEnded = true
+            defer { state.waiting = [:] }
+            return state.waiting.values
+        }
+        for waiting in left { waiting(.failed(Self.gone)) }
+    }
+
+    private static let gone = SystemError(call: "recv", code: .connectionReset)
+
+    // MARK: - Requests
+
+    /// Has a program run to its end, or ended when `waker` is woken. Blocks.
+    func run(_ child: ChildProcess, _ waker: Waker) throws(SystemError) -> ChildProcess.Outcome {
+        let call = try Call()
+        let number = register(call)
+        try send(.run(number, child))
+        var isCancelled = false
+        while true {
+            let ready = try Poll.wait(call.waker.number, isCancelled ? -1 : waker.number, until: nil)
+            if let answer = call.answer.withLock({ $0 }) {
+                switch answer {
+                case .ended(let outcome): return outcome
+                case .failed(let error): throw error
+                case .holders: throw Self.gone
+                }
+            }
+            if ready.second {
+                isCancelled = true
+                try send(.cancel(number))
+            }
+        }
+    }
+
+    /// Who may write to each of the files; nil where the host does not say. Blocks.
+    func holders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?]? {
+        guard let call = try? Call() else { return nil }
+        let number = register(call)
+        guard (try? send(.holders(number, files, isFresh: isFresh))) != nil else { return nil }
+        _ = try? call.waker.wait(until: .now.advanced(by: Self.patience))
+        state.withLock { $0.waiting[number] = nil }
+        guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else { return nil }
+        return holders
+    }
+
+    /// One that waits for its answer.
+    private final class Call: Sendable {
+        let answer = Mutex<HostAnswer?>(nil)
+        let waker: Waker
+
+        init() throws(SystemError) { waker = try Waker() }
+    }
+
+    private func register(_ call: Call) -> UInt64 {
+        state.withLock { state in
+            state.last += 1
+            state.waiting[state.last] = { answer in
+                call.answer.withLock { $0 = answer }
+                call.waker.wake()
+            }
+            return state.last
+        }
+    }
+
+    private func send(_ request: HostRequest) throws(SystemError) {
+        if state.withLock({ $0.isEnded }) { throw Self.gone }
+        let message = request.message
+        let result: Result<Void, SystemError> = sending.withLock { _ in
+            do throws(SystemError) { return .success(try message.send(to: descriptor.number)) } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+}
+
+extension ChildProcess {
+    /// What of our environment other programs get: where programs and the home are, and the language. The rest may hold
+    /// credentials.
+    static var ownEnvironment: [(name: String, value: [UInt8])] {
+        ["PATH", "HOME", "LANG"].compactMap { name in
+            ProcessSetup.environment(name).map { (name, Array($0.utf8)) }
+        }
+    }
+}

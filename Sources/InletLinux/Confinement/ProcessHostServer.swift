@@ -1,0 +1,99 @@
+import CLinux
+import Glibc
+import InletCore
+import Synchronization
+import SystemPackage
+
+/// The other side of `ProcessHost`: reads requests from standard input until the agent has ended.
+package final class ProcessHostServer: Sendable {
+    private struct State {
+        var commands: [CommandPattern]?
+        var running: [UInt64: Waker] = [:]
+        var threads: [UInt64: LoopThread] = [:]
+    }
+
+    private let number: CInt
+    private let sending = Mutex(())
+    private let state = Mutex(State())
+
+    /// What a program may find in its environment: not what would have the dynamic linker load something else.
+    private static let variables: Set = ["HOME", "LANG", "TMPDIR", "VIPS_BLOCK_UNTRUSTED"]
+
+    private init(_ number: CInt) { self.number = number }
+
+    /// Answers until the agent ends; its programs are ended with it. Blocks.
+    package static func serve() {
+        inlet_name_thread("inlet-host")
+        // It ends when the agent does, also where a terminal or a service manager tells both.
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
+        ProcessSetup.keepCapabilities()
+        let server = ProcessHostServer(STDIN_FILENO)
+        while let message = HostMessage.receive(from: server.number), let request = HostRequest(message) {
+            server.take(request)
+        }
+        for waker in server.state.withLock({ Array($0.running.values) }) { waker.wake() }
+        while let thread = server.state.withLock({ $0.threads.popFirst()?.value }) { thread.join() }
+    }
+
+    private func take(_ request: HostRequest) {
+        switch request {
+        case .commands(let commands): state.withLock { if $0.commands == nil { $0.commands = commands } }
+        case .cancel(let number): state.withLock { $0.running[number] }?.wake()
+        case .run(let number, let child): run(number, child)
+        case .holders(let number, let files, let isFresh):
+            begin(number) { .holders(WriterProbe.ownHolders(of: files, isFresh: isFresh)) }
+        }
+    }
+
+    private func run(_ number: UInt64, _ child: ChildProcess) {
+        let isKnown = state.withLock { $0.commands?.contains { $0.matches(child.arguments) } ?? false }
+        guard isKnown else {
+            return answer(number, .failed(SystemError(call: "exec", code: .notPermitted)))
+        }
+        let waker: Waker
+        do throws(SystemError) { waker = try Waker() } catch { return answer(number, .failed(error)) }
+        state.withLock { $0.running[number] = waker }
+        var child = child
+        child.environment = Self.environment(child.environment)
+        begin(number) { [child] in
+            do throws(SystemError) {
+                return .ended(try RunningChild.run(child, waker))
+            } catch {
+                return .failed(error)
+            }
+        }
+    }
+
+    /// Of what the agent gives; programs are looked for where this process looks.
+    private static func environment(_ given: [(name: String, value: [UInt8])]) -> [(name: String, value: [UInt8])] {
+        given.compactMap { name, value in
+            if name == "PATH" { return ("PATH", ProcessSetup.environment("PATH").map { Array($0.utf8) } ?? value) }
+            return variables.contains(name) || name.hasPrefix("INLET_") ? (name, value) : nil
+        }
+    }
+
+    /// Answers a request from a thread of its own: the agent asks for no more at once than its pools have threads.
+    private func begin(_ number: UInt64, _ body: @escaping @Sendable () -> HostAnswer) {
+        do throws(SystemError) {
+            let thread = try LoopThread(name: "request") { [self] in
+                let result = body()
+                state.withLock { state in
+                    state.running[number] = nil
+                    state.threads[number] = nil
+                }
+                answer(number, result)
+            }
+            // It may have ended already: joined at the end, it is no more than a number until then.
+            state.withLock { $0.threads[number] = $0.running[number] == nil ? nil : thread }
+        } catch {
+            state.withLock { $0.running[number] = nil }
+            answer(number, .failed(error))
+        }
+    }
+
+    private func answer(_ number: UInt64, _ answer: HostAnswer) {
+        let message = answer.message(to: number)
+        // An agent that has gone needs no answer; the loop sees its end.
+        sending.withLock { _ in _ = try? message.send(to: self.number) }
+    }
+}

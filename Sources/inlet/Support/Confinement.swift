@@ -1,0 +1,112 @@
+import InletAgent
+import InletConfig
+import InletCore
+import InletLinux
+import SystemPackage
+
+/// What an agent gives up at its start, and what it asks of its process host instead.
+struct Confinement: Sendable {
+    /// What came of it, for the log.
+    enum Outcome: Sendable {
+        /// By this version of Landlock.
+        case confined(Int)
+        /// Why not.
+        case free(String)
+    }
+
+    let outcome: Outcome
+    /// Empty where nothing was given up.
+    private let rules: [AccessRule]
+    private let commands: [CommandPattern]
+
+    /// Gives it up, for good. Only before the first thread has started: others would keep it.
+    ///
+    /// - Throws: `ExitStatus.configuration`, with the reason printed, where the configuration requires what cannot be done.
+    static func enter(_ config: LoadedConfig) throws -> Confinement {
+        // Programs are not given what only the agent needs.
+        ProcessSetup.keepCapabilities()
+        guard config.settings.landlock != .off else { return free("landlock: off") }
+        do {
+            return try confine(config)
+        } catch {
+            if config.settings.landlock == .required {
+                Console.printError("inlet: landlock: required, and it cannot be had: \(error)")
+                throw ExitStatus.configuration
+            }
+            return free("\(error)")
+        }
+    }
+
+    private static func free(_ reason: String) -> Confinement {
+        Confinement(outcome: .free(reason), rules: [], commands: [])
+    }
+
+    private static func confine(_ config: LoadedConfig) throws(Refusal) -> Confinement {
+        let version = try version()
+        if ProcessSetup.threads != 1 { throw Refusal("threads were started before") }
+        do {
+            // A rule is for what is there: these are the agent's own.
+            try DurableFile.makeDirectories(config.settings.stateDirectory, mode: 0o750, asFolderOwner: true)
+            let plan = plan(config)
+            let rules = try plan.rules(on: .current())
+            // A peer that has gone is an error, and no end.
+            ProcessSetup.ignoreSignals()
+            let host = try ProcessHost([HostCommand.name], commands: plan.commands)
+            try Landlock.restrict(to: rules)
+            try host.begin()
+            return Confinement(outcome: .confined(version), rules: rules, commands: plan.commands)
+        } catch {
+            throw Refusal("\(error)")
+        }
+    }
+
+    /// What would keep the agent of this configuration from it now; nil where nothing would.
+    static func obstacle(_ config: LoadedConfig) -> String? {
+        do {
+            _ = try version()
+            _ = try plan(config).rules(on: .current())
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private static func version() throws(Refusal) -> Int {
+        guard let version = Landlock.version else { throw Refusal("this kernel has no Landlock, or it is switched off") }
+        guard version >= Landlock.leastVersion else {
+            throw Refusal("this kernel's Landlock (version \(version)) lets nothing be renamed; Linux 5.19 is needed")
+        }
+        return version
+    }
+
+    private static func plan(_ config: LoadedConfig) -> AccessPlan {
+        AccessPlan(config, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
+    }
+
+    var event: AgentEvent {
+        switch outcome {
+        case .confined(let version): .agentConfined(landlock: version, places: rules.count)
+        case .free(let reason): .agentUnconfined(reason: reason)
+        }
+    }
+
+    /// Why another configuration cannot take the place of this one while the agent runs; nil when it can.
+    func refusal(of config: LoadedConfig) -> String? {
+        if rules.isEmpty { return nil }
+        let plan = Self.plan(config)
+        let ground: AccessGround
+        do throws(SystemError) { ground = try .current() } catch { return "\(error)" }
+        if let path = plan.beyond(rules, on: ground) {
+            return "\(path.display) is not among the places that the agent kept at its start (landlock:); restart it"
+        }
+        if let program = plan.beyond(commands) {
+            return "the program '\(program)' is not among those that the agent kept at its start (landlock:); restart it"
+        }
+        return nil
+    }
+
+    private struct Refusal: Error, CustomStringConvertible {
+        let description: String
+        init(_ text: String) { description = text }
+    }
+}
