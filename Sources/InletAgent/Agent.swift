@@ -12,8 +12,11 @@ package final class Agent: Sendable {
     package struct Label: Sendable {
         package var version: String
         package var configuration: String
+        /// nil where the process does something else besides.
+        package var confinement: ConfinementReport?
 
-        package init(version: String, configuration: String) {
+        package init(version: String, configuration: String, confinement: ConfinementReport? = nil) {
+            self.confinement = confinement
             self.version = version
             self.configuration = configuration
         }
@@ -48,6 +51,7 @@ package final class Agent: Sendable {
         let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
         _ = log.listen(tally.count)
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
+        if let confinement = label.confinement { log.emit(confinement.event) }
         let notifier = try await Notifier(AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
         let board = try await Self.recover(journal, destinations, settings.workers, pace, log)
         _ = try await journal.closeUnits(
@@ -70,7 +74,7 @@ package final class Agent: Sendable {
                 try parts.mounts(), parts.watchdog,
             ] + (reload.map { [$0] } ?? [])
         commands = AgentCommands(journal: journal, live: parts.live(reload))
-        view = AgentView(journal: journal, live: parts.liveView(label.version, reload, tally))
+        view = AgentView(journal: journal, live: parts.liveView(label, reload, tally))
     }
 
     /// With a configuration file, only what stands behind the same text is taken from it: the rest is for a reload.

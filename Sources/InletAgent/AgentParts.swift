@@ -198,9 +198,9 @@ struct AgentParts: Sendable {
             reload: reload)
     }
 
-    func liveView(_ version: String, _ reload: Reload?, _ tally: MetricsTally) -> AgentView.LiveView {
+    func liveView(_ label: Agent.Label, _ reload: Reload?, _ tally: MetricsTally) -> AgentView.LiveView {
         AgentView.LiveView(
-            version: version, startedAt: .now, destinations: board.statuses,
+            version: label.version, confinement: label.confinement, startedAt: .now, destinations: board.statuses,
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },

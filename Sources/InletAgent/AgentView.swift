@@ -17,6 +17,7 @@ package struct AgentView: Sendable {
     /// What only a running agent knows.
     package struct LiveView: Sendable {
         package var version: String
+        package var confinement: ConfinementReport?
         package var startedAt: WallTime
         package var destinations: @Sendable () -> [DestinationBoard.Status]
         package var roots: @Sendable () -> [IntakeStatus]

@@ -11,6 +11,7 @@ import Testing
         config.route += ["on_success: archive", "on_failure: quarantine", "validate: { extensions: [mov] }"]
         let place = try Place(config)
         let agent = try await place.run(launcher: try OldKernel.launcher(in: place.folder))
+        try await agent.line("agent.unconfined") { $0["reason"]?.contains("no Landlock") ?? false }
         // As root has it.
         try await agent.line("watch.added") { $0["writer_check"]?.hasPrefix("on") ?? false }
         try place.put("take.mov", bytes(3_000_000))
@@ -49,6 +50,15 @@ import Testing
         #expect(try await agent.stop() == .code(0))
     }
 
+    @Test func `an agent that must be confined does not start without landlock, and says so`() async throws {
+        var config = ConfigText()
+        config.top += ["landlock: required"]
+        let place = try Place(config)
+        let agent = try place.start("run", launcher: try OldKernel.launcher(in: place.folder))
+        #expect(try await agent.ending() == .code(78))
+        #expect(agent.errors.contains("landlock: required, and it cannot be had: this kernel has no Landlock"))
+    }
+
     @Test func `who holds a file is found without statx`() async throws {
         let place = try Place()
         let agent = try await place.run(launcher: try OldKernel.launcher(in: place.folder))
@@ -80,14 +90,14 @@ enum OldKernel {
         return ["/usr/bin/python3", script.string]
     }
 
-    /// statx, openat2, copy_file_range, renameat2, pidfd_open, close_range, faccessat2, getrandom, clone3 and fanotify_init give
+    /// landlock, statx, openat2, copy_file_range, renameat2, pidfd_open, close_range, faccessat2, getrandom, clone3 and fanotify_init give
     /// ENOSYS (38); openat with O_TMPFILE gives EISDIR (21), which is what kernels before 3.11 make of it. All others are let
     /// through: a BPF program for seccomp(2) that looks at the call's number and, of openat, at its flags.
     private static let script = """
         import ctypes, os, platform, struct, sys
         missing = {
-            "x86_64": [332, 437, 326, 316, 434, 436, 439, 318, 435, 300],
-            "aarch64": [291, 437, 285, 276, 434, 436, 439, 278, 435, 262],
+            "x86_64": [444, 445, 446, 332, 437, 326, 316, 434, 436, 439, 318, 435, 300],
+            "aarch64": [444, 445, 446, 291, 437, 285, 276, 434, 436, 439, 278, 435, 262],
         }
         open_at = {"x86_64": 257, "aarch64": 56}
         load, equal, has, answer = 0x20, 0x15, 0x45, 0x06

@@ -20,6 +20,7 @@ import Testing
         (.agentStarted(version: "1", configuration: "c"), "agent.started"),
         (.agentConfined(landlock: 7, places: 20), "agent.confined"),
         (.agentUnconfined(reason: "r"), "agent.unconfined"),
+        (.agentHostLost, "agent.host_lost"),
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
         (.agentStopping, "agent.stopping"),
         (

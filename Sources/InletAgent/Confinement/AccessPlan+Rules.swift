@@ -24,9 +24,12 @@ extension AccessPlan {
     /// processes, mounts, disks and processors.
     private static let systemFolders: [FilePath] = [
         "/etc", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/proc", "/sys/fs/cgroup",
-        "/sys/devices/system", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd", "/run/resolvconf",
+        "/sys/devices/system", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
+        "/run/resolvconf",
         "/run/NetworkManager", "/run/connman", "/run/nscd",
     ]
+    /// Often symlinks to elsewhere.
+    private static let systemFiles: [FilePath] = ["/etc/resolv.conf", "/etc/hosts", "/etc/localtime"]
     private static let written: [FilePath] = ["/dev/null"]
 
     /// The rules by which an agent can do its work, also with folders that come later.
@@ -36,6 +39,7 @@ extension AccessPlan {
             for rule in try Self.rules(for: need, on: ground) { rules.append(rule) }
         }
         rules += Self.systemFolders.compactMap { ground.resolve($0).map { AccessRule($0) } }
+        rules += Self.systemFiles.flatMap { Self.folders(of: $0, on: ground) }.map { AccessRule($0) }
         rules += Self.written.compactMap { ground.resolve($0).map { AccessRule($0, mayWrite: true) } }
         // One for each place: the stronger.
         var strongest: [FilePath: Bool] = [:]

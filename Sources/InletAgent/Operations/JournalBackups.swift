@@ -11,6 +11,11 @@ package struct JournalBackups: Sendable {
     /// Why a backup was not made.
     package struct Refusal: Error, Sendable, CustomStringConvertible {
         package let description: String
+
+        init(description: String) { self.description = description }
+
+        /// For a path that ends in no name.
+        package init(_ path: FilePath) { description = "\(path.display) is no file's name" }
     }
 
     init(_ journal: Journal) {
@@ -26,11 +31,13 @@ package struct JournalBackups: Sendable {
         let pool = BlockingPool(name: "backup", threads: 1)
         defer { pool.shutdown() }
         let path = target ?? directory.appending("journal-\(now.rfc3339.filter(\.isNumber)).sqlite")
-        guard let name = path.lastComponent else { throw Refusal(description: "\(path.display) is no file's name") }
+        guard let name = path.lastComponent else { throw Refusal(path) }
         let draft = path.removingLastComponent().appending(".\(name.string).inlet-backup.tmp")
         try await pool.run {
             if target == nil { try DurableFile.makeDirectories(directory, mode: 0o700, asFolderOwner: true) }
-            try requireBackup(path)
+            try Self.requireBackup(path, of: journal.path)
+            // SQLite would not say why it cannot.
+            try DurableFile.write([], to: draft, mode: 0o600)
             // Of a process that died; SQLite's own files of it too.
             for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }
         }
@@ -49,17 +56,17 @@ package struct JournalBackups: Sendable {
 
     private static let suffixes = ["", "-journal", "-wal", "-shm"]
 
-    /// Nothing else than an earlier backup is written over.
-    private func requireBackup(_ path: FilePath) throws {
+    /// Nothing else than an earlier backup is written over. Throws `SystemError` or `Refusal`.
+    package static func requireBackup(_ path: FilePath, of journal: FilePath) throws {
         switch try FileLook.look(at: path) {
         case .missing: return
         case .regular(let identity, _, _):
-            let own = try FileLook.look(at: journal.path).identity
+            let own = try FileLook.look(at: journal).identity
             if identity.inode == own?.inode, identity.device == own?.device {
                 throw Refusal(description: "\(path.display) is the journal itself")
             }
             let source = try SourceFile(opening: path)
-            guard try source.content(of: Self.header.count) == Self.header else {
+            guard try source.content(of: header.count) == header else {
                 throw Refusal(description: "\(path.display) is there and is no backup of a journal; name another file")
             }
         case .directory: throw Refusal(description: "\(path.display) is a folder; name a file in it")

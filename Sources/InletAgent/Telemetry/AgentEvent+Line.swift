@@ -13,6 +13,11 @@ extension AgentEvent {
         case .agentConfined(let version, let places):
             Self.line("agent.confined", .info, ("landlock", .count(version)), ("places", .count(places)))
         case .agentUnconfined(let reason): Self.line("agent.unconfined", .info, ("reason", .safe(reason)))
+        case .agentHostLost:
+            Self.line(
+                "agent.host_lost", .error,
+                ("reason", .safe("the process that starts programs and looks for writers has ended; restart the agent"))
+            )
         case .agentStopping: Self.line("agent.stopping", .info)
         case .watchAdded(let root, let directories, let check):
             Self.line(

@@ -11,6 +11,8 @@ package enum AgentEvent: Sendable {
     case agentConfined(landlock: Int, places: Int)
     /// It has not, and why.
     case agentUnconfined(reason: String)
+    /// The process that starts programs for a confined agent has ended.
+    case agentHostLost
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
     /// Another configuration holds. `parked` deliveries wait for destinations that are gone; `restart` names what waits for a

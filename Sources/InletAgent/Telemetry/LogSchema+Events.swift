@@ -12,6 +12,7 @@ extension LogEventSpec {
         LogEventSpec("agent.started", .info, fields: "version configuration"),
         LogEventSpec("agent.confined", .info, fields: "landlock# places#"),
         LogEventSpec("agent.unconfined", .info, fields: "reason"),
+        LogEventSpec("agent.host_lost", .error, fields: "reason"),
         LogEventSpec("agent.ready", .info, fields: "roots# destinations#"),
         LogEventSpec("agent.stopping", .info),
         LogEventSpec("agent.trouble", .error, fields: "reason"),

@@ -7,7 +7,9 @@ package struct CommandPattern: Sendable, Hashable {
 
     /// Whether `arguments` is this command: its program may be given by its whole path.
     package func matches(_ arguments: [String]) -> Bool {
-        guard arguments.count == words.count, let word = words.first, let program = arguments.first else { return false }
+        guard arguments.count == words.count, let word = words.first, let program = arguments.first else {
+            return false
+        }
         let isNamed = program == word || !word.contains("/") && program.hasPrefix("/") && program.hasSuffix("/" + word)
         return isNamed && zip(words, arguments).dropFirst().allSatisfy { Self.matches($0, $1) }
     }

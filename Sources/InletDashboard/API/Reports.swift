@@ -108,6 +108,8 @@ package struct StatusReport: Codable, Sendable {
     package var windows: [WindowReport]?
     /// The page and the API on a port; nil where there is none.
     package var dashboard: DashboardReport?
+    /// What the running agent has given up of the file system.
+    package var confinement: ConfinementReport?
 
     /// What `view` shows now. `configured` names the destinations to list while no agent runs.
     package init(_ view: AgentView, configured: [(name: String, type: String)] = []) async throws(JournalError) {
@@ -123,6 +125,7 @@ package struct StatusReport: Codable, Sendable {
         let paused = try await view.journal.paused()
         running = view.live != nil
         (version, started_at) = (view.live?.version, view.live?.startedAt.rfc3339)
+        confinement = view.live?.confinement
         journal_failing = view.live?.journalIsFailing() ?? false
         seen = balance.seen
         pending = balance.pending

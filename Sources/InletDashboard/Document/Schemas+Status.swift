@@ -16,7 +16,7 @@ extension StatusReport: Described {
             .must("in_flight", .list(.named(Transfer.self))), .may("notices_waiting", .integer),
             .may("notices_failed", .integer), .may("resuming", .named(ResumeSummary.self)),
             .may("limits", .list(.named(LimitReport.self))), .may("windows", .list(.named(WindowReport.self))),
-            .may("dashboard", .named(DashboardReport.self)),
+            .may("dashboard", .named(DashboardReport.self)), .may("confinement", .named(ConfinementReport.self)),
         ])
     }
 }
@@ -136,6 +136,18 @@ extension WindowReport: Described {
     static var schema: Schema {
         .object([
             .must("route", .text), .must("window", .text), .must("open", .flag), .may("next_change", .time),
+        ])
+    }
+}
+
+extension ConfinementReport: Described {
+    static var schemaName: String { "Confinement" }
+    static var schema: Schema {
+        .object([
+            .may("landlock", .integer, "The version of Landlock that holds the agent."),
+            .may("reason", .text, "Why nothing does."),
+            .must("readable", .list(.text), "Folders that the agent may read, with all that is below them."),
+            .must("writable", .list(.text), "Those of them in which it may make, change and remove files."),
         ])
     }
 }

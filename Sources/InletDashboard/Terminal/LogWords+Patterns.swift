@@ -7,6 +7,7 @@ extension LogWords {
         "agent.started": "inlet {version} starts[ with {configuration}]",
         "agent.confined": "confined to {places} places of the file system (Landlock {landlock})",
         "agent.unconfined": "not confined to its own folders: {reason}",
+        "agent.host_lost": "{reason}",
         "agent.ready": "ready: {roots} watched folders, {destinations} destinations",
         "agent.stopping": "stopping",
         "agent.trouble": "trouble: {reason}",

@@ -72,7 +72,8 @@ package enum Landlock {
         static let reading: Rights = [.readFile, .readFolder]
         /// The same everywhere: a file may be renamed only to where no more may be done with it.
         static let writing: Rights = [
-            .readFile, .readFolder, .writeFile, .removeFolder, .removeFile, .makeFolder, .makeFile, .makeSocket, .makeLink,
+            .readFile, .readFolder, .writeFile, .removeFolder, .removeFile, .makeFolder, .makeFile, .makeSocket,
+            .makeLink,
             .refer, .truncate,
         ]
         static let ofFiles: Rights = [.readFile, .writeFile, .truncate]

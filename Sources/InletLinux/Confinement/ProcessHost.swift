@@ -14,6 +14,7 @@ package final class ProcessHost: Sendable {
         var waiting: [UInt64: Waiting] = [:]
         var last: UInt64 = 0
         var isEnded = false
+        var whenEnded: (@Sendable () -> Void)?
     }
 
     /// The one that this process has, once it is confined.
@@ -50,25 +51,36 @@ package final class ProcessHost: Sendable {
         Self.own.withLock { $0 = self }
     }
 
-    /// Whether it has ended, and programs can be started no more.
-    package var isEnded: Bool { state.withLock(\.isEnded) }
+    /// Has `body` called when it has ended though this process has not: programs can be started no more.
+    package func whenEnded(_ body: @escaping @Sendable () -> Void) {
+        let isEnded = state.withLock { state in
+            if !state.isEnded { state.whenEnded = body }
+            return state.isEnded
+        }
+        if isEnded { body() }
+    }
 
     private func receive() {
-        while let message = HostMessage.receive(from: descriptor.number), let (number, answer) = HostAnswer.parse(message) {
+        while let message = HostMessage.receive(from: descriptor.number),
+            let (number, answer) = HostAnswer.parse(message)
+        {
             let waiting = state.withLock { $0.waiting.removeValue(forKey: number) }
             waiting?(answer)
         }
         var status: CInt = 0
         _ = waitpid(process, &status, 0)
-        let left = state.withLock { state in
+        let (left, whenEnded) = state.withLock { state in
             state.isEnded = true
             defer { state.waiting = [:] }
-            return state.waiting.values
+            return (state.waiting.values, state.whenEnded)
         }
         for waiting in left { waiting(.failed(Self.gone)) }
+        whenEnded?()
     }
 
-    private static let gone = SystemError(call: "recv", code: .connectionReset)
+    /// The call that remedies are known by.
+    static let call = "process-host"
+    private static let gone = SystemError(call: call, code: .connectionReset)
 
     // MARK: - Requests
 
@@ -101,7 +113,9 @@ package final class ProcessHost: Sendable {
         guard (try? send(.holders(number, files, isFresh: isFresh))) != nil else { return nil }
         _ = try? call.waker.wait(until: .now.advanced(by: Self.patience))
         state.withLock { $0.waiting[number] = nil }
-        guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else { return nil }
+        guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else {
+            return nil
+        }
         return holders
     }
 

@@ -48,7 +48,7 @@ package final class ProcessHostServer: Sendable {
     private func run(_ number: UInt64, _ child: ChildProcess) {
         let isKnown = state.withLock { $0.commands?.contains { $0.matches(child.arguments) } ?? false }
         guard isKnown else {
-            return answer(number, .failed(SystemError(call: "exec", code: .notPermitted)))
+            return answer(number, .failed(SystemError(call: ProcessHost.call, code: .notPermitted)))
         }
         let waker: Waker
         do throws(SystemError) { waker = try Waker() } catch { return answer(number, .failed(error)) }

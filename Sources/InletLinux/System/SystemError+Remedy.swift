@@ -8,8 +8,15 @@ extension SystemError {
         case .notRegular: "only regular files are taken; remove it or name it in 'ignore'"
         case .tooLarge: "check that this is the right file"
         case .linked: "put a folder in its place"
-        case nil: watchRemedy ?? spaceRemedy ?? accessRemedy ?? otherRemedy
+        case nil: hostRemedy ?? watchRemedy ?? spaceRemedy ?? accessRemedy ?? otherRemedy
         }
+    }
+
+    private var hostRemedy: String? {
+        guard call == ProcessHost.call else { return nil }
+        return code == .notPermitted
+            ? "that is no program of the configuration that the agent was started with"
+            : "the process that starts programs for the agent has ended; restart the agent"
     }
 
     private var watchRemedy: String? {
@@ -52,8 +59,19 @@ extension SystemError {
         }
     }
 
+    /// Whether it is we who gave it up: access(2) says what would be allowed otherwise.
+    private var isOfConfinement: Bool {
+        guard ProcessHost.current != nil, let path else { return false }
+        func may(_ path: FilePath, _ mode: CInt) -> Bool { path.withPlatformString { access($0, mode) } == 0 }
+        if ["open", "opendir"].contains(call), may(path, F_OK) { return may(path, R_OK) }
+        return may(DurableFile.parent(of: path), W_OK | X_OK)
+    }
+
     private var accessRemedy: String? {
         switch code {
+        case .permissionDenied where isOfConfinement:
+            "the agent keeps only what its configuration named at its start (landlock:); restart it if this was named, made "
+                + "or mounted since"
         case .permissionDenied: "check that user \(getuid()) may \(deed)"
         case .notPermitted: "check the owner and the attributes (lsattr) of the file and its folder"
         case .readOnlyFileSystem: "mount the file system for writing, or choose another folder"

@@ -45,6 +45,7 @@ struct Check: AsyncParsableCommand {
         ReceiverCheck.run(config.settings.notify, outlets, &findings)
         findings.begin(.system)
         await DashboardCheck.run(config, &findings)
+        await PrivilegeCheck.run(config, &findings)
         MediaTypeCheck.run(config.settings.routes, &findings)
         DeriveCheck.run(config.settings.routes, &findings)
         WatchLimitCheck.run(config.settings.watch, &findings)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import InletAgent
 import InletConfig
 import InletCore
@@ -13,8 +14,9 @@ extension Queue {
             abstract: "Backs the journal up into one file, while the agent goes on.",
             discussion: """
                 The file is whole, checked, and readable by its owner only; an earlier backup of the same name is replaced.
-                Without FILE it goes to 'backups' in state_dir, under the time. The running agent writes it: as its user,
-                and under systemd only where the unit may write. 'journal_backup:' in the configuration does it by itself.
+                Without FILE it goes to 'backups' in state_dir, under the time. The running agent writes it, as its user;
+                where it may not (landlock:), it writes one in state_dir, which this command copies.
+                'journal_backup:' in the configuration does it by itself.
 
                 Examples:
                   inlet queue backup
@@ -28,7 +30,18 @@ extension Queue {
 
         func run() async throws {
             let target = file.map { RouteCommand.absolute($0) }
-            let report = try await ControlAccess.use(try options.load()) { try await $0.backUp(to: target) }
+            let config = try options.load()
+            let report = try await ControlAccess.use(config) { control in
+                guard let target, BackupElsewhere.isNeeded(target, try await control.status().confinement) else {
+                    return try await control.backUp(to: target)
+                }
+                do {
+                    return try await BackupElsewhere.make(
+                        through: control, of: config.settings.stateDirectory, at: target)
+                } catch let error where error is SystemError || error is JournalBackups.Refusal || error is CocoaError {
+                    return CommandReport(done: false, message: "no backup was made: \(error)")
+                }
+            }
             report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
             if !report.done { throw ExitStatus.failed }
         }

@@ -61,10 +61,11 @@ struct Run: AsyncParsableCommand {
         let state = try await AgentSession.takeState(config.settings.stateDirectory)
         do {
             let log = try EventLog(config.settings.log)
-            log.emit(confinement.event)
+            ProcessHost.current?.whenEnded { log.emit(.agentHostLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
-                label: config.file.display, outlets: outlets, dashboard: config.settings.dashboard,
+                label: config.file.display, confinement: confinement.report, outlets: outlets,
+                dashboard: config.settings.dashboard,
                 source: Self.source(config, options, factory, confinement))
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []

@@ -37,16 +37,31 @@ struct Send: AsyncParsableCommand {
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         let isRunning = (try? FileLook.look(at: socket)).map { $0 != .missing } ?? false
-        if isRunning, (try? await client.status()) != nil {
+        if isRunning, let status = try? await client.status() {
             ProcessMemory.releaseColdPages()
             do {
-                return try Self.exit(await Sending(control: client, to: to).send(files, from: folder))
+                return try Self.exit(await send(config, folder, through: client, status.confinement))
             } catch let failure as ControlClient.Failure where failure.isRefusal {
                 Console.printError("inlet: \(failure)")
                 throw ExitStatus.failed
             }
         }
         try Self.exit(await sendAlone(config, folder))
+    }
+
+    /// Hands the files to the agent, but for those that it has given up to read: this command sends those itself.
+    private func send(
+        _ config: LoadedConfig, _ folder: FilePath, through client: ControlClient, _ confinement: ConfinementReport?
+    ) async throws -> Sending.Outcome? {
+        let isTheirs: @Sendable (FilePath) -> Bool = { confinement?.reaches($0) ?? true }
+        let theirs = try await Sending(control: client, to: to).send(files, from: folder, where: isTheirs)
+        var others = NameReader(files, from: folder) { !isTheirs($0) }
+        guard let first = others.next(1).first else { return theirs }
+        Console.printError(
+            "inlet: the agent keeps to the folders of its configuration (landlock:); this command sends what lies elsewhere "
+                + "itself, \(first.display) first")
+        let own = try await sendAlone(config, folder) { !isTheirs($0) }
+        return theirs == .delivered ? own : theirs
     }
 
     /// - Parameter outcome: nil = it was stopped before there was one.
@@ -63,7 +78,9 @@ struct Send: AsyncParsableCommand {
     }
 
     /// Runs an agent without watched folders until the files have ended.
-    private func sendAlone(_ config: LoadedConfig, _ folder: FilePath) async throws -> Sending.Outcome? {
+    private func sendAlone(
+        _ config: LoadedConfig, _ folder: FilePath, where takes: @escaping @Sendable (FilePath) -> Bool = { _ in true }
+    ) async throws -> Sending.Outcome? {
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
@@ -81,7 +98,7 @@ struct Send: AsyncParsableCommand {
         let (files, sending) = (files, Sending(control: session.control, to: to, isAlone: true))
         try await session.run {
             ProcessMemory.releaseColdPages()
-            result.set(try await sending.send(files, from: folder))
+            result.set(try await sending.send(files, from: folder, where: takes))
         }
         _ = state.path
         return result.outcome

@@ -31,7 +31,8 @@ struct AgentSession: Sendable {
     ///   - source: where another configuration comes from.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
-        state: borrowing StateDirectory, label: String, sendRoots: [WatchSettings]? = nil,
+        state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
+        sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil
     ) async throws {
@@ -43,7 +44,8 @@ struct AgentSession: Sendable {
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
-            label: Agent.Label(version: Inlet.version, configuration: label), sendRoots: sendRoots,
+            label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
+            sendRoots: sendRoots,
             outlets: outlets, valve: factory.valve, renew: renew, source: source)
         ProcessMemory.releaseColdPages()
         let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }

@@ -6,15 +6,7 @@ import SystemPackage
 
 /// What an agent gives up at its start, and what it asks of its process host instead.
 struct Confinement: Sendable {
-    /// What came of it, for the log.
-    enum Outcome: Sendable {
-        /// By this version of Landlock.
-        case confined(Int)
-        /// Why not.
-        case free(String)
-    }
-
-    let outcome: Outcome
+    let report: ConfinementReport
     /// Empty where nothing was given up.
     private let rules: [AccessRule]
     private let commands: [CommandPattern]
@@ -38,7 +30,7 @@ struct Confinement: Sendable {
     }
 
     private static func free(_ reason: String) -> Confinement {
-        Confinement(outcome: .free(reason), rules: [], commands: [])
+        Confinement(report: ConfinementReport(reason: reason), rules: [], commands: [])
     }
 
     private static func confine(_ config: LoadedConfig) throws(Refusal) -> Confinement {
@@ -54,25 +46,26 @@ struct Confinement: Sendable {
             let host = try ProcessHost([HostCommand.name], commands: plan.commands)
             try Landlock.restrict(to: rules)
             try host.begin()
-            return Confinement(outcome: .confined(version), rules: rules, commands: plan.commands)
+            return Confinement(
+                report: ConfinementReport(landlock: version, rules), rules: rules, commands: plan.commands)
         } catch {
             throw Refusal("\(error)")
         }
     }
 
-    /// What would keep the agent of this configuration from it now; nil where nothing would.
-    static func obstacle(_ config: LoadedConfig) -> String? {
+    /// What an agent of this configuration would give up if it were started now.
+    static func preview(_ config: LoadedConfig) -> ConfinementReport {
         do {
-            _ = try version()
-            _ = try plan(config).rules(on: .current())
-            return nil
+            return ConfinementReport(landlock: try version(), try plan(config).rules(on: .current()))
         } catch {
-            return "\(error)"
+            return ConfinementReport(reason: "\(error)")
         }
     }
 
     private static func version() throws(Refusal) -> Int {
-        guard let version = Landlock.version else { throw Refusal("this kernel has no Landlock, or it is switched off") }
+        guard let version = Landlock.version else {
+            throw Refusal("this kernel has no Landlock, or it is switched off")
+        }
         guard version >= Landlock.leastVersion else {
             throw Refusal("this kernel's Landlock (version \(version)) lets nothing be renamed; Linux 5.19 is needed")
         }
@@ -81,13 +74,6 @@ struct Confinement: Sendable {
 
     private static func plan(_ config: LoadedConfig) -> AccessPlan {
         AccessPlan(config, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
-    }
-
-    var event: AgentEvent {
-        switch outcome {
-        case .confined(let version): .agentConfined(landlock: version, places: rules.count)
-        case .free(let reason): .agentUnconfined(reason: reason)
-        }
     }
 
     /// Why another configuration cannot take the place of this one while the agent runs; nil when it can.
@@ -100,7 +86,8 @@ struct Confinement: Sendable {
             return "\(path.display) is not among the places that the agent kept at its start (landlock:); restart it"
         }
         if let program = plan.beyond(commands) {
-            return "the program '\(program)' is not among those that the agent kept at its start (landlock:); restart it"
+            return
+                "the program '\(program)' is not among those that the agent kept at its start (landlock:); restart it"
         }
         return nil
     }

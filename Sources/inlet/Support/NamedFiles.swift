@@ -88,11 +88,15 @@ struct NameReader {
     private var left: ArraySlice<NamedFiles>
     private var read = 0
     private let folder: FilePath
+    private let takes: (FilePath) -> Bool
 
-    /// - Parameter folder: where names begin that do not say it.
-    init(_ files: [NamedFiles], from folder: FilePath) {
+    /// - Parameters:
+    ///   - folder: where names begin that do not say it.
+    ///   - takes: which of them are meant.
+    init(_ files: [NamedFiles], from folder: FilePath, where takes: @escaping (FilePath) -> Bool = { _ in true }) {
         left = files[...]
         self.folder = folder
+        self.takes = takes
     }
 
     /// The next `most` names, or as many as there are.
@@ -100,7 +104,7 @@ struct NameReader {
         var found: [FilePath] = []
         while let files = left.first, found.count < most {
             let part = files.paths(read..<(read + most - found.count))
-            found += part.map { folder.pushing($0).lexicallyNormalized() }
+            found += part.map { folder.pushing($0).lexicallyNormalized() }.filter(takes)
             read += part.count
             if read >= files.count { (left, read) = (left.dropFirst(), 0) }
         }

@@ -32,8 +32,12 @@ struct Sending: Sendable {
 
     /// Queues `files`, one that is named twice once, and tells of them in their order. Those that have ended are told of
     /// while others are handed in, so that telling keeps up with sending.
-    func send(_ files: [NamedFiles], from folder: FilePath) async throws -> Outcome {
-        var names = NameReader(files, from: folder)
+    ///
+    /// - Parameter takes: which of them are meant.
+    func send(
+        _ files: [NamedFiles], from folder: FilePath, where takes: @escaping (FilePath) -> Bool = { _ in true }
+    ) async throws -> Outcome {
+        var names = NameReader(files, from: folder, where: takes)
         var tale = SendTale()
         let line = ProgressLine()
         let start = ContinuousClock.now

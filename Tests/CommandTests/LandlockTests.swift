@@ -1,0 +1,212 @@
+import Foundation
+import InletDashboard
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// The built agent, which gives up at its start what its configuration does not name (landlock(7)).
+@Suite(.enabled(if: Landlock.version.map { $0 >= Landlock.leastVersion } ?? false, "needs Linux 5.19 with Landlock"))
+struct LandlockTests {
+    private func places(_ place: Place) async throws -> (readable: [String], writable: [String]) {
+        let report = try await place.inlet("status", "--json").object()["confinement"] as? [String: Any]
+        return (report?["readable"] as? [String] ?? [], report?["writable"] as? [String] ?? [])
+    }
+
+    @Test func `the agent delivers and archives within its folders, and makes no file elsewhere`() async throws {
+        var config = ConfigText()
+        config.route += ["on_success: archive"]
+        let place = try Place(config)
+        let agent = try await place.run()
+        let line = try await agent.line("agent.confined")
+        #expect(try #require(line.number("landlock")) >= 2)
+        #expect(try field("NoNewPrivs", of: agent.id) == "1")
+        let (readable, writable) = try await places(place)
+        let own = [place.state, place.drop, place.library].map(\.string)
+        #expect(Set(writable).subtracting(["/dev/null"]) == Set(own) && readable.contains("/etc"), "\(writable)")
+        try place.put("sub/a.bin", bytes(1000))
+        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(try place.content(place.drop.pushing(".inlet/done/sub/a.bin")) == bytes(1000))
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a journal is backed up to where the agent may not write, by the command`() async throws {
+        let place = try Place()
+        let agent = try await place.run()
+        let elsewhere = try TemporaryDirectory()
+        let target = elsewhere.path.appending("journal.sqlite")
+        for _ in 0..<2 {
+            let made = try await place.inlet("queue", "backup", target.string)
+            #expect(made.ending == .code(0) && made.output.contains(target.string), "\(made)")
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path.string) == ["journal.sqlite"])
+        #expect(try place.content(target).starts(with: Data("SQLite format 3".utf8)))
+        let other = try elsewhere.write(bytes(10), to: "notes.txt")
+        let refused = try await place.inlet("queue", "backup", other.string)
+        #expect(refused.ending == .code(1) && refused.errors.contains("is no backup of a journal"), "\(refused)")
+        let left = try FileManager.default.contentsOfDirectory(atPath: place.state.string)
+        #expect(!left.contains { $0.hasPrefix("backup-for") }, "\(left)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    /// Root may write everywhere: it is not a folder's mode that forbids it.
+    @Test(arguments: [true, false])
+    func `an agent could write elsewhere, and a confined one cannot`(_ isConfined: Bool) async throws {
+        var config = ConfigText()
+        config.top += ["landlock: \(isConfined ? "required" : "off")"]
+        let place = try Place(config)
+        let agent = try await place.run()
+        try await agent.line(isConfined ? "agent.confined" : "agent.unconfined")
+        let elsewhere = try TemporaryDirectory()
+        let target = elsewhere.path.appending("journal.sqlite")
+        // As the agent is asked by a program that does not look first.
+        let client = ControlClient(socket: place.state.appending("control.sock"))
+        defer { client.shutdown() }
+        let answer = try await client.backUp(to: target)
+        #expect(answer.done == !isConfined && place.exists(target) == !isConfined, "\(answer)")
+        #expect(!isConfined || answer.message.contains("keeps only what its configuration named"), "\(answer)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a file that the agent gave up is sent by the command itself, others by the agent`() async throws {
+        let place = try Place()
+        let agent = try await place.run()
+        let other = try TemporaryDirectory()
+        let outside = try other.write(bytes(1000), to: "b.bin")
+        try place.put("a.bin", bytes(500))
+        try await agent.line("job.finished") { $0.isAbout("a.bin") }
+        let environment = ["XDG_STATE_HOME": place.folder.path.appending("own").string]
+        let sent = try await place.inlet("send", outside.string, environment: environment)
+        #expect(sent.ending == .code(0) && sent.errors.contains("this command sends what lies elsewhere"), "\(sent)")
+        #expect(agent.lines("job.started") { $0.isAbout("b.bin") }.isEmpty)
+        let names = try FileManager.default.subpathsOfDirectory(atPath: place.library.string)
+        #expect(names.contains { $0.hasSuffix("b.bin") }, "\(names)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a reload that needs more asks for a restart, and one that does not is taken`() async throws {
+        let place = try Place()
+        // The folder of the configuration itself is kept for reading.
+        let elsewhere = try TemporaryDirectory()
+        let other = elsewhere.path
+        let agent = try await place.run()
+        let good = String(decoding: try place.content(place.configuration), as: UTF8.self)
+        for (old, new, told) in [
+            ("- path: drop", "- path: \(other)", other.string),
+            ("to: store\n", "to: store\n    on_success: delete\n", place.drop.string),
+            ("watch:", "notify: [{ name: ops, exec: [/bin/true] }]\nwatch:", "'/bin/true'"),
+        ] {
+            try place.configure(text: good.replacing(old, with: new))
+            let refused = try await place.inlet("reload")
+            #expect(refused.ending == .code(78) && refused.errors.contains(told), "\(refused)")
+            #expect(refused.errors.contains("restart it"), "\(refused)")
+        }
+        try place.folder.makeDirectory("drop/sub")
+        try place.configure(text: good.replacing("- path: drop", with: "- path: drop/sub"))
+        #expect(try await place.inlet("reload").ending == .code(0))
+        try place.put("sub/a.bin", bytes(10))
+        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a folder that comes after the start is watched`() async throws {
+        let place = try Place()
+        try FileManager.default.removeItem(atPath: place.drop.string)
+        let agent = try await place.run()
+        #expect(try await places(place).readable.contains(place.folder.path.string))
+        try place.folder.makeDirectory("drop")
+        try place.put("a.bin", bytes(10))
+        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `check says what is given up, and what keeps it from being so`() async throws {
+        let place = try Place()
+        let before = try await place.inlet("check")
+        #expect(before.output.contains("an agent that starts is confined (version "), "\(before.output)")
+        let agent = try await place.run()
+        #expect(try await place.inlet("check").output.contains("the running agent is confined (version "))
+        #expect(try await agent.stop() == .code(0))
+        try place.configure(replacing: "- path: drop", with: "- path: /no-such-folder/drop")
+        let missing = try await place.inlet("check")
+        #expect(missing.output.contains("not confined: /no-such-folder/drop is not there"), "\(missing.output)")
+        try place.configure(replacing: "state_dir: state", with: "landlock: required\nstate_dir: state")
+        #expect(try await place.inlet("check").ending == .code(78))
+        let refused = try await place.inlet("run")
+        #expect(refused.ending == .code(78) && refused.errors.contains("landlock: required"), "\(refused)")
+    }
+}
+
+/// A field of `/proc/PID/status`.
+private func field(_ name: String, of process: Int32) throws -> String? {
+    let text = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+    return text.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+        .map { $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces) }
+}
+
+/// The process that starts programs for a confined agent.
+@Suite(.enabled(if: Landlock.version.map { $0 >= Landlock.leastVersion } ?? false, "needs Linux 5.19 with Landlock"))
+struct ProcessHostTests {
+    private func host(of agent: InletProcess) throws -> Int32 {
+        let text = try String(contentsOfFile: "/proc/\(agent.id)/task/\(agent.id)/children", encoding: .utf8)
+        return try #require(text.split(separator: " ").first.flatMap { Int32($0) })
+    }
+
+    private func isThere(_ process: Int32) -> Bool { FileManager.default.fileExists(atPath: "/proc/\(process)") }
+
+    private func place(_ script: String) throws -> Place {
+        var config = ConfigText()
+        config.top += ["notify: [{ name: ops, exec: [/bin/sh, -c, \"\(script)\"], on: [delivered] }]"]
+        return try Place(config)
+    }
+
+    @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))
+    func `it has none of the agent's secrets, and its programs none of its capabilities`() async throws {
+        let place = try place("grep CapEff /proc/self/status > $HOME/caps; env > $HOME/env")
+        try Nobody.own(place.folder.path)
+        let lease = ["--inh-caps=+lease", "--ambient-caps=+lease"]
+        let agent = try await place.run(
+            environment: ["HOME": place.folder.path.string, "CANARY": "sk-canary", "LD_DEBUG_OUTPUT": "x"],
+            launcher: Nobody.launcher + lease)
+        #expect(try field("CapEff", of: agent.id) == "0000000010000000")
+        let host = try host(of: agent)
+        #expect(try field("CapEff", of: host) == "0000000000000000")
+        // Its environment is for root to read, who this test is.
+        let environment = try String(contentsOfFile: "/proc/\(host)/environ", encoding: .utf8)
+        #expect(environment.contains("HOME=") && !environment.contains("CANARY"), "\(environment)")
+        try place.put("a.bin", bytes(10))
+        try Nobody.own(place.drop)
+        try await agent.wait("the program has run") { place.exists(place.folder.path.appending("env")) }
+        let caps = String(decoding: try place.content(place.folder.path.appending("caps")), as: UTF8.self)
+        #expect(caps.hasSuffix("0000000000000000\n"), "\(caps)")
+        #expect(try await agent.stop() == .code(0))
+        try await eventually("it ends with the agent") { !isThere(host) }
+    }
+
+    @Test func `its programs end with an agent that is killed`() async throws {
+        let place = try place("echo $$ > $HOME/pid; exec sleep 600")
+        let agent = try await place.run(environment: ["HOME": place.folder.path.string])
+        let host = try host(of: agent)
+        try place.put("a.bin", bytes(10))
+        var program: Int32?
+        try await agent.wait("the program runs") {
+            program = (try? place.content(place.folder.path.appending("pid")))
+                .flatMap { Int32(String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)) }
+            return program != nil
+        }
+        try await agent.kill()
+        let left = try #require(program)
+        try await eventually("both have ended") { !isThere(host) && !isThere(left) }
+    }
+
+    @Test func `files are delivered without it, and what it is missing for is said`() async throws {
+        let place = try place("cat > $HOME/note")
+        let agent = try await place.run(environment: ["HOME": place.folder.path.string])
+        #expect(kill(try host(of: agent), SIGKILL) == 0)
+        try await agent.line("agent.host_lost") { $0["level"] == "error" }
+        try place.put("a.bin", bytes(10))
+        try await agent.line("job.finished") { $0.isAbout("a.bin") && $0["state"] == "delivered" }
+        try await agent.line("notification.failed") { $0["reason"]?.contains("restart the agent") ?? false }
+        #expect(try await agent.stop() == .code(0))
+    }
+}

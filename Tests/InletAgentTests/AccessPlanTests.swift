@@ -1,0 +1,138 @@
+import InletConfig
+import InletCore
+import InletLinux
+import InletPipelines
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+@Suite struct AccessPlanTests {
+    private static let text = """
+        state_dir: /var/lib/inlet
+        log: { output: /var/log/inlet/inlet.log }
+        notify:
+          - { name: ops, exec: [/usr/local/bin/hook, -q] }
+        destinations:
+          lib: { type: folder, path: /srv/library }
+          r2: { type: s3, endpoint: "https://s3.example", bucket: b, access_key: a, secret_key: s, ca_file: /etc/pki/ca.pem }
+        watch:
+          - { path: /srv/drop, archive_dir: /data/done }
+          - { path: "/media/*/DCIM", volume_writes: false }
+        routes:
+          - name: all
+            to: [lib, r2]
+            on_success: archive
+            derive: [{ name: small, command: [vips, "{in}", "{out}"], suffix: .jpg }]
+        """
+
+    private static func plan(_ text: String) throws -> AccessPlan {
+        let config = try ConfigFile.parse(
+            text: text, file: "/etc/inlet/inlet.yaml", types: PipelineFactory.types, environment: [:],
+            defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
+        return AccessPlan(config, home: "/home/ada") { _ in nil }
+    }
+
+    /// A machine with these folders and files, links and mounts.
+    private static func ground(
+        _ there: [FilePath], links: [FilePath: FilePath] = [:], mounts: [(FilePath, String)] = []
+    ) -> AccessGround {
+        let all = Set(
+            there.flatMap { path in
+                sequence(first: path) { $0 == "/" ? nil : $0.removingLastComponent() }
+            })
+        let table = [("/", "ext4")] + mounts
+        let lines = table.enumerated().map { number, mount in
+            "\(number + 1) \(number == 0 ? 0 : 1) 8:\(number) / \(mount.0.string) rw - \(mount.1) /dev/x rw"
+        }
+        let mounts = MountTable(parsing: Array(lines.joined(separator: "\n").utf8))
+        return AccessGround(mounts: mounts) { path in
+            if let target = links[path] { return target }
+            return all.contains(path) ? path : nil
+        }
+    }
+
+    private static let usual: [FilePath] = [
+        "/var/lib/inlet", "/var/log/inlet", "/etc/inlet/inlet.yaml", "/etc/pki/ca.pem", "/srv/library", "/srv/drop",
+        "/data",
+        "/media", "/usr/lib", "/proc", "/dev/null",
+    ]
+
+    private func rights(_ rules: [AccessRule]) -> [String: Bool] {
+        Dictionary(uniqueKeysWithValues: rules.map { ($0.path.string, $0.mayWrite) })
+    }
+
+    @Test func `what the configuration names is kept, and what the libraries read`() throws {
+        let rules = rights(try Self.plan(Self.text).rules(on: Self.ground(Self.usual)))
+        #expect(
+            rules == [
+                "/var/lib/inlet": true, "/var/log/inlet": true, "/etc/inlet": false, "/etc/pki": false,
+                "/srv/library": true, "/srv/drop": true, "/data": true, "/media": false, "/etc": false, "/usr": false,
+                "/proc": false, "/dev/null": true,
+            ])
+    }
+
+    @Test func `files that are only sent need no writing, on cards only where that is allowed`() throws {
+        let kept = Self.text.replacing("on_success: archive", with: "on_success: keep")
+        #expect(rights(try Self.plan(kept).rules(on: Self.ground(Self.usual)))["/srv/drop"] == false)
+        let cards = Self.text.replacing("volume_writes: false", with: "volume_writes: true")
+        #expect(rights(try Self.plan(cards).rules(on: Self.ground(Self.usual)))["/media"] == true)
+    }
+
+    @Test func `a folder that is missing is kept by the nearest above it, but not by the whole file system`() throws {
+        let plan = try Self.plan(Self.text)
+        let without = Self.ground(Self.usual.filter { $0 != "/srv/drop" })
+        #expect(rights(try plan.rules(on: without))["/srv"] == true)
+        let nowhere = Self.ground(Self.usual.filter { !$0.starts(with: "/srv") })
+        #expect(throws: AccessPlan.Obstacle.missing("/srv/library")) { try plan.rules(on: nowhere) }
+    }
+
+    @Test func `of a mount the folder above is kept, so that it may come anew`() throws {
+        let plan = try Self.plan(Self.text)
+        let disk = Self.ground(Self.usual, mounts: [("/srv/drop", "nfs4")])
+        #expect(rights(try plan.rules(on: disk))["/srv"] == true)
+        // What is there from the start stays as it is: the state directory's mount is held by the journal.
+        let state = Self.ground(Self.usual, mounts: [("/var/lib/inlet", "ext4")])
+        #expect(rights(try plan.rules(on: state))["/var/lib"] == nil)
+        let local = Self.ground(Self.usual, mounts: [("/srv", "xfs")])
+        #expect(rights(try plan.rules(on: local))["/srv/drop"] == true)
+        let server = Self.ground(Self.usual, mounts: [("/srv", "nfs4")])
+        #expect(throws: AccessPlan.Obstacle.mounted("/srv", type: "nfs4")) { try plan.rules(on: server) }
+    }
+
+    @Test func `a symlink is followed to what it leads to, of files also to where they are replaced`() throws {
+        let ground = Self.ground(
+            Self.usual, links: ["/srv/drop": "/tank/in", "/etc/pki/ca.pem": "/secrets/v2/ca.pem"])
+        let rules = rights(try Self.plan(Self.text).rules(on: ground))
+        #expect(rules["/tank/in"] == true && rules["/srv/drop"] == nil)
+        #expect(rules["/secrets/v2"] == false && rules["/etc/pki"] == false)
+    }
+
+    @Test(
+        arguments: [
+            ("", "", nil), ("path: /srv/drop,", "path: /srv/drop/sub,", nil),
+            ("path: /srv/drop,", "path: /srv/other,", "/srv/other"), ("/data/done", "/data/elsewhere", nil),
+            ("path: /srv/library", "path: /srv", "/srv"), ("/etc/pki/ca.pem", "/etc/ssl/ca.pem", nil),
+            ("/etc/pki/ca.pem", "/home/ada/ca.pem", "/home/ada/ca.pem"), ("/media/*", "/run/media/*", "/run/media"),
+            ("on_success: archive", "on_success: keep", nil),
+        ] as [(String, String, FilePath?)]
+    )
+    func `another configuration fits into what was kept, or names the first place that does not`(
+        _ old: String, _ new: String, _ place: FilePath?
+    ) throws {
+        let ground = Self.ground(Self.usual + ["/srv/other", "/home/ada", "/run/media"])
+        let rules = try Self.plan(Self.text).rules(on: ground)
+        let text = old.isEmpty ? Self.text : Self.text.replacing(old, with: new)
+        #expect(try Self.plan(text).beyond(rules, on: ground) == place)
+    }
+
+    @Test func `what was only read is beyond when it is to be written, and so is a new program`() throws {
+        let ground = Self.ground(Self.usual)
+        let kept = try Self.plan(Self.text.replacing("on_success: archive", with: "on_success: keep"))
+        let plan = try Self.plan(Self.text)
+        #expect(plan.beyond(try kept.rules(on: ground), on: ground) == "/srv/drop")
+        #expect(plan.beyond(kept.commands) == nil)
+        let other = try Self.plan(Self.text.replacing("hook, -q", with: "hook, -v"))
+        #expect(other.beyond(plan.commands) == "/usr/local/bin/hook")
+    }
+}

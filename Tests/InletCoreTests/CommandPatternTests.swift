@@ -1,0 +1,34 @@
+import InletCore
+import Testing
+
+@Suite struct CommandPatternTests {
+    @Test(
+        arguments: [
+            (["/bin/hook", "-q"], ["/bin/hook", "-q"], true),
+            (["/bin/hook", "-q"], ["/bin/hook", "-v"], false),
+            (["/bin/hook", "-q"], ["/bin/hook"], false),
+            (["/bin/hook"], ["/bin/hook", "-q"], false),
+            (["/bin/hook"], ["/other/bin/hook"], false),
+            (["vips", "{in}", "{out}[Q=80]"], ["/usr/bin/vips", "/s/in.jpg", "/s/out.jpg[Q=80]"], true),
+            (["vips", "{in}", "{out}[Q=80]"], ["/usr/bin/vips", "/s/in.jpg", "/s/out.jpg[Q=90]"], false),
+            (["vips", "{in}"], ["./vips", "/s/in.jpg"], false),
+            (["vips", "{in}"], ["/usr/bin/notvips", "/s/in.jpg"], false),
+            (["sh", "-c", "cat {in} > {out}"], ["/bin/sh", "-c", "cat /a > /b"], true),
+            (["sh", "-c", "cat {in} > {out}"], ["/bin/sh", "-c", "cat /a"], false),
+            (["sh", "-c", "cat {in}"], ["/bin/sh", "-c", "rm /a"], false),
+            (["sh", "{in}{out}"], ["/bin/sh", ""], true),
+            ([], [], false), ([], ["/bin/sh"], false), (["sh"], [], false),
+        ] as [([String], [String], Bool)]
+    )
+    func `arguments are a command of the configuration, or not`(
+        _ words: [String], _ arguments: [String], _ isMatch: Bool
+    ) {
+        #expect(CommandPattern(words).matches(arguments) == isMatch)
+    }
+
+    @Test func `what a derive rule makes of its words is that command`() {
+        let rule = DeriveRule(name: "x", command: ["cp", "a{in}b{out}c{in}", "{out}"], suffix: ".x")
+        #expect(
+            CommandPattern(rule.command).matches(["/bin/cp"] + rule.arguments(in: "/i n", out: "/o{ut").dropFirst()))
+    }
+}
