@@ -205,7 +205,9 @@ final class DeliverOne: Sendable {
             group.addTask {
                 // The bell that cancels also tells that there is nothing to cancel any more: one task less to start.
                 defer { bell.ring() }
-                return await attempt.noting { await Self.open(file, destination.pipeline, order, attempt) }
+                return await attempt.noting {
+                    await Self.open(file, self.orders.rule(of: file), destination.pipeline, order, attempt)
+                }
             }
             // A child for each of thousands of small files would cost more than their delivery.
             if size > min(destination.smallLimit, ProgressWatch.smallest) || destination.storage != nil {
@@ -223,25 +225,5 @@ final class DeliverOne: Sendable {
             return nil
         }
         return result
-    }
-
-    private static func open(
-        _ file: FileRow, _ pipeline: any Pipeline, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async -> Result<DeliveryOutcome, DeliveryError> {
-        do throws(DeliveryError) {
-            let source: SourceFile
-            do {
-                source = try SourceFile(opening: file.place)
-            } catch {
-                // What has been sent whole needs no source, wherever that is.
-                if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {
-                    return .success(ended)
-                }
-                throw Self.unopened(error)
-            }
-            return .success(try await pipeline.deliver(source, order, attempt))
-        } catch {
-            return .failure(error)
-        }
     }
 }

@@ -108,6 +108,9 @@ package final class SourceFile: Sendable {
     /// What the opened file is now, under whatever name it has.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 
+    /// The same, with whose it is and how many names it has.
+    package func look() throws(SystemError) -> FileLook { FileLook(try descriptor.status(path)) }
+
     /// Whether the name still leads to this very file (device and inode), by the way that it was opened. Blocks.
     package func pathStillNamesIt() -> Bool {
         guard let now = (try? FileLook.look(at: file))?.identity else { return false }

@@ -48,6 +48,9 @@ struct RootCheck {
             _ = try listing.next()
             findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
             ModeCheck.run(watch, &findings)
+            if let caution = LinkCaution.text(watch.sources, at: watch.path) {
+                findings.add(.warning, name, caution, remedy: LinkCaution.remedy)
+            }
         } catch {
             return findings.add(.wrong, name, error)
         }
