@@ -12,10 +12,10 @@ extension DeliverOne {
     ) async -> Result<DeliveryOutcome, DeliveryError> {
         do throws(DeliveryError) {
             let source: SourceFile
-            let refusal: SourceRule.Refusal?
+            let (refusal, isMadeUp): (SourceRule.Refusal?, Bool)
             do {
                 source = try SourceFile(opening: file.place)
-                refusal = try source.look().refusal(by: rule)
+                (refusal, isMadeUp) = (try source.look().refusal(by: rule), try source.exceedsItsSize())
             } catch {
                 // What has been sent whole needs no source, wherever that is.
                 if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {
@@ -29,6 +29,11 @@ extension DeliverOne {
                     .sourceChanged, .sourceChanged,
                     "\(source.path.display): got another owner, or another name, since it was admitted, and is left alone"
                 )
+            }
+            if isMadeUp {
+                throw DeliveryError(
+                    .sourceChanged, .sourceChanged,
+                    "\(source.path.display): reading it gives more than its size says, and it is left alone")
             }
             return .success(try await pipeline.deliver(source, order, attempt))
         } catch {

@@ -21,6 +21,12 @@ extension SettledFiles {
         if isBusy { log.emit(.fileSettling(path: path, busy: true)) }
         // After the probe: a writer that closed between the first look and the probe has left another file.
         let now = after ?? look(arrival.path)
+        if case .other? = now {
+            noteMadeUp(arrival.path)
+            // Where other machines write, the size may only be an old one.
+            if case .unknown = writer { return .later("reading it gives more than its size says", .seconds(30)) }
+            return .notRegular
+        }
         if let refusal = now?.refusal(by: rule) {
             refused.note(arrival.path, refusal)
             return .notRegular
@@ -35,5 +41,16 @@ extension SettledFiles {
         admitter.routes.longestSettle(for: path, size: identity.size, root: finder.settle).map {
             ($0, "waiting for its route's settle time")
         }
+    }
+
+    /// Said once for each folder and extension.
+    private mutating func noteMadeUp(_ path: FilePath) {
+        guard tally.count(path) else { return }
+        log.emit(
+            .fileIgnored(
+                path: root.pushing(path),
+                reason:
+                    "reading it gives more than its size says: it is made up as it is read, as in /proc or by some FUSE "
+                    + "programs, and nobody can tell whether all of it is there; put a copy here"))
     }
 }
