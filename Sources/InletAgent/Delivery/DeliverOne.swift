@@ -98,7 +98,7 @@ final class DeliverOne: Sendable {
         var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
         report.destinationIsBack = board.report(ref.destination, .delivered(file: ref.job))
         faults.worked(ref.delivery)
-        return (.delivered(proof), report)
+        return (.delivered(journal.seal.closed(proof)), report)
     }
 
     /// The destination works on it: it is there. - Returns: whether more may be claimed for it than before.
@@ -144,11 +144,11 @@ final class DeliverOne: Sendable {
         let delivery = ref.delivery
         let (journal, isStopping, log, health, warmUp) = (journal, isStopping, log, health, warmUp)
         let notes = CheckpointLog(
-            entries: entries,
+            entries: journal.seal.opened(entries),
             write: { entries throws(DeliveryError) in
                 Failpoint.noting.reached(with: entries.keys)
                 do throws(JournalError) {
-                    try await journal.checkpoint(delivery, entries)
+                    try await journal.checkpoint(delivery, journal.seal.closed(entries))
                     warmUp.step()
                 } catch {
                     health.fails(error)
@@ -159,7 +159,7 @@ final class DeliverOne: Sendable {
             replace: { entries throws(DeliveryError) in
                 Failpoint.noting.reached(with: entries.keys)
                 do throws(JournalError) {
-                    try await journal.replaceCheckpoint(delivery, entries)
+                    try await journal.replaceCheckpoint(delivery, journal.seal.closed(entries))
                 } catch {
                     health.fails(error)
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
