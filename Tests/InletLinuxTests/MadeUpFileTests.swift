@@ -45,17 +45,16 @@ import Testing
         }
         let target = folder.path.appending("target")
         try FileManager.default.linkItem(atPath: file.string, toPath: target.string)
-        let isOver = Mutex(false)
-        let swapper = SwapThread(file, other, target, in: folder.path) { isOver.withLock(\.self) }
-        swapper.start()
-        defer { isOver.withLock { $0 = true } }
+        let swapper = Swapper()
+        swapper.begin(file, other, as: target, in: folder.path)
+        defer { swapper.end() }
         var (opened, refused) = (0, 0)
         while opened + refused < 2000 || opened == 0 || refused == 0 {
-            do {
+            do throws(SystemError) {
                 let source = try SourceFile(opening: "target", in: Folder(folder.path))
                 #expect(source.opened.size == 1)
                 opened += 1
-            } catch let error as SystemError {
+            } catch {
                 // A file system that has no devices (nodev) does not open one.
                 #expect(error.isNotRegular || kind == "device" && error.isPermission, "\(error)")
                 refused += 1
@@ -76,17 +75,14 @@ import Testing
     }
 }
 
-/// Puts one file and the other under one name, in turns.
-private final class SwapThread: Thread {
-    private let body: @Sendable () -> Void
+/// Puts one file and the other under one name, in turns, on a thread of its own.
+private final class Swapper: Sendable {
+    private let isOver = Mutex(false)
 
-    init(
-        _ one: FilePath, _ other: FilePath, _ target: FilePath, in folder: FilePath,
-        until isOver: @escaping @Sendable () -> Bool
-    ) {
+    func begin(_ one: FilePath, _ other: FilePath, as target: FilePath, in folder: FilePath) {
         let next = folder.appending("next").string
-        body = {
-            while !isOver() {
+        Thread.detachNewThread { [self] in
+            while !isOver.withLock(\.self) {
                 for file in [other, one] {
                     guard link(file.string, next) == 0, rename(next, target.string) == 0 else { return }
                 }
@@ -94,5 +90,5 @@ private final class SwapThread: Thread {
         }
     }
 
-    override func main() { body() }
+    func end() { isOver.withLock { $0 = true } }
 }

@@ -44,7 +44,8 @@ struct JournalSealTests {
         let response = HTTPResponse(
             status: 201, headers: [("Content-Type", "application/json")], body: Array(body.utf8))
         var notes = GigHiveNotes([:])
-        notes.reply = try #require(GigHiveReply(response, request: "POST"))
+        let reply: GigHiveReply? = GigHiveReply(response, request: "POST")
+        notes.reply = try #require(reply)
         return notes.replyNote
     }
 
