@@ -110,7 +110,7 @@ package struct AgentCommands: Sendable {
                 failures.append(DeliveryError(.giveUp, .conflict, reason))
                 continue
             }
-            switch await Self.result(of: undo, proof) {
+            switch await Self.result(of: undo, journal.seal.opened(proof)) {
             case .success(let done): said.append(done)
             case .failure(let error):
                 if error.code == .notFound, proof.isDeleted {

@@ -11,6 +11,8 @@ package struct ConfigDefaults: Sendable {
     package var workingDirectory: FilePath
     /// Who reads it, and by whom files are judged; nil = they are not.
     package var reader: FileTrust.Reader?
+    /// Asks the system for the number of a user.
+    package var users = UserLookup.onlyRoot
 
     package init(
         stateDirectory: FilePath, home: FilePath?, workingDirectory: FilePath, reader: FileTrust.Reader? = nil

@@ -11,6 +11,8 @@ package import SystemPackage
 package final class Journal: Sendable {
     /// The database file.
     package let path: FilePath
+    /// For who writes notes and proofs here, and for who reads them.
+    package let seal: any Sealing
     let database: DatabaseQueue
     private let commits: CommitQueue
 
@@ -21,12 +23,14 @@ package final class Journal: Sendable {
     ///
     /// A journal that does not open is renamed, never changed or removed, and `JournalError` says where it went.
     ///
-    /// - Parameter prepare: called with the file, made if need be, before SQLite opens it; its `-wal` and `-shm` get the owner
-    ///   that it has then.
+    /// - Parameters:
+    ///   - seal: what keeps secrets out of it.
+    ///   - prepare: called with the file, made if need be, before SQLite opens it; its `-wal` and `-shm` get the owner
+    ///     that it has then.
     package init(
-        path: FilePath, now: WallTime, prepare: (FilePath) -> Void = { _ in }
+        path: FilePath, now: WallTime, seal: any Sealing = NoSeal(), prepare: (FilePath) -> Void = { _ in }
     ) throws(JournalError) {
-        self.path = path
+        (self.path, self.seal) = (path, seal)
         do {
             database = try Self.open(path, now, prepare)
         } catch let error as JournalError {
@@ -75,7 +79,7 @@ package final class Journal: Sendable {
         return configuration
     }
 
-    /// The journal holds presigned URLs: nobody else reads it. SQLite gives `-wal` and `-shm` the same mode. An existing
+    /// The journal says what was in watched folders, and where it went: nobody else reads it. SQLite gives `-wal` and `-shm` the same mode. An existing
     /// file that is not ours to change is opened as it is.
     static func makePrivate(_ path: FilePath) {
         let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]

@@ -89,6 +89,7 @@ import Testing
             ["route", place.drop.appending("spiral").appending("x.mp4").string], ["status"], ["status", "--json"],
             ["queue", "list"], ["queue", "list", "--json"], ["queue", "show", "1"], ["queue", "show", "2", "--json"],
             ["receipts"], ["reload"], ["run", "--dry-run"], ["verify", "--all"], ["notify", "test", "ops"],
+            ["queue", "backup"],
         ] {
             let result = try await place.inlet(command, environment: environment)
             texts["inlet " + command.joined(separator: " ")] = result.output + result.errors

@@ -98,7 +98,7 @@ final class DeliverOne: Sendable {
         var report = Report(event: .jobDelivered(ref, proof, duration: start.duration(to: .now)))
         report.destinationIsBack = board.report(ref.destination, .delivered(file: ref.job))
         faults.worked(ref.delivery)
-        return (.delivered(proof), report)
+        return (.delivered(journal.seal.closed(proof)), report)
     }
 
     /// The destination works on it: it is there. - Returns: whether more may be claimed for it than before.
@@ -144,11 +144,11 @@ final class DeliverOne: Sendable {
         let delivery = ref.delivery
         let (journal, isStopping, log, health, warmUp) = (journal, isStopping, log, health, warmUp)
         let notes = CheckpointLog(
-            entries: entries,
+            entries: journal.seal.opened(entries),
             write: { entries throws(DeliveryError) in
                 Failpoint.noting.reached(with: entries.keys)
                 do throws(JournalError) {
-                    try await journal.checkpoint(delivery, entries)
+                    try await journal.checkpoint(delivery, journal.seal.closed(entries))
                     warmUp.step()
                 } catch {
                     health.fails(error)
@@ -159,7 +159,7 @@ final class DeliverOne: Sendable {
             replace: { entries throws(DeliveryError) in
                 Failpoint.noting.reached(with: entries.keys)
                 do throws(JournalError) {
-                    try await journal.replaceCheckpoint(delivery, entries)
+                    try await journal.replaceCheckpoint(delivery, journal.seal.closed(entries))
                 } catch {
                     health.fails(error)
                     throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
@@ -205,7 +205,9 @@ final class DeliverOne: Sendable {
             group.addTask {
                 // The bell that cancels also tells that there is nothing to cancel any more: one task less to start.
                 defer { bell.ring() }
-                return await attempt.noting { await Self.open(file, destination.pipeline, order, attempt) }
+                return await attempt.noting {
+                    await Self.open(file, self.orders.rule(of: file), destination.pipeline, order, attempt)
+                }
             }
             // A child for each of thousands of small files would cost more than their delivery.
             if size > min(destination.smallLimit, ProgressWatch.smallest) || destination.storage != nil {
@@ -223,25 +225,5 @@ final class DeliverOne: Sendable {
             return nil
         }
         return result
-    }
-
-    private static func open(
-        _ file: FileRow, _ pipeline: any Pipeline, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async -> Result<DeliveryOutcome, DeliveryError> {
-        do throws(DeliveryError) {
-            let source: SourceFile
-            do {
-                source = try SourceFile(opening: file.place)
-            } catch {
-                // What has been sent whole needs no source, wherever that is.
-                if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {
-                    return .success(ended)
-                }
-                throw Self.unopened(error)
-            }
-            return .success(try await pipeline.deliver(source, order, attempt))
-        } catch {
-            return .failure(error)
-        }
     }
 }

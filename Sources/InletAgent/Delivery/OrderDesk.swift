@@ -10,6 +10,11 @@ struct OrderDesk: Sendable {
     /// The watched folders, for files that a person named.
     let roots: @Sendable () -> [WatchSettings]
 
+    /// Which files are taken from the folder that the file was found in; any of those that a person named.
+    func rule(of file: FileRow) -> SourceRule {
+        roots().first { $0.covers(file.root) }?.sources ?? SourceRule()
+    }
+
     /// The order of a delivery to `destination`; only registrations are told of what came before them.
     ///
     /// The time to live of a delivery that waited for others begins here: how long they took is not its fault.

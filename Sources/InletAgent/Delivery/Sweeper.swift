@@ -75,8 +75,10 @@ struct Sweeper: Service {
             pace.forget(delivery.id)
             // What a retry can go on with; one that was superseded is never retried.
             Failpoint.abandoned.reached()
-            let notes = delivery.state == .superseded ? [:] : destination.pipeline.reusable(leftover.checkpoint)
-            try await journal.leftoverRemoved(delivery.id, keeping: notes)
+            let notes =
+                delivery.state == .superseded
+                ? [:] : destination.pipeline.reusable(journal.seal.opened(leftover.checkpoint))
+            try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(notes))
             Failpoint.leftoverRemoved.reached()
             log.emit(.uploadAborted(Self.ref(leftover)))
             return .gone
@@ -89,7 +91,7 @@ struct Sweeper: Service {
     private func abandon(_ leftover: Leftover, at destination: Destination) async -> DeliveryError? {
         do throws(DeliveryError) {
             let order = try await orders.order(leftover.file, leftover.delivery, to: destination)
-            try await destination.pipeline.abandon(order, checkpoint: leftover.checkpoint)
+            try await destination.pipeline.abandon(order, checkpoint: journal.seal.opened(leftover.checkpoint))
             return nil
         } catch {
             return error

@@ -16,6 +16,7 @@ extension IntakeLoop {
     @discardableResult
     mutating func refreshModes() -> [FilePath] {
         let found = WatchModes(of: settings)
+        scan.forgetKinds()
         let changes = found.changes(since: modes)
         for place in changes { forget(below: place) }
         for (place, way) in found.sorted where modes.places[place] != way {

@@ -40,6 +40,8 @@ extension IntakeLoop {
             } else if error.isMissing {
                 if directory.isEmpty { loseRoot() }
                 return
+            } else if error.isPseudo {
+                return passOver(directory, error)
             } else {
                 return tell(directory, error)
             }
@@ -55,6 +57,14 @@ extension IntakeLoop {
             .watchAdded(
                 root: settings.path, directories: directories, writerCheck: WriterCheck.describe(settings.path)))
     }
+
+    /// Nothing is missing for that: it is said once, as what is left alone is.
+    private mutating func passOver(_ directory: FilePath, _ error: SystemError) {
+        guard leftAlone.mounts.count < Self.mostPassedOver, leftAlone.mounts.insert(directory).inserted else { return }
+        log.emit(.fileIgnored(path: settings.path.pushing(directory), reason: "\(error)"))
+    }
+
+    private static let mostPassedOver = 1000
 
     mutating func tell(_ directory: FilePath, _ error: SystemError) {
         if !error.isMissing { unread += 1 }

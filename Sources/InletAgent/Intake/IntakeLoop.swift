@@ -25,6 +25,7 @@ struct IntakeLoop: ~Copyable {
     /// Whether anything was in a polled root at the last pass.
     var wasFilled = false
     var watches = WatchTable()
+    var leftAlone = LeftAlone()
     var scan: TreeScan
     var modes = WatchModes([:])
     var polling: Polling
@@ -69,7 +70,7 @@ struct IntakeLoop: ~Copyable {
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
             tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle, volume: volume,
-            adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck)
+            adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck, rule: settings.sources)
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
@@ -94,6 +95,7 @@ struct IntakeLoop: ~Copyable {
             advancePoll()
             admission.looking = turn.duration(to: .now)
             await admitDue()
+            followRefused()
             // What is found is not what looking costs: reading and committing it makes no pause longer.
             polling.turnEnded(took: admission.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
             // Nothing more comes from a root that has gone: waiting here would miss its return.
@@ -124,7 +126,9 @@ struct IntakeLoop: ~Copyable {
     }
 
     mutating func handle(_ record: InotifyRecord) {
-        guard let directory = record.isOverflow ? "" : watches.path(of: record.watch) else { return }
+        guard let directory = record.isOverflow ? "" : watches.path(of: record.watch) else {
+            return handleLinked(record)
+        }
         handle(record, in: directory)
     }
 
@@ -149,6 +153,7 @@ struct IntakeLoop: ~Copyable {
             handleDirectory(path, record.mask)
         } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
             settler.forget(path)
+            admission.refused.forget(path)
             admission.admitter.deriver?.close(path, kept: [])
         } else if !ignore.ignores(path, isDirectory: false) {
             notice(path)

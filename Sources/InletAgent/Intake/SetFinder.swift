@@ -14,6 +14,8 @@ struct SetFinder: Sendable {
     let routes: RouteTable
     let journal: Journal
     var volume: Volume?
+    /// What it leaves out is not there.
+    var rule = SourceRule()
 
     /// A companion that is there with its file.
     struct Found: Sendable {
@@ -74,6 +76,11 @@ struct SetFinder: Sendable {
         max(routes.settle(for: path) ?? settle, route.sidecars.wait)
     }
 
+    private func taken(_ path: FilePath) throws(SystemError) -> FileIdentity? {
+        let found = try FileLook.look(at: RootedPath(root, path))
+        return found.refusal(by: rule) == nil ? found.identity : nil
+    }
+
     // MARK: - As a companion
 
     /// nil when none of the files that it may belong to is, or was, there.
@@ -108,7 +115,7 @@ struct SetFinder: Sendable {
     private func isFirstMetadata(_ belonging: Belonging) throws(SystemError) -> Bool {
         for candidate in belonging.route.companions(of: belonging.main) where candidate.kind == .metadata {
             if candidate.path == belonging.companion.path { return true }
-            if try FileLook.look(at: RootedPath(root, candidate.path)).identity != nil { return false }
+            if try taken(candidate.path) != nil { return false }
         }
         return false
     }
@@ -118,7 +125,7 @@ struct SetFinder: Sendable {
 
     /// The file that the companion may belong to, as far as its route takes it.
     private func mainOnDisk(_ belonging: Belonging) throws(SystemError) -> FileIdentity? {
-        guard let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity,
+        guard let identity = try taken(belonging.main),
             routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
         else { return nil }
         if let skipBefore, WallTime(nanoseconds: max(identity.modified, identity.changed)) < skipBefore { return nil }
@@ -127,7 +134,7 @@ struct SetFinder: Sendable {
 
     private func isMarked(_ main: FilePath, _ route: Route) async throws -> Bool {
         for candidate in route.companions(of: main) where candidate.kind == .marker {
-            guard let identity = try FileLook.look(at: RootedPath(root, candidate.path)).identity else { continue }
+            guard let identity = try taken(candidate.path) else { continue }
             let marker = Arrival(root: root, path: candidate.path, identity: identity, volume: volume)
             return try await !isSpent(marker, of: main)
         }
@@ -155,7 +162,7 @@ struct SetFinder: Sendable {
         for candidate in route.companions(of: arrival.path) {
             // Of `.yaml` and `.yml` the first counts.
             if candidate.kind == .metadata, !missing.contains(Self.metadata) { continue }
-            guard let identity = try FileLook.look(at: RootedPath(root, candidate.path)).identity else {
+            guard let identity = try taken(candidate.path) else {
                 if candidate.kind == .marker { return .unmarked(marker: candidate.path) }
                 continue
             }

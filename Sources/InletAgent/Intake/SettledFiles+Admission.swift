@@ -6,6 +6,7 @@ internal import SystemPackage
 extension SettledFiles {
     mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
         let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
+        refused.forget(path)
         queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([])))
     }
 

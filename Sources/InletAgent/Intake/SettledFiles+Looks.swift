@@ -9,6 +9,8 @@ extension SettledFiles {
         /// Those of which no more needs to be known.
         var judged: [(FilePath, Considered)] = []
         var arrivals: [Arrival] = []
+        /// Those of them that the root's rule leaves out, unless the journal knows them.
+        var refused: [FilePath: SourceRule.Refusal] = [:]
 
         var isEmpty: Bool { judged.isEmpty && arrivals.isEmpty }
     }
@@ -25,15 +27,18 @@ extension SettledFiles {
         defer { looking += begin.duration(to: .now) }
         var looked = Looked()
         for path in paths {
-            switch lookInTurn(path) {
+            let found = lookInTurn(path)
+            switch found {
             case .regular(let identity, _, _):
                 if isSkipped(identity) {
                     noteSkipped(path)
                     looked.judged.append((path, .known))
                 } else {
+                    if let refusal = found?.refusal(by: rule) { looked.refused[path] = refusal }
                     looked.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
             case .missing:
+                refused.forget(path)
                 admitter.deriver?.close(path, kept: [])
                 looked.judged.append((path, .look(.gone)))
             case .directory, .symlink, .other:
@@ -51,6 +56,19 @@ extension SettledFiles {
 
     func look(_ path: FilePath) -> FileLook? {
         tried(path) { () throws(SystemError) in try FileLook.look(at: RootedPath(root, path)) }
+    }
+
+    /// What a marker, or a file of labels, is; nil also for one that the root's rule leaves out.
+    func belonging(_ path: FilePath) -> FileIdentity? {
+        let found = look(path)
+        return found?.refusal(by: rule) == nil ? found?.identity : nil
+    }
+
+    /// Whether the root's rule leaves the file out, which is noted then.
+    mutating func isRefused(_ path: FilePath, _ looked: Looked) -> Bool {
+        guard let refusal = looked.refused[path] else { return false }
+        refused.note(path, refusal)
+        return true
     }
 
     /// Of many, each folder is opened once.

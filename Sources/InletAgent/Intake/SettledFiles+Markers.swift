@@ -40,7 +40,7 @@ extension SettledFiles {
             return await admitter.close(unit, routes, root: root, marker: nil, labels: labels) ? .closed : .later
         }
         let path = unit.appending(Completion.folderMarker)
-        guard let identity = look(path)?.identity else { return .unmarked }
+        guard let identity = belonging(path) else { return .unmarked }
         let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
         do {
             guard try await journal.recall([marker], tolerance: tolerance) == [.new] else { return .unmarked }
@@ -58,7 +58,7 @@ extension SettledFiles {
     private func labels(of unit: FilePath, marker: FilePath?) async -> [String: String] {
         var labels: [String: String] = [:]
         for path in [unit.appending(Completion.labelsFile), marker].compactMap(\.self) {
-            guard look(path)?.identity != nil else { continue }
+            guard belonging(path) != nil else { continue }
             do {
                 let found = try await SidecarFile.unitLabels(
                     RootedPath(root, path), isMarker: path == marker, on: hashing.pool)

@@ -33,6 +33,9 @@ struct SettledFiles: Sendable {
     /// The time that looks have taken, for who sets it.
     var looking = Duration.zero
     var tally = IgnoreTally()
+    /// What the rule of the root leaves out.
+    var refused = RefusedFiles()
+    let rule: SourceRule
     /// Files that could not be looked at, or read, since the last listing began.
     var unread = 0
     /// Of a removable volume, reset with each listing.
@@ -51,9 +54,10 @@ struct SettledFiles: Sendable {
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration,
-        volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false
+        volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false, rule: SourceRule = SourceRule()
     ) {
         self.root = root
+        self.rule = rule
         turn = FolderTurn(root)
         self.admitter = admitter
         self.journal = journal
@@ -72,10 +76,10 @@ struct SettledFiles: Sendable {
         }
         finder = SetFinder(
             root: root, settle: settle, tolerance: tolerance, skipBefore: skipBefore, routes: admitter.routes,
-            journal: journal, volume: volume)
+            journal: journal, volume: volume, rule: rule)
     }
 
-    var ignored: Int { tally.total }
+    var ignored: Int { tally.total + refused.total }
 
     /// The quiet time before a first look; nil = the root's.
     func settle(for path: FilePath) -> Duration? { admitter.routes.shortestSettle(for: path, root: finder.settle) }
@@ -114,10 +118,13 @@ struct SettledFiles: Sendable {
         var results = looked.judged
         var hashed: Int64 = 0
         let endings = await adopt(
-            zip(arrivals, known).filter { $1 == .new && renames.origins(of: $0.path).isEmpty }.map(\.0))
+            zip(arrivals, known).filter {
+                $1 == .new && renames.origins(of: $0.path).isEmpty && looked.refused[$0.path] == nil
+            }.map(\.0))
         for (arrival, known) in zip(arrivals, known) {
             switch known {
             case .known: results.append((arrival.path, .known))
+            case .new where isRefused(arrival.path, looked): results.append((arrival.path, .known))
             case .new where !renames.isEmpty && hashed > Self.hashBudget:
                 results.append((arrival.path, .look(.comparedLater)))
             case .new: results.append((arrival.path, await considerUnknown(arrival, endings[arrival.path], &hashed)))
@@ -127,7 +134,8 @@ struct SettledFiles: Sendable {
             case .touched(let file):
                 if file.content != nil { hashed += arrival.identity.size }
                 let isSame = await isUnchanged(arrival, file)
-                results.append((arrival.path, isSame ? .known : await place(arrival)))
+                let isLeft = isSame || isRefused(arrival.path, looked)
+                results.append((arrival.path, isLeft ? .known : await place(arrival)))
             }
         }
         return results
@@ -187,33 +195,6 @@ struct SettledFiles: Sendable {
     private mutating func noteUnmarked(_ path: FilePath, _ marker: FilePath) {
         guard unmarked.count(path) else { return }
         log.emit(.fileAwaited(path: root.pushing(path), reason: "waiting for its marker \(Self.name(marker))"))
-    }
-
-    /// - Parameter binding: the quiet time that counts instead of the file's own, and why.
-    private mutating func probe(
-        _ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil
-    ) -> Settler.Look {
-        let path = root.pushing(arrival.path)
-        let (writer, after): (LeaseProbe, FileIdentity?)
-        do throws(SystemError) {
-            let (folder, name) = try turn.parent(of: arrival.path)
-            (writer, after) = WriterProbe.look(at: name, in: folder)
-        } catch {
-            return error.isMissing ? .gone : .later("\(error)", .seconds(5))
-        }
-        let isBusy = writer == .busy
-        if isBusy { log.emit(.fileSettling(path: path, busy: true)) }
-        // After the probe: a writer that closed between the first look and the probe has left another file.
-        let identity = after ?? look(arrival.path)?.identity ?? arrival.identity
-        guard let binding = binding ?? ownQuiet(arrival.path, identity) else { return .file(identity, busy: isBusy) }
-        return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
-    }
-
-    /// The quiet time that the route asks for which takes the file as it is.
-    private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
-        admitter.routes.longestSettle(for: path, size: identity.size, root: finder.settle).map {
-            ($0, "waiting for its route's settle time")
-        }
     }
 
     /// Whether a file of which only inode, device or ctime changed still has the content that was admitted.

@@ -21,6 +21,9 @@ struct TreeScan: ~Copyable {
     private var current: FilePath = ""
     private var stream: DirectoryStream?
     private var turn: FolderTurn
+    /// The device of the root, and those of other file systems below it that are the kernel's own, as far as they were seen.
+    private var device: UInt64?
+    private var kinds: [UInt64: String?] = [:]
     /// What was entered, until it is listed.
     private var entered: Folder?
     /// What was passed over for its name, with all that is below such a folder.
@@ -84,9 +87,27 @@ struct TreeScan: ~Copyable {
     mutating func folder() throws(SystemError) -> Folder {
         if let entered { return entered }
         let folder = try turn.folder(current)
+        if let kind = try pseudo(folder) {
+            throw SystemError(
+                call: "open", path: folder.path, code: .notSupported, refusal: .pseudo(kind))
+        }
         entered = folder
         return folder
     }
+
+    /// The file system that the folder is on, where that is none for files.
+    private mutating func pseudo(_ folder: Folder) throws(SystemError) -> String? {
+        let now = try folder.identity().device
+        if device == nil { device = try turn.folder("").identity().device }
+        if now == device { return nil }
+        if let known = kinds[now] { return known }
+        let kind = folder.kind.flatMap { $0.isPseudo ? $0.name : nil }
+        kinds[now] = .some(kind)
+        return kind
+    }
+
+    /// Something was mounted or unmounted: numbers of devices may be others' now.
+    mutating func forgetKinds() { kinds = [:] }
 
     /// Opens the directory that was entered, once it is watched.
     mutating func open() -> Step? {

@@ -1,6 +1,7 @@
 package import InletCore
 package import InletJournal
 package import InletLinux
+internal import InletPipelines
 package import SystemPackage
 
 /// The directory that one agent owns while it runs: journal, lock and control socket.
@@ -57,7 +58,8 @@ package struct StateDirectory: ~Copyable {
 
     /// Opens or makes the journal. What root makes here belongs to the directory's owner, whose agent shall be able to use it.
     package func openJournal(now: WallTime) throws(JournalError) -> Journal {
-        let journal = try Journal(path: journal, now: now) { [path] in FileOwner.give($0, toOwnerOf: path) }
+        let seal = JournalSeal(keptIn: path)
+        let journal = try Journal(path: journal, now: now, seal: seal) { [path] in FileOwner.give($0, toOwnerOf: path) }
         giveJournal()
         return journal
     }

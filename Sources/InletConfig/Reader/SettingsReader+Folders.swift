@@ -13,6 +13,7 @@ extension SettingsReader {
         if watch.adoptCheck, watch.existing != .adopt {
             report(position("adopt_check", section), "'adopt_check' needs 'existing: adopt'")
         }
+        readRule(section, node, into: &watch.sources)
         watch.ignore = patterns("ignore", section, node)
         if let path = section.string("archive_dir") { watch.archiveDirectory = FilePath(path).lexicallyNormalized() }
         if let path = section.string("quarantine_dir") {

@@ -102,6 +102,12 @@ package enum KeyTables {
             "adopt_check", .boolean, default: "false",
             "With existing: adopt, whether destinations are asked for each file; what they do not have is sent."),
         KeySpec(
+            "owners", .list(.string),
+            "Only files of these users, by name or number, are taken; files of any user without it."),
+        KeySpec(
+            "hard_links", .choice(names(SourceRule.HardLinks.self)), default: "allow",
+            "Whether a file with more than one name is taken."),
+        KeySpec(
             "ignore", .list(.string),
             "Patterns of files to leave alone, by gitignore's rules, besides the built-in ones."
         ),

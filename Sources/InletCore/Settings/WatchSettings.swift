@@ -21,6 +21,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var existing: Existing
     /// With `existing: adopt`: only what its destinations have, where they can be asked; the others are sent.
     package var adoptCheck = false
+    /// Which files are taken, by what they themselves say.
+    package var sources = SourceRule()
     /// The user's own patterns, on top of `IgnoreList.builtIn`.
     package var ignore: [GlobPattern]
     /// Below the root, unless absolute.

@@ -42,6 +42,13 @@ package enum FileLook: Sendable, Hashable {
             }
     }
 
+    /// Why `rule` leaves it out; nil for what it takes, and for what is no regular file.
+    package func refusal(by rule: SourceRule) -> SourceRule.Refusal? {
+        if rule.isOff { return nil }
+        guard case .regular(_, let owner, let links) = self else { return nil }
+        return rule.refusal(owner: owner, links: links)
+    }
+
     /// The identity of a regular file, nil for everything else.
     package var identity: FileIdentity? {
         if case .regular(let identity, _, _) = self { identity } else { nil }

@@ -107,6 +107,9 @@ package final class Folder: Sendable {
     /// What the folder itself is.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 
+    /// The file system that it is on; nil where the kernel does not say. May block like `FileSystemKind.of`.
+    package var kind: FileSystemKind? { FileSystemKind(of: descriptor.number) }
+
     /// Reads its names. Blocks.
     package func list() throws(SystemError) -> DirectoryStream {
         try DirectoryStream(open(".", O_DIRECTORY, call: "opendir", as: path), path)

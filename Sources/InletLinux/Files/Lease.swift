@@ -24,16 +24,18 @@ package enum Lease {
         look { () throws(SystemError) in try SourceFile(opening: path) }.probe
     }
 
-    /// The same with what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. Blocks.
+    /// The same with what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. One that
+    /// is made up as it is read is no regular file, whatever it says. Blocks.
     static func look(
         _ open: () throws(SystemError) -> SourceFile
-    ) -> (probe: LeaseProbe, identity: FileIdentity?, isOverlay: Bool) {
+    ) -> (probe: LeaseProbe, file: FileLook?, isOverlay: Bool) {
         do throws(SystemError) {
             let source = try open()
             defer { withExtendedLifetime(source) {} }
             let kind = FileSystemKind(of: source.descriptor.number)
             let probe = probe(source.descriptor.number, on: kind)
-            return (probe, try source.identity(), kind?.name == "overlay")
+            let isMadeUp = (try? source.exceedsItsSize()) == true
+            return (probe, isMadeUp ? .other : try source.look(), kind?.name == "overlay")
         } catch  where error.code == .resourceTemporarilyUnavailable {
             return (.busy, nil, false)
         } catch {

@@ -12,6 +12,9 @@ package struct FileSystemKind: Sendable, Hashable {
     /// How far two looks at one unchanged file's mtime may differ, in nanoseconds: 2 s on FAT, else 0.
     package var modifiedTolerance: Int64
 
+    /// Its files are what the kernel makes up as they are read; some do something when they are.
+    package var isPseudo = false
+
     package init(name: String, isNetwork: Bool = false, modifiedTolerance: Int64 = 0) {
         self.name = name
         self.isNetwork = isNetwork
@@ -33,10 +36,26 @@ package struct FileSystemKind: Sendable, Hashable {
     /// `f_type` is signed and has its upper half set on some architectures; magic numbers have 32 bits.
     package init(magic: some BinaryInteger) {
         let number = UInt32(truncatingIfNeeded: magic)
-        self = Self.known[number] ?? FileSystemKind(name: "0x" + String(number, radix: 16))
+        if let name = Self.pseudo[number] {
+            self.init(name: name)
+            isPseudo = true
+        } else {
+            self = Self.known[number] ?? FileSystemKind(name: "0x" + String(number, radix: 16))
+        }
     }
 
     var isFUSE: Bool { name == "fuse" }
+
+    // The same. Not autofs, which only waits for another file system; devtmpfs has tmpfs's number, and devices are never read.
+    private static let pseudo: [UInt32: String] = [
+        0x9FA0: "proc", 0x6265_6572: "sysfs", 0x0027_E0EB: "cgroup", 0x6367_7270: "cgroup2", 0x1CD1: "devpts",
+        0x6462_6720: "debugfs", 0x7472_6163: "tracefs", 0x7363_6673: "securityfs", 0xCAFE_4A11: "bpf",
+        0x6265_6570: "configfs", 0x6573_5543: "fusectl", 0x1980_0202: "mqueue", 0x6165_676C: "pstore",
+        0xF97C_FF8C: "selinuxfs", 0x4341_5D53: "smackfs", 0x5A3C_69F0: "apparmorfs", 0xDE5E_81E4: "efivarfs",
+        0x4249_4E4D: "binfmt_misc", 0x6E73_6673: "nsfs", 0x6759_6969: "rpc_pipefs", 0x6E66_7364: "nfsd",
+        0x0765_5821: "resctrl", 0x9FA1: "openpromfs", 0x9FA2: "usbdevfs", 0x6C6F_6F70: "binder", 0xABBA_1974: "xenfs",
+        0x6F70_726F: "oprofilefs", 0x9584_58F6: "hugetlbfs",
+    ]
 
     // linux/magic.h, and the sources of the file systems that are not in it.
     private static let known: [UInt32: FileSystemKind] = [

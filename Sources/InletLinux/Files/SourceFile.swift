@@ -108,6 +108,23 @@ package final class SourceFile: Sendable {
     /// What the opened file is now, under whatever name it has.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 
+    /// The same, with whose it is and how many names it has.
+    package func look() throws(SystemError) -> FileLook { FileLook(try descriptor.status(path)) }
+
+    /// Whether reading gives more than the size says, although nobody has added to it: a program makes the file up as it is
+    /// read (`/proc`, FUSE with `direct_io`), and nothing tells where it ends. Blocks.
+    package func exceedsItsSize() throws(SystemError) -> Bool {
+        let size = try identity().size
+        return try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { room -> Result<Bool, SystemError> in
+            do throws(SystemError) {
+                if try read(into: room, at: size) == 0 { return .success(false) }
+                return .success(try identity().size == size)
+            } catch {
+                return .failure(error)
+            }
+        }.get()
+    }
+
     /// Whether the name still leads to this very file (device and inode), by the way that it was opened. Blocks.
     package func pathStillNamesIt() -> Bool {
         guard let now = (try? FileLook.look(at: file))?.identity else { return false }

@@ -12,6 +12,8 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         case tooLarge(limit: Int)
         /// A symlink on the way to a file, where none is followed.
         case linked
+        /// A folder of a file system of that name, whose files are the kernel's own answers.
+        case pseudo(String)
     }
 
     /// The call by its manual page's name, e.g. `open`.
@@ -21,7 +23,8 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The second file of `rename` and `link`.
     package var target: FilePath?
     package var code: Errno
-    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL`, `EFBIG` or `ELOOP`.
+    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL`, `EFBIG`, `ELOOP`
+    /// or `EOPNOTSUPP`.
     package var refusal: Refusal?
 
     package init(
@@ -54,6 +57,7 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         case .notRegular: "not a regular file"
         case .tooLarge(let limit): "larger than \(limit) bytes"
         case .linked: "a symlink is on the way there, and it is not followed"
+        case .pseudo(let kind): "on \(kind), whose files are answers of the kernel"
         case nil: code.description
         }
     }
@@ -65,6 +69,9 @@ extension SystemError {
 
     /// A symlink is on the way, and is not followed.
     package var isLinked: Bool { refusal == .linked }
+
+    /// A folder of the kernel's own file systems.
+    package var isPseudo: Bool { if case .pseudo? = refusal { true } else { false } }
 
     /// The disk or the quota is full (`ENOSPC`, `EDQUOT`), except for inotify's `ENOSPC`, which means its watch limit.
     package var isFull: Bool { !isWatchLimit && (code == .noSpace || code == .diskQuotaExceeded) }

@@ -59,6 +59,20 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
+    /// Watches one file for a change of its owner or of the number of its names, wherever these are: the folder of a name
+    /// is not told that another one has gone.
+    package func add(file name: FilePath.Component, in folder: Folder) throws(SystemError) -> Int32 {
+        let path = folder.path.appending(name)
+        if isSilent { throw SystemError(call: "inotify_add_watch", path: path, code: .noSpace) }
+        let mask: InotifyRecord.Mask = [.attributes, .notFollowed]
+        let number = descriptor.number
+        return try folder.at(name) { (way) throws(SystemError) in
+            try SystemCall.result("inotify_add_watch", way) {
+                way.withPlatformString { inotify_add_watch(number, $0, mask.rawValue) }
+            }
+        }
+    }
+
     /// Ends a watch; one that the kernel ended already is no error. Records that wait may still name it.
     package func remove(_ watch: Int32) { inotify_rm_watch(descriptor.number, watch) }
 

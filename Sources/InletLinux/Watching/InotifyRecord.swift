@@ -32,6 +32,8 @@ package struct InotifyRecord: Sendable, Hashable {
         ]
         /// What becomes of a watched folder itself; its unmounting is always reported.
         static let itself: Mask = [.selfDeleted, .selfMoved]
+        /// `IN_DONT_FOLLOW`.
+        static let notFollowed = Mask(rawValue: 0x0200_0000)
         /// `IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK`.
         static let manners = Mask(rawValue: 0x0100_0000 | 0x0200_0000 | 0x0400_0000)
     }

@@ -32,18 +32,18 @@ package enum WriterProbe {
     /// The same in an open folder, with what the file is after the probe; nil where it cannot be opened. Blocks.
     package static func look(
         at name: FilePath.Component, in folder: Folder
-    ) -> (writer: LeaseProbe, identity: FileIdentity?) {
+    ) -> (writer: LeaseProbe, file: FileLook?) {
         let file = RootedPath(folder.path, FilePath(root: nil, [name]))
         return look(file) { () throws(SystemError) in try SourceFile(opening: name, in: folder) }
     }
 
     private static func look(
         _ file: RootedPath, _ open: () throws(SystemError) -> SourceFile
-    ) -> (writer: LeaseProbe, identity: FileIdentity?) {
-        let (answer, identity, isOverlay) = Lease.look(open)
-        guard isAskedOfProcesses(answer, isOverlay), let known = identity ?? (try? FileLook.look(at: file))?.identity
-        else { return (answer, identity) }
-        return (holder(of: known, at: file.whole) == nil ? answer : .busy, identity)
+    ) -> (writer: LeaseProbe, file: FileLook?) {
+        let (answer, found, isOverlay) = Lease.look(open)
+        guard isAskedOfProcesses(answer, isOverlay), let known = (found ?? (try? FileLook.look(at: file)))?.identity
+        else { return (answer, found) }
+        return (holder(of: known, at: file.whole) == nil ? answer : .busy, found)
     }
 
     /// An overlay grants a lease on a file that is still mapped for writing, once its descriptor is closed: the mapping is one

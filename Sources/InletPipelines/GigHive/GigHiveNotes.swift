@@ -45,7 +45,7 @@ struct GigHiveNotes: Sendable, Equatable {
         isSecond = entries["second"] != nil
         needsTus = entries["transport"] != nil
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
-        reply = entries["answer"].flatMap { try? JSONDecoder().decode(GigHiveReply.self, from: Data($0)) }
+        reply = entries[GigHiveReply.noteName].flatMap { try? JSONDecoder().decode(GigHiveReply.self, from: Data($0)) }
         guard let note = entries["finalize"], let progress = try? JSONDecoder().decode(Progress.self, from: Data(note))
         else { return }
         (waited, tries, missing) = (progress.waited, progress.tries, progress.missing)
@@ -64,7 +64,7 @@ struct GigHiveNotes: Sendable, Equatable {
         return Self.json("finalize", progress)
     }
 
-    var replyNote: [String: [UInt8]] { reply.map { Self.json("answer", $0) } ?? [:] }
+    var replyNote: [String: [UInt8]] { reply.map { Self.json(GigHiveReply.noteName, $0) } ?? [:] }
 
     /// What outlives an upload that is begun anew.
     var lasting: [String: [UInt8]] {

@@ -75,5 +75,6 @@ struct GigHiveReply: Sendable, Equatable, Codable {
             keepsakes: secrets.isEmpty ? nil : Keepsakes(secrets))
     }
 
+    static let noteName = "answer"
     static let deleteTokenName = "delete_token"
 }

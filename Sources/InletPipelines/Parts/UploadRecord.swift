@@ -86,6 +86,13 @@ struct UploadRecord: Sendable {
         get throws { Array(try JSONEncoder().encode(Opening(upload: upload, plan: plan))) }
     }
 
+    /// The opening note without the URLs of the parts, where it has any: with it the upload can be dropped, not gone on with.
+    static func stripped(_ note: [UInt8]) -> [UInt8]? {
+        guard var opening: Opening = SecretNotes.read(note), !opening.upload.partURLs.isEmpty else { return nil }
+        opening.upload.partURLs = []
+        return SecretNotes.write(opening)
+    }
+
     static func partName(_ number: Int) -> String { "part:\(number)" }
 
     static func note(_ part: ProvedPart) throws -> [UInt8] { Array(try JSONEncoder().encode(part)) }

@@ -52,6 +52,7 @@ struct VOPIChain: Sendable, Equatable {
             return due > now ? .wait(until: due, saying: "looking for the job that was asked for") : .look(upload)
         }
         if record.sent != nil { return .create(upload) }
+        if upload.url.isEmpty { return .presign }
         let needed = Duration.seconds(max(60, size / Self.slowestUplink))
         return WallTime(milliseconds: upload.expires) - now < needed ? .presign : .put(upload)
     }

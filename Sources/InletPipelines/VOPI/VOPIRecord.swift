@@ -6,7 +6,7 @@ internal import InletCore
 struct VOPIRecord: Sendable, Equatable {
     /// A place for the video's bytes.
     struct Upload: Sendable, Equatable, Codable {
-        /// A credential; empty once the bytes are there.
+        /// A credential; empty once the bytes are there, and where it is not known any more.
         var url: String
         /// What the job is made with, and found again by.
         var publicURL: String
@@ -89,6 +89,8 @@ struct VOPIRecord: Sendable, Equatable {
 
     init(_ entries: [String: [UInt8]]) {
         upload = Self.read(entries["upload"])
+        // Its name is not known any more, and with it nothing of it.
+        if upload?.publicURL.isEmpty == true { upload = nil }
         sent = upload == nil ? nil : Self.read(entries["sent"])
         creating = Self.read(entries["creating"])
         job = Self.read(entries["job"])

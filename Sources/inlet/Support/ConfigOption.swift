@@ -105,6 +105,7 @@ struct ConfigOption: ParsableArguments {
             environment: environment, isRoot: ProcessSetup.userID == 0,
             workingDirectory: FilePath(FileManager.default.currentDirectoryPath))
         defaults.reader = FileTrust.Reader(user: ProcessSetup.userID, groups: ProcessSetup.groups)
+        defaults.users = { UserName.number(of: $0) }
         return defaults
     }
 }

@@ -44,10 +44,17 @@ struct RootCheck {
                     .warning, name, RootAbsence.reason(watch.path),
                     remedy: "make it or mount its disk, if it should be there")
             }
+            if RootAbsence.pseudo(watch.path) != nil {
+                return findings.add(
+                    .wrong, name, RootAbsence.reason(watch.path), remedy: "name another folder in 'path'")
+            }
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
             findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
             ModeCheck.run(watch, &findings)
+            if let caution = LinkCaution.text(watch.sources, at: watch.path) {
+                findings.add(.warning, name, caution, remedy: LinkCaution.remedy)
+            }
         } catch {
             return findings.add(.wrong, name, error)
         }

@@ -1,0 +1,69 @@
+package import SystemPackage
+
+/// Files that the rule of a watched folder leaves out: each counted once, and said once for each folder. Memory is bounded.
+package struct RefusedFiles: Sendable {
+    /// What one log line speaks for.
+    package struct Group: Hashable, Sendable {
+        /// Relative to the root; empty for the root itself.
+        package var directory: FilePath
+        package var refusal: SourceRule.Refusal
+    }
+
+    /// What is to be said of a group.
+    package struct News: Sendable, Equatable {
+        /// The first file of it.
+        package var path: FilePath
+        package var files: Int
+        package var refusal: SourceRule.Refusal
+
+        package init(path: FilePath, files: Int, refusal: SourceRule.Refusal) {
+            (self.path, self.files, self.refusal) = (path, files, refusal)
+        }
+    }
+
+    /// Files left out now, as far as `fileLimit` reaches.
+    package var total: Int { seen.count }
+
+    private var seen: Set<Int> = []
+    private var said: Set<Group> = []
+    private var news: [Group: News] = [:]
+    /// Files that wait for one of their names to go, for who can be told of that.
+    private var linked: [FilePath] = []
+
+    private let fileLimit: Int
+    private let groupLimit: Int
+
+    package init(fileLimit: Int = 100_000, groupLimit: Int = 1000) {
+        self.fileLimit = fileLimit
+        self.groupLimit = groupLimit
+    }
+
+    package mutating func note(_ path: FilePath, _ refusal: SourceRule.Refusal) {
+        if refusal == .links, linked.count < groupLimit { linked.append(path) }
+        guard seen.count < fileLimit, seen.insert(path.hashValue).inserted else { return }
+        let group = Group(directory: path.removingLastComponent(), refusal: refusal)
+        if news[group] != nil {
+            news[group]?.files += 1
+        } else if said.count < groupLimit, said.insert(group).inserted {
+            news[group] = News(path: path, files: 1, refusal: refusal)
+        }
+    }
+
+    /// The file is taken after all.
+    package mutating func forget(_ path: FilePath) {
+        if !seen.isEmpty { seen.remove(path.hashValue) }
+    }
+
+    /// What has not been said yet, in the order of the paths.
+    package mutating func takeNews() -> [News] {
+        if news.isEmpty { return [] }
+        defer { news = [:] }
+        return news.values.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }
+    }
+
+    package mutating func takeLinked() -> [FilePath] {
+        if linked.isEmpty { return [] }
+        defer { linked = [] }
+        return linked
+    }
+}

@@ -1,0 +1,95 @@
+internal import Crypto
+internal import FoundationEssentials
+package import InletCore
+internal import InletLinux
+package import SystemPackage
+
+/// Seals with AES-GCM, by a key of this machine beside the journal that no backup of it takes along.
+package struct JournalSeal: Sealing {
+    private let key: SymmetricKey
+
+    private static let size = SymmetricKeySize.bits256
+
+    /// Takes the key that is in the state directory, or makes one; the caller holds its lock. What was sealed with a key that
+    /// is lost is unknown from then on: uploads are begun anew, and a file at GigHive can be deleted by its admin only.
+    /// Where no key can be kept, one serves until the process ends. Blocks.
+    package init(keptIn directory: FilePath) {
+        let path = directory.appending(Self.fileName)
+        if let bytes = try? DurableFile.read(path, limit: 64), bytes.count * 8 == Self.size.bitCount {
+            key = SymmetricKey(data: bytes)
+        } else {
+            key = SymmetricKey(size: Self.size)
+            let bytes = key.withUnsafeBytes { Array($0) }
+            try? DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
+        }
+    }
+
+    package static let fileName: FilePath.Component = "journal.key"
+
+    // MARK: - Notes
+
+    /// Before the name of a note: the same with what was taken out of it.
+    private static let prefix = "sealed:"
+
+    package func closed(_ notes: [String: [UInt8]]) -> [String: [UInt8]] {
+        var closed = notes
+        for (name, note) in notes {
+            guard let plain = SecretNotes.stripped(name, note), let sealed = seal(note, for: name, plain) else {
+                continue
+            }
+            closed[name] = plain
+            closed[Self.prefix + name] = sealed
+        }
+        return closed
+    }
+
+    package func opened(_ notes: [String: [UInt8]]) -> [String: [UInt8]] {
+        var opened = notes.filter { !$0.key.hasPrefix(Self.prefix) }
+        for (name, plain) in opened {
+            // One that was sealed for another note of that name opens nothing.
+            guard let sealed = notes[Self.prefix + name], let note = open(sealed, for: name, plain) else { continue }
+            opened[name] = note
+        }
+        return opened
+    }
+
+    // MARK: - Keepsakes
+
+    package func closed(_ keepsakes: Keepsakes) -> Keepsakes {
+        Keepsakes(
+            Dictionary(
+                uniqueKeysWithValues: keepsakes.all.compactMap { name, text in
+                    seal(Array(text.utf8), for: name).map { (name, Self.prefix + Data($0).base64EncodedString()) }
+                }))
+    }
+
+    package func opened(_ keepsakes: Keepsakes) -> Keepsakes? {
+        var opened: [String: String] = [:]
+        for (name, text) in keepsakes.all {
+            if text.hasPrefix(Self.prefix) {
+                guard let sealed = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))) else { continue }
+                opened[name] = open(Array(sealed), for: name).map { String(decoding: $0, as: UTF8.self) }
+            } else {
+                opened[name] = text
+            }
+        }
+        return opened.isEmpty ? nil : Keepsakes(opened)
+    }
+
+    // MARK: - Sealing
+
+    /// - Parameter beside: what it is good with only.
+    private func seal(_ bytes: [UInt8], for name: String, _ beside: [UInt8] = []) -> [UInt8]? {
+        let box = try? AES.GCM.seal(bytes, using: key, authenticating: Self.context(name, beside))
+        return box?.combined.map { Array($0) }
+    }
+
+    private func open(_ bytes: [UInt8], for name: String, _ beside: [UInt8] = []) -> [UInt8]? {
+        guard let box = try? AES.GCM.SealedBox(combined: bytes),
+            let data = try? AES.GCM.open(box, using: key, authenticating: Self.context(name, beside))
+        else { return nil }
+        return Array(data)
+    }
+
+    private static func context(_ name: String, _ beside: [UInt8]) -> [UInt8] { Array(name.utf8) + [0] + beside }
+}
