@@ -94,13 +94,11 @@ struct FinishPlaces: Sendable {
         }
     }
 
-    /// `name_2.ext`, `name_3.ext`… for a name that is taken.
-    static func numbered(_ path: FilePath, _ number: Int) -> FilePath {
-        guard number > 1 else { return path }
-        let name = FileName(path)
-        let ending = name.extension.isEmpty ? [] : [UInt8(ascii: ".")] + name.extension
-        return path.removingLastComponent().pushing(
-            FilePath(bytes: Array(name.stem) + Array("_\(number)".utf8) + ending))
+    /// `name_2.ext`, `name_3.ext`… for a name that is taken, shortened where it would be longer than `limit` bytes.
+    static func numbered(
+        _ name: FilePath.Component, _ number: Int, limit: Int = FilePath.Component.longest
+    ) -> FilePath.Component {
+        number > 1 ? name.fitting(tail: "_\(number)", limit: limit) : name
     }
 
     /// Where one of these is, open.

@@ -18,7 +18,8 @@ struct SourceMove: Sendable {
 
     /// Moves the file `hidden`, which is `identity`. Never overwrites: a name that is taken gets a number.
     func run(_ hidden: OpenName, _ identity: FileIdentity) async throws -> End {
-        guard let wanted = try intent.targetFile.map({ try places.open($0, making: 0o755) }) else {
+        guard let wanted = try intent.targetFile.map({ try places.open($0, making: 0o755).shortened() })
+        else {
             return End(disposition: Disposition.kept, place: intent.privateFile)
         }
         var number = 1
@@ -78,10 +79,8 @@ struct SourceMove: Sendable {
             return End(disposition: Disposition.archived(target.display), place: target)
         }
         let disposition = Disposition.quarantined(target.display)
-        let note = FilePath(bytes: FilePath(root: nil, [open.name]).bytes + Array(".reason.json".utf8))
-        guard let name = note.lastComponent else { return End(disposition: disposition, place: target) }
         let receipt = Receipt(job, state: job.file.state, disposition: disposition, finishedAt: .now)
-        try open.folder.write(receipt.json + [UInt8(ascii: "\n")], to: name, mode: 0o644)
+        try QuarantineReason(receipt: receipt, disposition: disposition).write(beside: open)
         Failpoint.reasonWritten.reached()
         return End(disposition: disposition, place: target)
     }

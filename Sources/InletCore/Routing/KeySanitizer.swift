@@ -1,5 +1,5 @@
 /// Makes text into keys that every store, URL and shell can bear.
-enum KeySanitizer {
+package enum KeySanitizer {
     /// The longest key of S3 and R2, in bytes of UTF-8.
     static let longestKey = 1024
     /// What follows a dot and is longer than this is not an extension worth keeping when a key is cut.
@@ -73,7 +73,7 @@ enum KeySanitizer {
     }
 
     /// Eight hexadecimal digits of FNV-1a (32 bits; Fowler, Noll, Vo), the same on every run and machine.
-    static func hash(_ bytes: some Sequence<UInt8>) -> String {
+    package static func hash(_ bytes: some Sequence<UInt8>) -> String {
         let value = bytes.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
         return stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }.hex
     }

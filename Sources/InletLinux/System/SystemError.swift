@@ -66,6 +66,12 @@ extension SystemError {
     /// A symlink is on the way, and is not followed.
     package var isLinked: Bool { refusal == .linked }
 
+    /// Nothing can have such a name there (`ENAMETOOLONG` of a name, not of a path): it is longer than those of its file system.
+    package var isUnnameable: Bool {
+        guard code == .fileNameTooLong, let path, path.length < Int(PATH_MAX) else { return false }
+        return path.lastComponent.map { $0.bytes.count > FilePath.Component.longest } ?? false
+    }
+
     /// The disk or the quota is full (`ENOSPC`, `EDQUOT`), except for inotify's `ENOSPC`, which means its watch limit.
     package var isFull: Bool { !isWatchLimit && (code == .noSpace || code == .diskQuotaExceeded) }
 
