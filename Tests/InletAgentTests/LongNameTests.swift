@@ -121,6 +121,22 @@ import Testing
         }
     }
 
+    @Test(arguments: all) func `files whose sidecars, markers and receipts have no room beside them go on`(
+        _ name: [UInt8]
+    ) async throws {
+        var scene = try Scene()
+        scene.route.sidecars = SidecarRule(metadata: true, extensions: ["xmp"], wait: .zero)
+        scene.route.receipts = .sidecar
+        try await scene.run { stage in
+            try put(name, "content", in: stage)
+            try await finished(1, stage)
+            #expect(try await stage.jobs().map(\.file.state) == [.delivered])
+            #expect(stage.events.count("receipt.elsewhere") == 1)
+            let receipts = scene.directory.path.pushing("state/receipts")
+            #expect(try entries(receipts).count == 1)
+        }
+    }
+
     @Test func `a template that makes a longer name fails the file once, and the reason says so`() async throws {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")

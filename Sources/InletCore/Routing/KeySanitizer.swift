@@ -1,3 +1,5 @@
+import SystemPackage
+
 /// Makes text into keys that every store, URL and shell can bear.
 package enum KeySanitizer {
     /// The longest key of S3 and R2, in bytes of UTF-8.
@@ -83,6 +85,14 @@ package enum KeySanitizer {
         guard key.utf8.count > longestKey else { return key }
         let (head, ending) = splitExtension(key)
         return cut(head, to: longestKey - ending.utf8.count) + ending
+    }
+
+    /// How long `key` may become by what is added to its last name, in bytes: a name that a file can have stays one.
+    static func limit(for key: String) -> Int {
+        let bytes = key.utf8
+        let above = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes[...$0].count } ?? 0
+        let longest = FilePath.Component.longest
+        return bytes.count - above <= longest ? min(longestKey, above + longest) : longestKey
     }
 
     /// `key` before and from the dot of its last name's extension; what is too long for an extension stays in the head.

@@ -1,5 +1,3 @@
-import SystemPackage
-
 /// A template for an object's key or for a destination's own field: text with `{fields}`; `{{` and `}}` are braces.
 ///
 /// Fields: `name stem ext dir folder[n] owner category sha256 sha256:n epoch_ms seq mtime:FORMAT@ZONE now:FORMAT@ZONE
@@ -67,12 +65,7 @@ package struct KeyTemplate: Sendable, Hashable {
     package static func disambiguated(_ key: String, number: Int) -> String {
         let (head, ending) = KeySanitizer.splitExtension(key)
         let tail = "_\(number)\(ending)"
-        var limit = KeySanitizer.longestKey
-        let above = key.utf8.lastIndex(of: UInt8(ascii: "/")).map { key.utf8[...$0].count } ?? 0
-        if key.utf8.count - above <= FilePath.Component.longest {
-            limit = min(limit, above + FilePath.Component.longest)
-        }
-        return KeySanitizer.cut(head, to: limit - tail.utf8.count) + tail
+        return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count) + tail
     }
 
     private func folder(of parts: ArraySlice<Part>, _ fields: KeyFields) -> String? {
