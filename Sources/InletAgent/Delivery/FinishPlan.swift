@@ -36,11 +36,14 @@ struct FinishIntent: Sendable, Equatable, Codable {
     var target: [UInt8]?
     /// Set with the last name, right before the move: what is found under it may be our own work.
     var isMoving: Bool?
+    /// What a copy to another file system is called until it is whole. A new name for each try.
+    var copy: [UInt8]?
     /// It waits in `.inlet/held` until then, because writers cannot be known here.
     var heldUntil: WallTime?
 
     var privateFile: FilePath { FilePath(bytes: privatePath) }
     var targetFile: FilePath? { target.map { FilePath(bytes: $0) } }
+    var copyFile: FilePath? { copy.map { FilePath(bytes: $0) } }
 
     init(action: FinishAction, privateFile: FilePath, target: FilePath?, heldUntil: WallTime? = nil) {
         self.action = action
