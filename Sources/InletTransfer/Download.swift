@@ -37,10 +37,12 @@ package struct Download: Sendable {
         self.progress = progress
     }
 
-    /// Beside the target, so that a rename ends it: `.NAME.inlet-part`, NAME cut to the 255 bytes of a name.
+    /// Beside the target, so that a rename ends it: `.NAME.inlet-part`, NAME shortened so that a note beside it has a name, too.
     package var partPath: FilePath {
-        let name = FileName(target).bytes.prefix(220)
-        return target.removingLastComponent().pushing(FilePath(bytes: [UInt8(ascii: ".")] + name + ".inlet-part".utf8))
+        guard let name = target.lastComponent else { return target }
+        let limit = FilePath.Component.longest - PartFile.noteEnding.utf8.count
+        return target.removingLastComponent().appending(
+            name.fitting(prefix: ".", suffix: ".inlet-part", limit: limit))
     }
 
     /// Where all of it is done. Blocks.

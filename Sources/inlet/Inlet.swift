@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBuild
+import InletCore
 import InletLinux
 
 /// The command line. One command, one file, below `Commands/`.
@@ -56,7 +57,20 @@ struct Inlet: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            exit(withError: error)
+            leave(error)
         }
+    }
+
+    /// As the library does it, but for its words, which repeat what was typed, or named by a script: they go by our door.
+    private static func leave(_ error: any Error) -> Never {
+        let code = exitCode(for: error)
+        if code == .success { exit(withError: error) }
+        var text = fullMessage(for: error)
+        // An end of line in a name would look like one of ours.
+        for word in CommandLine.arguments where word != DisplayText.escape(word) {
+            text = text.replacing(word, with: DisplayText.escape(word))
+        }
+        if !text.isEmpty { Console.printError(text) }
+        exit(withError: code)
     }
 }

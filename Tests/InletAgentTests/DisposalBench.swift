@@ -43,12 +43,14 @@ struct DisposalBench {
     }
 
     func intend(
-        _ action: FinishAction, at path: FilePath? = nil, heldUntil: WallTime? = nil, target: FilePath? = nil
+        _ action: FinishAction, at path: FilePath? = nil, heldUntil: WallTime? = nil, target: FilePath? = nil,
+        copy: FilePath? = nil
     ) async throws {
         var intent = FinishIntent(
             action: action, privateFile: path ?? privateFile, target: target ?? (action == .archive ? archived : nil),
             heldUntil: heldUntil)
         intent.isMoving = target == nil ? nil : true
+        intent.copy = copy?.bytes
         try await journal.intend(id, intent.note)
     }
 

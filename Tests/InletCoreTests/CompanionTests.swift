@@ -109,6 +109,9 @@ struct CompanionTests {
         let companion = Companion(path: "x", kind: .fullName, ending: "xmp")
         let key = companion.key(beside: String(repeating: "k", count: 1024), of: "clip.mp4")
         #expect(key.utf8.count == 1024 && key.hasSuffix("k.xmp"))
+        let derived = Companion(path: "x", kind: .derived, ending: ".thumb.jpg")
+        let small = derived.key(beside: "a/" + String(repeating: "k", count: 251) + ".mp4", of: "clip.mp4")
+        #expect(small == "a/" + String(repeating: "k", count: 245) + ".thumb.jpg")
     }
 
     @Test func `the worst of several files stands for all`() {

@@ -82,6 +82,10 @@ struct KeyTemplateTests {
         #expect(KeyTemplate.disambiguated(".env", number: 2) == ".env_2")
         let long = KeyTemplate.disambiguated(String(repeating: "é", count: 510) + ".jpg", number: 12345)
         #expect(long.utf8.count <= 1024 && long.hasSuffix("é_12345.jpg"))
+        // What is a file's name stays one, for destinations that are folders.
+        let name = String(repeating: "é", count: 125) + "n.mov"
+        let numbered = KeyTemplate.disambiguated("a/b/" + name, number: 2)
+        #expect(numbered == "a/b/" + String(repeating: "é", count: 124) + "_2.mov")
     }
 
     @Test func `any name gives a key that every store can bear`() throws {

@@ -4,15 +4,18 @@ internal import SystemPackage
 
 /// Moves to another file system: copied, compared with what was read, and only then removed.
 enum AcrossFileSystems {
-    /// - Parameter identity: what `file` was when it was judged.
+    /// - Parameters:
+    ///   - identity: what `file` was when it was judged.
+    ///   - copy: the name that its copy has until it is whole, in the folder of `target`. The caller has journaled it, for
+    ///     `removeUnfinished`: to look for it among all that is in an archive would take longer with every file there.
     /// - Returns: false when `target` was taken meanwhile; then the source is still where it was.
-    static func move(_ file: OpenName, _ identity: FileIdentity, to target: OpenName) throws -> Bool {
-        FileCopy.removeLeftovers(of: target.name, in: target.folder)
+    static func move(
+        _ file: OpenName, _ identity: FileIdentity, to target: OpenName, by copy: OpenName
+    ) throws -> Bool {
         let source = try file.source()
-        let copy = target.beside(
-            try FileCopy.copy(
-                source, toTemporaryIn: target.folder, name: target.name, isCancelled: { Task.isCancelled },
-                progress: { _ in }))
+        _ = try FileCopy.copy(
+            source, toTemporaryIn: target.folder, name: target.name, as: copy.name, isCancelled: { Task.isCancelled },
+            progress: { _ in })
         do {
             guard try isSame(source, copy), source.opened.isUntouched(since: identity, ignoringChangeTime: true),
                 try source.identity() == source.opened
@@ -29,6 +32,12 @@ enum AcrossFileSystems {
         Failpoint.moveCopied.reached()
         try file.remove()
         return true
+    }
+
+    /// Removes what is left of a copy whose process died. Best effort; no such copy runs, as a file has one finisher.
+    static func removeUnfinished(_ intent: FinishIntent, in places: FinishPlaces) {
+        guard let path = intent.copyFile, let copy = try? places.find(path) else { return }
+        try? copy.remove()
     }
 
     /// Whether `target` is a whole copy of `file`, made before the process died.

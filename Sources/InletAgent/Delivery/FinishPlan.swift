@@ -36,11 +36,14 @@ struct FinishIntent: Sendable, Equatable, Codable {
     var target: [UInt8]?
     /// Set with the last name, right before the move: what is found under it may be our own work.
     var isMoving: Bool?
+    /// What a copy to another file system is called until it is whole. A new name for each try.
+    var copy: [UInt8]?
     /// It waits in `.inlet/held` until then, because writers cannot be known here.
     var heldUntil: WallTime?
 
     var privateFile: FilePath { FilePath(bytes: privatePath) }
     var targetFile: FilePath? { target.map { FilePath(bytes: $0) } }
+    var copyFile: FilePath? { copy.map { FilePath(bytes: $0) } }
 
     init(action: FinishAction, privateFile: FilePath, target: FilePath?, heldUntil: WallTime? = nil) {
         self.action = action
@@ -94,13 +97,11 @@ struct FinishPlaces: Sendable {
         }
     }
 
-    /// `name_2.ext`, `name_3.ext`… for a name that is taken.
-    static func numbered(_ path: FilePath, _ number: Int) -> FilePath {
-        guard number > 1 else { return path }
-        let name = FileName(path)
-        let ending = name.extension.isEmpty ? [] : [UInt8(ascii: ".")] + name.extension
-        return path.removingLastComponent().pushing(
-            FilePath(bytes: Array(name.stem) + Array("_\(number)".utf8) + ending))
+    /// `name_2.ext`, `name_3.ext`… for a name that is taken, shortened where it would be longer than `limit` bytes.
+    static func numbered(
+        _ name: FilePath.Component, _ number: Int, limit: Int = FilePath.Component.longest
+    ) -> FilePath.Component {
+        number > 1 ? name.fitting(tail: "_\(number)", limit: limit) : name
     }
 
     /// Where one of these is, open.

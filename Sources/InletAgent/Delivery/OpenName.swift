@@ -71,7 +71,11 @@ struct OpenName: Sendable {
 
     /// As `FinishPlaces.numbered`.
     func numbered(_ number: Int) -> OpenName {
-        let path = FinishPlaces.numbered(FilePath(root: nil, [name]), number)
-        return beside(path.lastComponent ?? name)
+        number > 1 ? beside(FinishPlaces.numbered(name, number, limit: folder.longestName)) : self
+    }
+
+    /// The name, or a shorter one where the folder's file system cannot have it.
+    func shortened() throws(SystemError) -> OpenName {
+        try folder.canHold(name) ? self : beside(name.fitting(limit: folder.longestName))
     }
 }

@@ -27,7 +27,10 @@ struct SourceDisposal: Sendable {
     private var file: FileRow { job.file }
 
     func dispose() async throws -> Ending {
-        if let intent = FinishIntent(file.intent) { return try await resume(intent) }
+        if let intent = FinishIntent(file.intent) {
+            AcrossFileSystems.removeUnfinished(intent, in: places)
+            return try await resume(intent)
+        }
         let action = places.mayWrite ? FinishAction(file) : .keep
         if action == .keep { return .done(Disposition.kept, state: nil, place: file.fullPath) }
         if action == .delete, try await !areLinksProved() {

@@ -18,19 +18,22 @@ struct SourceMove: Sendable {
 
     /// Moves the file `hidden`, which is `identity`. Never overwrites: a name that is taken gets a number.
     func run(_ hidden: OpenName, _ identity: FileIdentity) async throws -> End {
-        guard let wanted = try intent.targetFile.map({ try places.open($0, making: 0o755) }) else {
+        guard let wanted = try intent.targetFile.map({ try places.open($0, making: 0o755).shortened() })
+        else {
             return End(disposition: Disposition.kept, place: intent.privateFile)
         }
+        let copy = wanted.beside(FileCopy.temporaryName(for: wanted.name))
         var number = 1
         while true {
             let target = wanted.numbered(number)
             if try target.look() == .missing {
                 var step = intent
                 step.target = target.path.bytes
+                step.copy = copy.path.bytes
                 step.isMoving = true
                 try await journal.intend(job.file.id, step.note)
                 Failpoint.moveNoted.reached()
-                if try moved(hidden, identity, to: target) {
+                if try moved(hidden, identity, to: target, copy) {
                     Failpoint.moved.reached()
                     try target.folder.synchronize()
                     try hidden.folder.synchronize()
@@ -56,13 +59,15 @@ struct SourceMove: Sendable {
     }
 
     /// False when the name was taken meanwhile.
-    private func moved(_ hidden: OpenName, _ identity: FileIdentity, to target: OpenName) throws -> Bool {
+    private func moved(
+        _ hidden: OpenName, _ identity: FileIdentity, to target: OpenName, _ copy: OpenName
+    ) throws -> Bool {
         do {
             try hidden.rename(to: target)
         } catch {
             if error.isTaken { return false }
             guard error.isCrossDevice else { throw error }
-            return try AcrossFileSystems.move(hidden, identity, to: target)
+            return try AcrossFileSystems.move(hidden, identity, to: target, by: copy)
         }
         // Who may write in the watched folder may have put another file under the private name since it was looked at.
         guard let now = try target.look().identity, now.inode == identity.inode, now.device == identity.device else {
@@ -78,10 +83,8 @@ struct SourceMove: Sendable {
             return End(disposition: Disposition.archived(target.display), place: target)
         }
         let disposition = Disposition.quarantined(target.display)
-        let note = FilePath(bytes: FilePath(root: nil, [open.name]).bytes + Array(".reason.json".utf8))
-        guard let name = note.lastComponent else { return End(disposition: disposition, place: target) }
         let receipt = Receipt(job, state: job.file.state, disposition: disposition, finishedAt: .now)
-        try open.folder.write(receipt.json + [UInt8(ascii: "\n")], to: name, mode: 0o644)
+        try QuarantineReason(receipt: receipt, disposition: disposition).write(beside: open)
         Failpoint.reasonWritten.reached()
         return End(disposition: disposition, place: target)
     }

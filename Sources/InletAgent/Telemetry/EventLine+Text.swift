@@ -10,7 +10,8 @@ extension EventLine {
         }
     }
 
-    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level.
+    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
+    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
     var words: String { name + fields.map { " \($0.0)=\($0.1.text)" }.joined() }
 
     private func json(_ time: WallTime) -> [UInt8] {
@@ -32,8 +33,17 @@ extension EventLine {
 
 extension EventValue {
     fileprivate var text: String {
-        guard case .text(let text) = self else { return plain }
-        return text.contains(" ") || text.isEmpty ? "\"\(text)\"" : text
+        let text = DisplayText.escape(plain)
+        // A quote with an accent is one letter, and still a quote.
+        let scalars = text.unicodeScalars
+        if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
+        var quoted = "\"".unicodeScalars
+        for scalar in scalars {
+            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        quoted.append("\"")
+        return String(quoted)
     }
 
     /// Without quotes.

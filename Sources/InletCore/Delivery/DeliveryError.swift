@@ -96,6 +96,7 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case destinationUnwritable = "destination_unwritable"
     case destinationExists = "destination_exists"
     case readBackDiffers = "read_back_differs"
+    case nameTooLong = "name_too_long"
     // The agent's own
     case rejected = "rejected"
     case expired = "expired"

@@ -37,7 +37,7 @@ package struct Companion: Sendable, Hashable {
             let own = "." + KeySanitizer.key(KeySanitizer.text(of: FileName(main).extension).text)
             if last.lowercased() == own.lowercased() { head = stem }
         }
-        return KeySanitizer.cut(head, to: KeySanitizer.longestKey - tail.utf8.count) + tail
+        return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count) + tail
     }
 }
 

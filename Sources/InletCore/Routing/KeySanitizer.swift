@@ -1,5 +1,7 @@
+import SystemPackage
+
 /// Makes text into keys that every store, URL and shell can bear.
-enum KeySanitizer {
+package enum KeySanitizer {
     /// The longest key of S3 and R2, in bytes of UTF-8.
     static let longestKey = 1024
     /// What follows a dot and is longer than this is not an extension worth keeping when a key is cut.
@@ -73,7 +75,7 @@ enum KeySanitizer {
     }
 
     /// Eight hexadecimal digits of FNV-1a (32 bits; Fowler, Noll, Vo), the same on every run and machine.
-    static func hash(_ bytes: some Sequence<UInt8>) -> String {
+    package static func hash(_ bytes: some Sequence<UInt8>) -> String {
         let value = bytes.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
         return stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }.hex
     }
@@ -83,6 +85,14 @@ enum KeySanitizer {
         guard key.utf8.count > longestKey else { return key }
         let (head, ending) = splitExtension(key)
         return cut(head, to: longestKey - ending.utf8.count) + ending
+    }
+
+    /// How long `key` may become by what is added to its last name, in bytes: a name that a file can have stays one.
+    static func limit(for key: String) -> Int {
+        let bytes = key.utf8
+        let above = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes[...$0].count } ?? 0
+        let longest = FilePath.Component.longest
+        return bytes.count - above <= longest ? min(longestKey, above + longest) : longestKey
     }
 
     /// `key` before and from the dot of its last name's extension; what is too long for an extension stays in the head.

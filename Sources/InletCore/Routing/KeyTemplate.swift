@@ -60,11 +60,12 @@ package struct KeyTemplate: Sendable, Hashable {
         return KeySanitizer.withoutControls(whole.joined())
     }
 
-    /// `key` with `_number` before its last extension, within 1,024 bytes: `a/b.tar.gz` becomes `a/b.tar_2.gz`.
+    /// `key` with `_number` before its last extension, within 1,024 bytes: `a/b.tar.gz` becomes `a/b.tar_2.gz`. A last name
+    /// that a file can have stays one that a file can have.
     package static func disambiguated(_ key: String, number: Int) -> String {
         let (head, ending) = KeySanitizer.splitExtension(key)
         let tail = "_\(number)\(ending)"
-        return KeySanitizer.cut(head, to: KeySanitizer.longestKey - tail.utf8.count) + tail
+        return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count) + tail
     }
 
     private func folder(of parts: ArraySlice<Part>, _ fields: KeyFields) -> String? {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InletCore
 
 /// Any JSON, as a value: what is made piece by piece, or passed on as it came.
 enum JSONValue: Sendable, Equatable, Codable {
@@ -46,6 +47,6 @@ enum JSONValue: Sendable, Equatable, Codable {
     static func bytes(of value: some Encodable) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Array(try encoder.encode(value))
+        return JSONString.masked(Array(try encoder.encode(value)))
     }
 }

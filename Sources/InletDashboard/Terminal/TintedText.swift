@@ -14,7 +14,7 @@ package enum Tint: String, Sendable {
     package func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 }
 
-/// A line whose parts may be coloured, and whose width in a terminal is known. Its texts are escaped by whoever makes it.
+/// A line whose parts may be coloured, and whose width in a terminal is known. What would change the terminal is escaped.
 package struct TintedText: Sendable, Equatable {
     private struct Span: Sendable, Equatable {
         var text: String
@@ -24,7 +24,7 @@ package struct TintedText: Sendable, Equatable {
     private var spans: [Span]
 
     package init(_ text: String = "", _ tint: Tint? = nil) {
-        spans = text.isEmpty ? [] : [Span(text: text, tint: tint)]
+        spans = text.isEmpty ? [] : [Span(text: DisplayText.escape(text), tint: tint)]
     }
 
     package var width: Int { spans.reduce(0) { $0 + DisplayWidth.of($1.text) } }

@@ -114,7 +114,7 @@ package enum DurableFile {
         }
     }
 
-    private static func write(
+    static func write(
         _ bytes: [UInt8], _ mode: UInt32, to descriptor: borrowing Descriptor, _ path: FilePath
     ) throws(SystemError) {
         let number = descriptor.number

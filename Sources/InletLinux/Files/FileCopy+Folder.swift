@@ -4,14 +4,15 @@ package import SystemPackage
 extension FileCopy {
     /// The same copy in an open folder. - Returns: the temporary file's name there.
     package static func copy(
-        _ source: SourceFile, toTemporaryIn folder: Folder, name: FilePath.Component, isCancelled: () -> Bool,
-        progress: (Int64) -> Void
+        _ source: SourceFile, toTemporaryIn folder: Folder, name: FilePath.Component,
+        as draft: FilePath.Component? = nil, isCancelled: () -> Bool, progress: (Int64) -> Void
     ) throws(FileCopyError) -> FilePath.Component {
         let result = folder.apart { path -> Result<FilePath, FileCopyError> in
             do throws(FileCopyError) {
                 return .success(
                     try copy(
-                        source, toTemporaryIn: path, name: name, isCancelled: isCancelled, progress: progress))
+                        source, toTemporaryIn: path, name: name, as: draft, isCancelled: isCancelled, progress: progress
+                    ))
             } catch {
                 return .failure(error)
             }

@@ -32,11 +32,17 @@ package enum FileCopy {
     /// `progress` gets the bytes copied so far. Blocks.
     ///
     /// Returns the temporary file's path: the caller checks it and renames it, or removes it.
+    ///
+    /// - Parameter draft: the temporary file's name where the caller has noted that before, so as to find it after a crash
+    ///   without a search; from `temporaryName`.
     package static func copy(
         _ source: SourceFile, toTemporaryIn directory: FilePath, name: FilePath.Component,
-        isCancelled: () -> Bool, progress: (Int64) -> Void
+        as draft: FilePath.Component? = nil, isCancelled: () -> Bool, progress: (Int64) -> Void
     ) throws(FileCopyError) -> FilePath {
-        let temporary = try onTarget { () throws(SystemError) in try TemporaryFile(in: directory, for: name) }
+        let temporary = try onTarget { () throws(SystemError) -> TemporaryFile in
+            if let draft { return try TemporaryFile(at: directory.appending(draft)) }
+            return try TemporaryFile(in: directory, for: name)
+        }
         var target = Target(number: temporary.descriptor.number, path: temporary.path)
         let length = source.opened.size
         var copied: Int64 = 0
@@ -57,6 +63,11 @@ package enum FileCopy {
         try onTarget { () throws(SystemError) in try target.finish(like: source) }
         temporary.keep()
         return target.path
+    }
+
+    /// A name for a copy of `name` that no other copy has.
+    package static func temporaryName(for name: FilePath.Component) -> FilePath.Component {
+        TemporaryFile.name(for: name).lastComponent ?? name
     }
 
     /// The copy being written; its descriptor belongs to a `TemporaryFile`.

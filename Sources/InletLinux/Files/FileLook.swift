@@ -12,11 +12,12 @@ package enum FileLook: Sendable, Hashable {
     /// A FIFO, socket or device.
     case other
 
-    /// Looks by `lstat(2)`. A missing file is an answer, not an error. May block on network file systems.
+    /// Looks by `lstat(2)`. A missing file is an answer, not an error, and so is one whose name no file can have. May block on
+    /// network file systems.
     package static func look(at path: FilePath) throws(SystemError) -> FileLook {
         do throws(SystemError) {
             return FileLook(try SystemCall.status(of: path))
-        } catch  where error.isMissing {
+        } catch  where error.isMissing || error.isUnnameable {
             return .missing
         }
     }
@@ -27,7 +28,7 @@ package enum FileLook: Sendable, Hashable {
             if file.path.isEmpty { return .directory(try Folder(file.root).identity()) }
             let (folder, name) = try file.parent()
             return try folder.look(name)
-        } catch  where error.isMissing {
+        } catch  where error.isMissing || error.isUnnameable {
             return .missing
         }
     }

@@ -28,6 +28,11 @@ extension Folder {
         }
     }
 
+    /// Writes a small file where nothing is, as `DurableFile.create`.
+    package func create(_ bytes: [UInt8], as name: FilePath.Component, mode: UInt32) throws(SystemError) {
+        try at(name) { (path) throws(SystemError) in try DurableFile.create(bytes, at: path, mode: mode) }
+    }
+
     /// The content of a small file, symlinks not followed. Throws `EFBIG` with `.tooLarge` above `limit` bytes.
     package func read(_ name: FilePath.Component, limit: Int) throws(SystemError) -> [UInt8] {
         let source = try SourceFile(opening: name, in: self)

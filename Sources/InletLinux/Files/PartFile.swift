@@ -6,6 +6,9 @@ package import SystemPackage
 /// A file on its way: written under a name of its own beside its target, by one process at a time, and gone on with after
 /// a restart. A note beside it says what its bytes are of.
 package final class PartFile: Sendable {
+    /// What the note's name has more than the file's.
+    package static let noteEnding = ".tag"
+
     private let folder: Folder
     private let name: FilePath.Component
     private let noteName: FilePath.Component
@@ -17,7 +20,7 @@ package final class PartFile: Sendable {
     /// `PartFile` in this one, has it. Blocks.
     package init?(_ name: FilePath.Component, in folder: Folder) throws(SystemError) {
         let path = folder.path.appending(name)
-        guard let noteName = FilePath(bytes: FilePath(root: nil, [name]).bytes + ".tag".utf8).lastComponent else {
+        guard let noteName = FilePath(bytes: name.bytes + Self.noteEnding.utf8).lastComponent else {
             throw SystemError(call: "create", path: path, code: .invalidArgument)
         }
         let descriptor = try folder.at(name) { (path) throws(SystemError) in

@@ -10,14 +10,19 @@ struct TemporaryFile: ~Copyable {
     let descriptor: Descriptor
     private var isKept = false
 
-    /// Makes `.NAME.inlet-XXXXXXXX.tmp` in `directory`; NAME is shortened where the whole would exceed 255 bytes.
+    /// Makes a file that has the name already; throws `isTaken` where something has it.
+    init(at path: FilePath) throws(SystemError) {
+        descriptor = try Self.create(path)
+        self.path = path
+    }
+
+    /// Makes `.NAME.inlet-XXXXXXXX.tmp` in `directory`; a long NAME is its beginning and a number made of all of it.
     init(in directory: FilePath, for name: FilePath.Component) throws(SystemError) {
         var tries = 0
         while true {
             let path = directory.pushing(Self.name(for: name))
             do throws(SystemError) {
-                descriptor = try Descriptor(
-                    opening: path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, call: "create")
+                descriptor = try Self.create(path)
                 self.path = path
                 return
             } catch {
@@ -29,18 +34,23 @@ struct TemporaryFile: ~Copyable {
 
     deinit { if !isKept { _ = path.withPlatformString { unlink($0) } } }
 
+    private static func create(_ path: FilePath) throws(SystemError) -> Descriptor {
+        try Descriptor(opening: path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, call: "create")
+    }
+
     /// Ends the ownership of the file: it stays, and the descriptor is closed.
     consuming func keep() { isKept = true }
 
     /// What every temporary name for `name` begins with, and the length of each, in bytes.
     static func pattern(for name: FilePath.Component) -> (prefix: [UInt8], length: Int) {
-        let bytes = FilePath(root: nil, [name]).bytes
+        let bytes = name.bytes
         let marker = ".inlet-"
         let rest = randomDigits + ".tmp".utf8.count
-        var length = min(bytes.count, 255 - 1 - marker.utf8.count - rest)
-        // Not within a UTF-8 sequence: some file systems refuse what is not text.
-        while length > 0, length < bytes.count, bytes[length] & 0xC0 == 0x80 { length -= 1 }
-        let prefix = [UInt8(ascii: ".")] + bytes[..<length] + marker.utf8
+        let room = longest - 1 - marker.utf8.count - rest
+        // Others that begin with the same letters must not have the same temporary names.
+        let number = bytes.count > room ? "~" + KeySanitizer.hash(bytes) : ""
+        let head = FilePath.Component.head(of: bytes[...], within: room - number.utf8.count)
+        let prefix = [UInt8(ascii: ".")] + head + number.utf8 + marker.utf8
         return (prefix, prefix.count + rest)
     }
 
@@ -50,9 +60,11 @@ struct TemporaryFile: ~Copyable {
             bytes: pattern(for: name).prefix + [UInt8](repeating: UInt8(ascii: "0"), count: randomDigits) + ".tmp".utf8)
     }
 
+    /// No file system that people use has less room for a name (eCryptfs).
+    private static let longest = 143
     private static let randomDigits = 8
 
-    private static func name(for name: FilePath.Component) -> FilePath {
+    static func name(for name: FilePath.Component) -> FilePath {
         let random = String(UInt64.random(in: 0..<2_821_109_907_456), radix: 36)
         let padded = String(repeating: "0", count: randomDigits - random.count) + random
         return FilePath(bytes: pattern(for: name).prefix + padded.utf8 + ".tmp".utf8)

@@ -73,6 +73,12 @@ extension SystemError {
     /// A folder of the kernel's own file systems.
     package var isPseudo: Bool { if case .pseudo? = refusal { true } else { false } }
 
+    /// Nothing can have such a name there (`ENAMETOOLONG` of a name, not of a path): it is longer than those of its file system.
+    package var isUnnameable: Bool {
+        guard code == .fileNameTooLong, let path, path.length < Int(PATH_MAX) else { return false }
+        return path.lastComponent.map { $0.bytes.count > FilePath.Component.longest } ?? false
+    }
+
     /// The disk or the quota is full (`ENOSPC`, `EDQUOT`), except for inotify's `ENOSPC`, which means its watch limit.
     package var isFull: Bool { !isWatchLimit && (code == .noSpace || code == .diskQuotaExceeded) }
 

@@ -64,7 +64,7 @@ package struct FolderPipeline: Pipeline {
         let target = try place(key, order).target
         let name = try place(order.key, order).name
         let directory = target.removingLastComponent()
-        _ = try requireFolder()
+        try requireNames(key, in: try requireFolder())
         // First, because they take the space that is asked for next.
         if let folder = try find(directory) {
             if attempt.checkpoint.entries[Self.copyingNote] != nil {
@@ -204,6 +204,7 @@ package struct FolderPipeline: Pipeline {
         if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
         if error.isShortage { return DeliveryError(.outage(after: nil), .outOfResources, "\(error)") }
         if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
+        if error.code == .fileNameTooLong { return DeliveryError(.giveUp, .nameTooLong, "\(error)") }
         let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
         return DeliveryError(
             isOutage ? .outage(after: nil) : .retry(after: nil), .destinationUnwritable, "\(error)")

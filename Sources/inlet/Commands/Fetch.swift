@@ -76,7 +76,8 @@ struct Fetch: AsyncParsableCommand {
             if let store = readable.first(where: { $0.0 == from })?.1 { return store }
             let known = config.settings.destinations.first { $0.name == from }
             let why = known.map { "'\(from)' is of type \($0.type), whose objects cannot be fetched" }
-            Console.printError("inlet: \(why ?? "no destination '\(from)' in \(config.file.display)")")
+            Console.printError(
+                "inlet: \(why ?? "no destination '\(DisplayText.escape(from))' in \(config.file.display)")")
             throw ExitStatus.configuration
         }
         if readable.count == 1 { return readable[0].1 }

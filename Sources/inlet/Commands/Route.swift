@@ -93,7 +93,7 @@ struct RouteExplanation {
         table.trace(arrival, mediaType: facts.mediaType).map { trace in
             trace.isMatch
                 ? Console.tint("  route \(trace.route) takes it", .good)
-                : "  route \(trace.route): \(trace.mismatch ?? "")"
+                : "  route \(trace.route): \(DisplayText.escape(trace.mismatch ?? ""))"
         }
     }
 

@@ -58,7 +58,7 @@ struct Status: AsyncParsableCommand {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
-        return String(decoding: try encoder.encode(report), as: UTF8.self)
+        return String(decoding: JSONString.masked(Array(try encoder.encode(report))), as: UTF8.self)
     }
 }
 
@@ -109,7 +109,8 @@ struct StatusText {
             case .attention: Console.tint("!", .warning)
             case .trouble: Console.tint("✗", .bad)
             }
-        return (["\(mark) \(Console.tint(health.sentence, .strong))"] + health.needs.map { "  \($0)" })
+        return
+            (["\(mark) \(Console.tint(health.sentence, .strong))"] + health.needs.map { "  \(DisplayText.escape($0))" })
             .joined(separator: "\n")
     }
 
@@ -117,7 +118,7 @@ struct StatusText {
         switch report.state {
         case .listening: "Dashboard  \(report.url)"
         case .starting: "Dashboard  \(report.url) (starting)"
-        case .failing: Console.tint("Dashboard  cannot listen: \(report.error ?? "")", .bad)
+        case .failing: Console.tint("Dashboard  cannot listen: \(DisplayText.escape(report.error ?? ""))", .bad)
         }
     }
 
@@ -162,10 +163,10 @@ struct StatusText {
         guard !report.in_flight.isEmpty else { return nil }
         let rows = report.in_flight.map { transfer in
             [
-                "  \(transfer.job)", transfer.path.shortened(40), "→ \(transfer.destination)",
+                "  \(transfer.job)", DisplayText.escape(transfer.path).shortened(40), "→ \(transfer.destination)",
                 transfer.percent.map { Console.bar(Int64($0), of: 100, width: 16) }
                     ?? Console.bar(transfer.sent, of: transfer.size, width: 16),
-                transfer.doing,
+                DisplayText.escape(transfer.doing),
             ]
         }
         return "In flight\n" + Console.table(rows)
@@ -178,7 +179,7 @@ struct StatusText {
             return [
                 "  \(destination.name)", destination.type,
                 Console.tint(destination.state, isGood ? .good : .bad), "\(destination.waiting) waiting",
-                destination.last_error.map { $0.shortened(80) } ?? "",
+                destination.last_error.map { DisplayText.escape($0).shortened(80) } ?? "",
             ]
         }
         return "Destinations\n" + Console.table(rows)
@@ -199,9 +200,11 @@ struct StatusText {
             let folders = root.directories == 1 ? "1 folder" : "\(root.directories) folders"
             let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
             let last = root.last_event.map { ", last event \($0)" } ?? ""
-            lines.append("  \(root.path)  \(root.state), \(folders)\(polled), \(root.settling) settling\(last)")
+            lines.append(
+                "  \(DisplayText.escape(root.path))  \(DisplayText.escape(root.state)), \(folders)\(polled), \(root.settling) settling\(last)"
+            )
             for file in root.unsettled {
-                lines.append("    \(file.path): \(Self.reason(file))")
+                lines.append("    \(DisplayText.escape(file.path)): \(DisplayText.escape(Self.reason(file)))")
             }
         }
         return "Watched\n" + lines.joined(separator: "\n")

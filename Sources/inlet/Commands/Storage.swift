@@ -37,7 +37,7 @@ struct StorageList: AsyncParsableCommand {
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
         guard let found = destinations.first(where: { $0.name == destination }) else {
-            Console.printError("inlet: no destination '\(destination)' in \(config.file.display)")
+            Console.printError("inlet: no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
             throw ExitStatus.configuration
         }
         guard let listing = found.pipeline as? any ObjectListing else {

@@ -49,7 +49,7 @@ struct Verify: AsyncParsableCommand {
     func run() async throws {
         let config = try options.load()
         if let destination, !config.settings.destinations.contains(where: { $0.name == destination }) {
-            Console.printError("inlet: no destination '\(destination)' in \(config.file.display)")
+            Console.printError("inlet: no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
             throw ExitStatus.configuration
         }
         let factory = PipelineFactory.standard(config)

@@ -2,7 +2,8 @@ import InletCore
 import InletDashboard
 import InletLinux
 
-/// What people read on their terminal. Whoever prints names of files escapes them first (`FilePath.display`).
+/// What people read on their terminal. Whoever prints names of files, and what servers say, escapes them first
+/// (`FilePath.display`, `DisplayText`); what would change the terminal all the same is masked at this door.
 enum Console {
     static let isTerminal = ProcessSetup.isTerminal(1)
     private static let isDumb = ProcessSetup.environment("TERM") == "dumb"
@@ -14,10 +15,14 @@ enum Console {
     static func print(_ text: String) { _ = offer(text) }
 
     /// Prints. - Returns: false when nobody reads any more.
-    static func offer(_ text: String) -> Bool { ProcessSetup.writeStandardOutput(Array((text + "\n").utf8)) }
-    static func printError(_ text: String) { _ = ProcessSetup.writeStandardError(Array((text + "\n").utf8)) }
+    static func offer(_ text: String) -> Bool { ProcessSetup.writeStandardOutput(line(text)) }
+    static func printError(_ text: String) { _ = ProcessSetup.writeStandardError(line(text)) }
 
-    /// Writes without a line's end, for a bar that is drawn again.
+    private static func line(_ text: String) -> [UInt8] {
+        Array((TerminalText.masked(text, keepsColours: hasColour) + "\n").utf8)
+    }
+
+    /// Writes as it is, for a bar that is drawn again: it holds our own controls, and only escaped texts.
     static func draw(_ text: String) { _ = ProcessSetup.writeStandardOutput(Array(text.utf8)) }
 
     /// The colours of single words; lines that are cut by their width are `TintedText`.

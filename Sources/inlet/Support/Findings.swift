@@ -81,8 +81,8 @@ struct Findings {
             case .warning: Console.tint("!", .warning)
             case .unavailable, .wrong: Console.tint("✗", .bad)
             }
-        Console.print("\(mark) \(finding.check): \(finding.text)")
-        if let remedy = finding.remedy { Console.print("    → \(remedy)") }
+        Console.print("\(mark) \(DisplayText.escape(finding.check)): \(DisplayText.escape(finding.text))")
+        if let remedy = finding.remedy { Console.print("    → \(DisplayText.escape(remedy))") }
     }
 
     /// Says the sum, and exits with what it is.
@@ -93,7 +93,7 @@ struct Findings {
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
             let report = Report(
                 checks: all, warnings: count(.warning), errors: errors, exit_code: code?.rawValue ?? 0)
-            Console.print(String(decoding: try encoder.encode(report), as: UTF8.self))
+            Console.print(String(decoding: JSONString.masked(Array(try encoder.encode(report))), as: UTF8.self))
         } else {
             Console.print("\n" + sum)
         }

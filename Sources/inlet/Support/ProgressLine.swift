@@ -19,7 +19,7 @@ final class ProgressLine {
     func draw(_ path: String, _ bar: String, _ text: String) {
         guard Console.isCanvas else { return }
         let width = max(8, Self.columns - 52)
-        Console.draw("\r\u{1B}[K  \(path.shortened(width)) \(bar) \(text)")
+        Console.draw("\r\u{1B}[K  \(DisplayText.escape(path).shortened(width)) \(bar) \(DisplayText.escape(text))")
         isDrawn = true
     }
 

@@ -52,10 +52,12 @@ enum RehearsalLine {
         case .known, .skipped, .adopted, .unmatched, .irregular: return nil
         case .planned(let plan, let steps): return planned(finding, plan, steps)
         case .rejected(let route, let reason):
-            return "\(path)\n" + Console.tint("  rejected by \(route): \(reason)", .bad) + passed(finding)
+            return "\(path)\n" + Console.tint("  rejected by \(route): \(DisplayText.escape(reason))", .bad)
+                + passed(finding)
         case .along(let main): return "\(path)\n  goes with \(main.display)"
         case .awaited(let marker): return "\(path)\n  waits for its marker \(marker.display)"
-        case .unreadable(let reason): return "\(path)\n" + Console.tint("  cannot be read: \(reason)", .bad)
+        case .unreadable(let reason):
+            return "\(path)\n" + Console.tint("  cannot be read: \(DisplayText.escape(reason))", .bad)
         }
     }
 
@@ -73,12 +75,12 @@ enum RehearsalLine {
         if plan.dedupe != .off {
             lines.append("  unless a destination has its content (dedupe: \(plan.dedupe.rawValue))")
         }
-        return (lines + plan.notes.map { "  note: \($0)" }).joined(separator: "\n")
+        return (lines + plan.notes.map { "  note: \(DisplayText.escape($0))" }).joined(separator: "\n")
     }
 
     /// Why it is not another route's.
     private static func passed(_ finding: DryRun.Finding) -> String {
-        let reasons = finding.passed.map { "not \($0.route): \($0.mismatch ?? "")" }
+        let reasons = finding.passed.map { "not \($0.route): \(DisplayText.escape($0.mismatch ?? ""))" }
         return reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))"
     }
 
@@ -117,7 +119,7 @@ enum RehearsalLine {
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(record), as: UTF8.self)
+        return String(decoding: JSONString.masked(Array(try encoder.encode(record))), as: UTF8.self)
     }
 }
 

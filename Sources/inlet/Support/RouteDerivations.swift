@@ -18,7 +18,7 @@ enum RouteDerivations {
             }
             let companion = Companion(path: arrival.path, kind: .derived, ending: rule.suffix)
             let key = companion.key(beside: plan.key, of: arrival.path)
-            return "  derives  \(rule.name): \(key), made by \(program.display), to \(storing)"
+            return "  derives  \(rule.name): \(DisplayText.escape(key)), made by \(program.display), to \(storing)"
         }
     }
 }

@@ -48,7 +48,9 @@ struct Sending: Sendable {
                 let some = names.next(Self.group)
                 if some.isEmpty { break }
                 let (answers, bytes) = try await handIn(some)
-                for refusal in tale.take(answers, bytes: bytes) { Console.printError("inlet: \(refusal)") }
+                for refusal in tale.take(answers, bytes: bytes) {
+                    Console.printError("inlet: \(DisplayText.escape(refusal))")
+                }
                 try await tellEnded(&tale, line)
             }
             try await follow(&tale, line)
@@ -144,7 +146,8 @@ struct Sending: Sendable {
         let advice = isAlone ? "Repeat the command when that has changed" : "It is sent when that has changed"
         let lines = ends.compactMap { end in
             end.report.map { report in
-                end.waits_for.map { "\(report.path): waiting, \($0). \(advice)" } ?? Self.ending(report)
+                end.waits_for.map { "\(report.path): waiting, \(DisplayText.escape($0)). \(advice)" }
+                    ?? Self.ending(report)
             }
         }
         if !lines.isEmpty { line.end(lines.joined(separator: "\n")) }
@@ -165,10 +168,11 @@ struct Sending: Sendable {
 
     private static func ending(_ job: FollowReport.File) -> String {
         let places = job.places.map { place in
-            "\(place.destination): \(place.url ?? place.key ?? place.state)"
+            "\(place.destination): \(DisplayText.escape(place.url ?? place.key ?? place.state))"
         }.joined(separator: ", ")
         guard isThere(job) else {
-            return "\(Console.tint("✗", .bad)) \(job.path): \(job.state): \(job.reason ?? "no reason given")"
+            return
+                "\(Console.tint("✗", .bad)) \(job.path): \(job.state): \(DisplayText.escape(job.reason ?? "no reason given"))"
         }
         return "\(Console.tint("✓", .good)) \(job.path) → \(places)"
     }

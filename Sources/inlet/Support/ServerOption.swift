@@ -19,7 +19,9 @@ struct ServerOption: ParsableArguments {
             let other = all.first { $0.name == destination }
             let hint = Suggestion.nearest(to: destination, in: some.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
             let why = other.map { "'\(destination)' is of type \($0.type), not \(type)" }
-            Console.printError("inlet: \(why ?? "no destination '\(destination)' in \(config.file.display)\(hint)")")
+            Console.printError(
+                "inlet: \(why ?? "no destination '\(DisplayText.escape(destination))' in \(config.file.display)\(hint)")"
+            )
             throw ExitStatus.configuration
         }
         if some.count == 1 { return some[0] }
