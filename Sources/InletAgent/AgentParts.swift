@@ -52,7 +52,7 @@ struct AgentParts: Sendable {
     init(
         running: RunningSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
         begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration, notifier: Notifier,
-        ping: DeadManPing?
+        ping: DeadManPing?, places: Settler.Places
     ) throws {
         let settings = running.settings
         self.running = running
@@ -70,7 +70,7 @@ struct AgentParts: Sendable {
             journal: journal, routes: running.routes, board: board, log: log, bells: bells,
             finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
-        intakes = try Self.intakes(running, admitter, heartbeat)
+        intakes = try Self.intakes(running, admitter, heartbeat, places)
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
             shut: { [heldBell] names in
@@ -135,8 +135,7 @@ struct AgentParts: Sendable {
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
             pool: io, grace: { [running] in running.settings.shutdownGrace }, health: admitter.health,
-            heartbeat: heartbeat,
-            isStopping: isStopping)
+            heartbeat: heartbeat, isStopping: isStopping)
     }
 
     var housekeeper: Housekeeper {

@@ -26,6 +26,8 @@ struct Scene: Sendable {
     var pace = ProbePace(first: .milliseconds(100), interval: .seconds(60))
     /// A limit of 0 takes workers back at once.
     var holdPatience = Duration.zero
+    /// How much is remembered of each root.
+    var places = Settler.Places()
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: @Sendable (String) -> Destination? = { _ in nil }
     /// Those who are told what happens.
@@ -94,7 +96,8 @@ struct Stage: Sendable {
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
             label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets, pace: scene.pace,
-            holdPatience: scene.holdPatience, renew: scene.renew, source: scene.source)
+            holdPatience: scene.holdPatience, places: scene.places, renew: scene.renew,
+            source: scene.source)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

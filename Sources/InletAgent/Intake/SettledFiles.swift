@@ -165,8 +165,7 @@ struct SettledFiles: Sendable {
             case .orphan(let quiet): return .look(probe(arrival, (quiet, "waiting for its file")))
             }
         } catch {
-            log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
-            return .look(.later("\(error)", .seconds(5)))
+            return .look(failed(path, error))
         }
     }
 
@@ -199,7 +198,7 @@ struct SettledFiles: Sendable {
             let (folder, name) = try turn.parent(of: arrival.path)
             (writer, after) = WriterProbe.look(at: name, in: folder)
         } catch {
-            return error.isMissing ? .gone : .later("\(error)", .seconds(5))
+            return error.isMissing ? .gone : .failing(why: "\(error)")
         }
         let isBusy = writer == .busy
         if isBusy { log.emit(.fileSettling(path: path, busy: true)) }
