@@ -28,6 +28,8 @@ struct Scene: Sendable {
     var holdPatience = Duration.zero
     /// How much is remembered of each root.
     var places = Settler.Places()
+    /// Before others stand in for workers whose deliveries hang.
+    var silence = Duration.seconds(30)
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: @Sendable (String) -> Destination? = { _ in nil }
     /// Those who are told what happens.
@@ -96,7 +98,7 @@ struct Stage: Sendable {
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
             label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets, pace: scene.pace,
-            holdPatience: scene.holdPatience, places: scene.places, renew: scene.renew,
+            holdPatience: scene.holdPatience, places: scene.places, silence: scene.silence, renew: scene.renew,
             source: scene.source)
     }
 
