@@ -39,12 +39,15 @@ package final class Agent: Sendable {
     ///   - pace: how often destinations are probed.
     ///   - holdPatience: how long a limit of 0 may keep the workers of what it holds: one that is 0 for a moment ends nothing.
     ///   - renew: makes a destination anew from the configuration as it is now, for changed credentials.
+    ///   - places: how much is remembered of each root.
+    ///   - silence: after so long without a byte another worker stands in for that of a big file.
     ///   - source: where another configuration comes from; nil = there is none but this.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
         sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
         pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
+        places: Settler.Places = Settler.Places(), silence: Duration = .seconds(30),
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil
     ) async throws {
         // First of all, so that it counts what the start finds.
@@ -62,7 +65,8 @@ package final class Agent: Sendable {
             running: RunningSettings(settings, sendRoots: sendRoots, former: left), board: board, journal: journal,
             log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
             resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
-            valve: valve, holdPatience: holdPatience, notifier: notifier, ping: outlets.ping)
+            valve: valve, holdPatience: holdPatience, notifier: notifier, ping: outlets.ping, places: places,
+            silence: silence)
         reload = source.map { Reload($0, parts.reloadSteps(former, tally), log: log, manager: parts.manager) }
         let renewals = parts.renewals
         services =

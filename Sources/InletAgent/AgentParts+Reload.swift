@@ -26,13 +26,13 @@ extension AgentParts {
     }
 
     static func intakes(
-        _ running: RunningSettings, _ admitter: Admitter, _ heartbeat: Heartbeat
+        _ running: RunningSettings, _ admitter: Admitter, _ heartbeat: Heartbeat, _ places: Settler.Places
     ) throws -> Intakes {
         try Intakes(
             running.watch,
             Intakes.Tools(
                 admitter: admitter, running: running, journal: admitter.journal, log: admitter.log,
-                heartbeat: heartbeat, stateDirectory: running.settings.stateDirectory,
+                heartbeat: heartbeat, stateDirectory: running.settings.stateDirectory, places: places,
                 wake: {
                     admitter.bells.ringAll()
                     admitter.finisherBell.ring()

@@ -19,6 +19,7 @@ struct AgentParts: Sendable {
     private let version: String
     private let resume: ResumeWatch
     private let holdPatience: Duration
+    private let silence: Duration
     let admitter: Admitter
     let limits: BandwidthKeeper
     let renewals: ReloadSteps.Renewals
@@ -52,7 +53,7 @@ struct AgentParts: Sendable {
     init(
         running: RunningSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
         begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration, notifier: Notifier,
-        ping: DeadManPing?
+        ping: DeadManPing?, places: Settler.Places, silence: Duration
     ) throws {
         let settings = running.settings
         self.running = running
@@ -60,7 +61,7 @@ struct AgentParts: Sendable {
         earlier = EarlierNotes(begun)
         self.settings = settings
         (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
-        self.holdPatience = holdPatience
+        (self.holdPatience, self.silence) = (holdPatience, silence)
         let connections = board.connections
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(Self.leastSmallLoops, connections))])
@@ -70,7 +71,7 @@ struct AgentParts: Sendable {
             journal: journal, routes: running.routes, board: board, log: log, bells: bells,
             finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
-        intakes = try Self.intakes(running, admitter, heartbeat)
+        intakes = try Self.intakes(running, admitter, heartbeat, places)
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
             shut: { [heldBell] names in
@@ -135,8 +136,7 @@ struct AgentParts: Sendable {
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
             pool: io, grace: { [running] in running.settings.shutdownGrace }, health: admitter.health,
-            heartbeat: heartbeat,
-            isStopping: isStopping)
+            heartbeat: heartbeat, isStopping: isStopping, silence: silence)
     }
 
     var housekeeper: Housekeeper {

@@ -12,7 +12,7 @@ package final class PipelineFactory: Sendable {
         FolderSettings.type,
     ]
 
-    /// Where hashing and copying happen.
+    /// Where hashing happens; each folder has its own threads for copies.
     let pool: BlockingPool
     /// What the destinations' uploads are held to, each in the lane of its name.
     let throttle = Throttle()
@@ -84,7 +84,9 @@ package final class PipelineFactory: Sendable {
             let settings = FolderSettings(destination.values)
             var made = Destination(
                 name: destination.name, type: destination.type,
-                pipeline: FolderPipeline(settings: settings, pool: pool), smallLimit: 8 << 20, connections: 4,
+                pipeline: FolderPipeline(
+                    settings: settings, pool: BlockingPool(name: "folder", threads: 4), hashing: pool),
+                smallLimit: 8 << 20, connections: 4,
                 maxInFlight: nil)
             made.folder = settings.path
             return made

@@ -5,7 +5,8 @@ import protocol Crypto.HashFunction
 import enum Crypto.Insecure
 import struct Crypto.SHA256
 
-/// Checksums of bytes and of files. Files are read on a blocking thread through one buffer.
+/// Checksums of bytes and of files. Files are read on a blocking thread through one buffer, each
+/// file system on its own: one that does not answer holds up no other's.
 package enum Checksum {
     private static let bufferSize = 128 * 1024
     /// For short slices: less than what the heap maps anew each time (`ProcessMemory.boundHeap`).
@@ -28,7 +29,7 @@ package enum Checksum {
         of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
-        try await pool.run { () throws(TransferError) in
+        try await pool.branch(source.opened.device).run { () throws(TransferError) in
             try read(.md5, Insecure.MD5.self, source, offset, length, progress)
         }
     }
@@ -37,7 +38,7 @@ package enum Checksum {
     package static func sha256(
         of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
-        try await pool.run { () throws(TransferError) in
+        try await pool.branch(source.opened.device).run { () throws(TransferError) in
             try read(.sha256, SHA256.self, source, 0, source.opened.size, progress)
         }
     }

@@ -33,7 +33,7 @@ package struct RunningHash: Sendable {
     private func withNextPiece(
         to end: Int64, of source: SourceFile, on pool: BlockingPool
     ) async throws(TransferError) -> RunningHash {
-        try await pool.run { () throws(TransferError) in
+        try await pool.branch(source.opened.device).run { () throws(TransferError) in
             var result = self
             let length = min(end - position, Self.piece)
             try Checksum.readAll(source, offset: position, length: length) { result.hash.update(bufferPointer: $0) }

@@ -124,7 +124,9 @@ extension Checksum {
     ) async throws(TransferError) -> SliceSums {
         // Two changes of thread take longer than such a read. The agent's deliveries run on threads that may block.
         if length <= shortest { return try sums(kinds, source, offset, length, progress) }
-        return try await pool.run { () throws(TransferError) in try sums(kinds, source, offset, length, progress) }
+        return try await pool.branch(source.opened.device).run { () throws(TransferError) in
+            try sums(kinds, source, offset, length, progress)
+        }
     }
 
     private static let shortest: Int64 = 256 << 10

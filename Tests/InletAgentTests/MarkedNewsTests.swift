@@ -49,12 +49,12 @@ import Testing
     }
 
     @Test func `a path is below a root by whole names`() {
-        #expect(MarkedNews.path(of: "/srv/drop/a/b", below: "/srv/drop") == "a/b")
-        #expect(MarkedNews.path(of: "/srv/drop", below: "/srv/drop") == "")
-        #expect(MarkedNews.path(of: "/srv/dropped/a", below: "/srv/drop") == nil)
-        #expect(MarkedNews.path(of: "/srv", below: "/srv/drop") == nil)
-        #expect(MarkedNews.path(of: "/srv/drop", below: "/") == "srv/drop")
-        #expect(MarkedNews.path(of: "/", below: "/") == "")
+        #expect(HandleReader.path(of: "/srv/drop/a/b", below: "/srv/drop") == "a/b")
+        #expect(HandleReader.path(of: "/srv/drop", below: "/srv/drop") == "")
+        #expect(HandleReader.path(of: "/srv/dropped/a", below: "/srv/drop") == nil)
+        #expect(HandleReader.path(of: "/srv", below: "/srv/drop") == nil)
+        #expect(HandleReader.path(of: "/srv/drop", below: "/") == "srv/drop")
+        #expect(HandleReader.path(of: "/", below: "/") == "")
     }
 
     @Test func `what is remembered of folders is bounded, and can be forgotten`() {

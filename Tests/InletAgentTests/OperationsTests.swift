@@ -143,7 +143,7 @@ import Testing
         heartbeat.beat(.workers)
         var last: [Heartbeat.Part: Int] = [:]
         #expect(!heartbeat.haveAllPassed(since: &last))
-        #expect(await files.admitQueued().later == [])
+        #expect(await files.admitQueued().later.isEmpty)
         #expect(heartbeat.haveAllPassed(since: &last))
     }
 

@@ -26,6 +26,10 @@ struct Scene: Sendable {
     var pace = ProbePace(first: .milliseconds(100), interval: .seconds(60))
     /// A limit of 0 takes workers back at once.
     var holdPatience = Duration.zero
+    /// How much is remembered of each root.
+    var places = Settler.Places()
+    /// Before others stand in for workers whose deliveries hang.
+    var silence = Duration.seconds(30)
     /// Makes a destination anew once its credentials were refused; nil = they are as they were.
     var renew: @Sendable (String) -> Destination? = { _ in nil }
     /// Those who are told what happens.
@@ -94,7 +98,8 @@ struct Stage: Sendable {
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
             label: Agent.Label(version: "test", configuration: "test"), outlets: scene.outlets, pace: scene.pace,
-            holdPatience: scene.holdPatience, renew: scene.renew, source: scene.source)
+            holdPatience: scene.holdPatience, places: scene.places, silence: scene.silence, renew: scene.renew,
+            source: scene.source)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

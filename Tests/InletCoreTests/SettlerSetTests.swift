@@ -52,7 +52,7 @@ struct SettlerSetTests {
     }
 
     @Test func `a file takes its companion's place where there is no room, so that companions never keep it out`() {
-        var settler = Settler(settle: .seconds(1), capacity: 2)
+        var settler = Settler(settle: .seconds(1), places: Settler.Places(settling: 2))
         for name in ["a.xmp", "b.xmp"] as [FilePath] {
             #expect(settler.observe(name, at: at(0)) == true)
         }

@@ -121,7 +121,7 @@ struct SettlerTests {
     }
 
     @Test func `memory is bounded`() {
-        var settler = Settler(settle: .seconds(3600), capacity: 2)
+        var settler = Settler(settle: .seconds(3600), places: Settler.Places(settling: 2))
         #expect(settler.observe("a", at: at(0)) && settler.observe("b", at: at(0)))
         #expect(!settler.observe("c", at: at(0)) && !settler.discover("c", at: at(0)))
         #expect(settler.observe("a", at: at(1)) == true)

@@ -81,6 +81,33 @@ struct BlockingPoolTests {
         try await eventually("the threads end") { try threads(named: "inlet-last") == 0 }
     }
 
+    @Test func `threads without work end, and begin anew with it`() async throws {
+        let pool = BlockingPool(name: "inlet-rest", threads: 2, idle: .milliseconds(50))
+        for _ in 0..<3 {
+            #expect(await pool.run { threadName() } == "inlet-rest")
+            try await eventually("the threads end") { try threads(named: "inlet-rest") == 0 }
+        }
+    }
+
+    @Test func `what hangs behind one key holds up no other, and each has its own few threads`() async throws {
+        let pool = BlockingPool(name: "inlet-branch", threads: 2)
+        let gate = DispatchSemaphore(value: 0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<6 {
+                group.addTask { await pool.branch(1).run { _ = gate.wait(timeout: .now() + 180) } }
+            }
+            try await eventually("two hang") { try threads(named: "inlet-branch") == 2 }
+            #expect(await pool.branch(2).run { 2 } == 2)
+            #expect(await pool.run { 3 } == 3)
+            for _ in 0..<6 { gate.signal() }
+            try await group.waitForAll()
+        }
+        #expect(pool.branch(1) === pool.branch(1) && pool.branch(1) !== pool.branch(2))
+        // Those that nobody has used for long are let go of.
+        for key in 0..<100 { _ = pool.branch(UInt64(key)) }
+        try await eventually("the first have ended") { try threads(named: "inlet-branch") <= 1 }
+    }
+
     @Test func `a pool that nobody holds ends its threads`() async throws {
         for _ in 0..<20 { #expect(await BlockingPool(name: "inlet-gone", threads: 1).run { 1 } == 1) }
         try await eventually("the threads end") { try threads(named: "inlet-gone") == 0 }

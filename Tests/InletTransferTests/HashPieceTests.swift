@@ -29,7 +29,7 @@ struct HashPieceTests {
         let path = try directory.write(bytes, to: "f")
         let source = try SourceFile(opening: path)
         // Both wait in this order for the one thread, which this body holds.
-        let digest = try await withTaskExecutorPreference(pool) {
+        let digest = try await withTaskExecutorPreference(pool.branch(source.opened.device)) {
             async let hashed = RunningHash().advanced(to: Int64(bytes.count), of: source, on: pool)
             async let changed: Void = Self.write(bytes[Self.piece] ^ 0xFF, to: path, at: Self.piece)
             try await changed

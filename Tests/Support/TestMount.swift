@@ -4,6 +4,8 @@ package import SystemPackage
 /// A file system that a test mounts, with the machine's own tools.
 package final class TestMount: Sendable {
     package let path: FilePath
+    /// Of the process that answers for it; nil where the kernel does.
+    private let server: Int32?
 
     /// Whether this process may mount one.
     package static let isAllowed = works { try TestMount("tmpfs", at: $0.makeDirectory("point")) }
@@ -17,18 +19,21 @@ package final class TestMount: Sendable {
     /// - Parameter path: a folder that is there.
     package init(_ type: String, at path: FilePath, options: String = "noatime") throws {
         self.path = path
+        server = nil
         try Self.run("mount", ["-t", type, "-o", options, type, path.string])
     }
 
     /// `folder` with all in it, at another place too.
     package init(folder: FilePath, at path: FilePath) throws {
         self.path = path
+        server = nil
         try Self.run("mount", ["--bind", folder.string, path.string])
     }
 
     /// What is done in `folder` behind this mount raises no events in it.
     package init(bindfs folder: FilePath, at path: FilePath) throws {
         self.path = path
+        var server: Int32?
         // FUSE 2 mounts over a folder with something in it only when told so, which FUSE 3 does not understand.
         for options in [["-o", "nonempty"], []] {
             // In the foreground: a daemon keeps what Foundation watches for the end of a process, and that end never comes.
@@ -36,13 +41,24 @@ package final class TestMount: Sendable {
             try process.run()
             Leash.hold(process.processIdentifier)
             for _ in 0..<Self.mostLooks where process.isRunning {
-                if Self.isMounted(path) { return }
+                if Self.isMounted(path) {
+                    server = process.processIdentifier
+                    break
+                }
                 usleep(Self.betweenLooks)
             }
+            if server != nil { break }
             process.terminate()
         }
-        throw CocoaError(.executableLoad)
+        self.server = server
+        if server == nil { throw CocoaError(.executableLoad) }
     }
+
+    /// From now on no call to it returns: what a server does that is away.
+    package func freeze() { if let server { kill(server, SIGSTOP) } }
+
+    /// All calls are answered.
+    package func thaw() { if let server { kill(server, SIGCONT) } }
 
     private static let mostLooks = 6000
     /// In microseconds.
@@ -59,7 +75,10 @@ package final class TestMount: Sendable {
         try self.init("overlay", at: path, options: "lowerdir=\(upper):\(lower)")
     }
 
-    deinit { unmount() }
+    deinit {
+        thaw()
+        unmount()
+    }
 
     /// Doing it again does no harm.
     package func unmount() { try? Self.run("umount", ["-l", path.string]) }

@@ -83,6 +83,9 @@ package final class InFlight: Sendable {
 
     func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.ring() } }
 
+    /// How much of each has been sent, by delivery.
+    var sent: [Int64: Int64] { state.withLock(\.entries).mapValues(\.attempt.bytesSent) }
+
     package func snapshots() -> [Snapshot] {
         state.withLock { Array($0.entries.values) }
             .map {

@@ -3,32 +3,33 @@ internal import InletJournal
 internal import InletLinux
 internal import ServiceLifecycle
 
-/// Delivers what is due. Big files have `workers` loops, each: claim, deliver, settle. Small ones share the destinations'
+/// Delivers what is due. Big files have `workers` loops, each: claim, deliver, settle; and others for those that hang. Small ones share the destinations'
 /// connections in a lane of their own. Blocking calls stay on the pool's threads.
 final class WorkerPool: Service {
     private let journal: Journal
     private let board: DestinationBoard
-    private let deliverOne: DeliverOne
+    let deliverOne: DeliverOne
     private let smallFiles: SmallLane
-    private let bells: WorkBells
+    let bells: WorkBells
+    let standIns: StandIns
     private let ends: DeliveryEnds
     private let pool: BlockingPool
     private let grace: @Sendable () -> Duration
     private let health: JournalHealth
-    private let heartbeat: Heartbeat
-    private let isStopping: StopFlag
+    let heartbeat: Heartbeat
+    let isStopping: StopFlag
 
     init(
         journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
         ends: DeliveryEnds, pool: BlockingPool, grace: @escaping @Sendable () -> Duration, health: JournalHealth,
-        heartbeat: Heartbeat,
-        isStopping: StopFlag
+        heartbeat: Heartbeat, isStopping: StopFlag, silence: Duration
     ) {
         self.journal = journal
         self.health = health
         self.board = board
         self.deliverOne = deliverOne
         self.bells = bells
+        standIns = StandIns(workers: bells.loops(.big), patience: silence)
         self.ends = ends
         self.pool = pool
         self.grace = grace
@@ -52,12 +53,14 @@ final class WorkerPool: Service {
         } onGracefulShutdown: {
             self.isStopping.set()
             self.bells.ringAll()
+            self.standIns.bell.ring()
         }
     }
 
     private func runLoops() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.smallFiles.run() }
+            group.addTask { await self.relieve() }
             for number in 0..<bells.loops(.big) {
                 group.addTask { await self.work(owner: "\(Lane.big)-\(number)") }
             }
@@ -75,7 +78,7 @@ final class WorkerPool: Service {
         while !isStopping.isSet, !Task.isCancelled {
             heartbeat.beat(.workers)
             do {
-                if try await takeOne(owner) { continue }
+                if try await takeOne(owner: owner) { continue }
                 let due = try await journal.nextDue(.big, rooms: board.rooms())
                 await bells.wait(.big, until: due.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
             } catch {
@@ -85,7 +88,8 @@ final class WorkerPool: Service {
         }
     }
 
-    private func takeOne(_ owner: String) async throws -> Bool {
+    /// - Returns: false when nothing was due.
+    func takeOne(owner: String, isStandIn: Bool = false) async throws -> Bool {
         var patience = JournalPatience()
         var refusal: String?
         let outcome = try await journal.withClaim(
@@ -97,6 +101,8 @@ final class WorkerPool: Service {
                 return await patience.wait(isStopping)
             }
         ) { claim in
+            standIns.begin(claim.delivery.id, byStandIn: isStandIn)
+            defer { standIns.end(claim.delivery.id) }
             Failpoint.claimed.reached()
             let (settlement, report) = await deliverOne.deliver(claim)
             Failpoint.settling.reached()

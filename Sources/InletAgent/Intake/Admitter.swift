@@ -43,6 +43,8 @@ struct Admitter: Sendable {
     struct Result: Sendable {
         var outcome: Outcome
         var companions: [FilePath] = []
+        /// Of a file that cannot be read now: said with others of its folder.
+        var why: String?
     }
 
     func admit(_ candidate: Candidate, hashing: Hashing) async -> Result {
@@ -54,7 +56,6 @@ struct Admitter: Sendable {
 
     private func take(_ candidate: Candidate, _ hashing: Hashing) async -> Result {
         let arrival = candidate.arrival
-        let path = arrival.root.pushing(arrival.path)
         do {
             switch candidate.role {
             case .late(let companion, let main): return Result(outcome: await admitLate(arrival, companion, main))
@@ -64,8 +65,10 @@ struct Admitter: Sendable {
             return Result(outcome: .settled)
         } catch let error as SystemError where error.isMissing {
             return Result(outcome: .settled)
+        } catch  where error.isOfFile {
+            return Result(outcome: .later, why: "\(error)")
         } catch {
-            log.emit(.fileTrouble(path: path, reason: "\(error)"))
+            log.emit(.fileTrouble(path: arrival.root.pushing(arrival.path), reason: "\(error)"))
             return Result(outcome: .later)
         }
     }

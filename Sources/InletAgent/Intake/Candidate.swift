@@ -24,8 +24,8 @@ struct AdmissionRound: Sendable {
         var completion: Completion
     }
 
-    /// To be looked at again later.
-    var later: [FilePath] = []
+    /// To be looked at again later, with what went wrong with the file itself.
+    var later: [(path: FilePath, why: String?)] = []
     /// For which there is no room in the queue, in the order in which they were ready.
     var refused: [FilePath] = []
     /// Companions that are in the journal now.

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import InletCore
 internal import InletLinux
 internal import SystemPackage
@@ -53,20 +52,4 @@ enum MarkedNews {
         guard let own = directory.lastComponent else { return nil }
         return (directory.removingLastComponent(), FilePath(root: nil, [own]).bytes)
     }
-
-    /// `path` below `root`, both as the kernel says them; nil when it is not.
-    static func path(of path: FilePath, below root: FilePath) -> FilePath? {
-        // Asked for each folder of a busy file system: the kernel's own spelling need not be taken apart.
-        path.withPlatformString { path in
-            root.withPlatformString { root in
-                let length = strlen(root)
-                guard strncmp(path, root, length) == 0 else { return nil }
-                let rest = path + length
-                if rest.pointee == 0 || root[length - 1] == separator { return FilePath(platformString: rest) }
-                return rest.pointee == separator ? FilePath(platformString: rest + 1) : nil
-            }
-        }
-    }
-
-    private static let separator = CChar(UInt8(ascii: "/"))
 }

@@ -22,7 +22,7 @@ extension IntakeLoop {
         status.lastEvent = lastEvent
         status.settling = settler.count
         status.ignored = admission.ignored
-        status.unsettled = unsettledFiles(at: now) + openUnits
+        status.unsettled = unsettledFiles(at: now) + stuckFolders(at: now) + openUnits
         inbox.publish(status)
     }
 
@@ -38,6 +38,7 @@ extension IntakeLoop {
     /// How many the status shows, and how many are told of when they wait for long.
     private static let shown = 10
     private static let told = 100
+    private static let shownFolders = 5
 
     /// Those that have waited longest. One that has kept waiting for a quarter of an hour is also logged, once.
     mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [IntakeStatus.Unsettled] {
@@ -54,6 +55,19 @@ extension IntakeLoop {
             IntakeStatus.Unsettled(
                 path: settings.path.pushing(file.path), busy: file.isBusy, why: file.isBusy ? nil : file.reason,
                 holder: file.isBusy ? holders[file.path] : nil, waiting: file.since.duration(to: now))
+        }
+    }
+
+    /// Whether what was asked for before has been listed: what it found tells how soon it is to be listed again.
+    var canListStuck: Bool { scan.isIdle && held.isEmpty }
+
+    /// Folders with files that cannot be taken, each logged once.
+    mutating func stuckFolders(at now: ContinuousClock.Instant) -> [IntakeStatus.Unsettled] {
+        for report in settler.stuckFolders.untold(at: now) {
+            log.emit(.fileTrouble(path: settings.path.pushing(report.folder), reason: report.reason))
+        }
+        return settler.stuckFolders.most(Self.shownFolders).map { report in
+            IntakeStatus.Unsettled(path: settings.path.pushing(report.folder), busy: false, why: report.reason)
         }
     }
 }

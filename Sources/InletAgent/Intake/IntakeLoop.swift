@@ -49,13 +49,13 @@ struct IntakeLoop: ~Copyable {
     /// Before any file was ready.
     let started = ContinuousClock.now
 
-    /// Before a file that could not be admitted is looked at again.
+    /// Before a unit that could not be closed is looked at again.
     static let retryPause = Duration.seconds(1)
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
         hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
-        openUnits: [Batch], volume: Volume? = nil
+        openUnits: [Batch], places: Settler.Places, volume: Volume? = nil
     ) throws(SystemError) {
         self.settings = settings
         self.log = log
@@ -65,7 +65,7 @@ struct IntakeLoop: ~Copyable {
         ignore = IgnoreList(user: settings.ignore)
         scan = TreeScan(root: settings.path, isRecursive: settings.recursive)
         polling = Polling(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
-        settler = Settler(settle: settings.settle)
+        settler = Settler(settle: settings.settle, places: places)
         unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
@@ -90,6 +90,7 @@ struct IntakeLoop: ~Copyable {
                 followMounts()
             }
             try readEvents()
+            if canListStuck { for folder in settler.stuckFolders.due(at: .now) { scan.add(folder) } }
             try await advanceScan()
             let turn = ContinuousClock.now
             advancePoll()
@@ -113,7 +114,9 @@ struct IntakeLoop: ~Copyable {
     var deadline: ContinuousClock.Instant? {
         if held.isEmpty, mustRescan || !scan.isIdle || polling.isLooking { return .now }
         return [
-            pressure.deadline(settler.nextDeadline), nextRescan, nextPass, canCloseUnits ? units.nextDeadline : nil,
+            pressure.deadline(settler.nextDeadline), canListStuck ? settler.stuckFolders.nextListing : nil, nextRescan,
+            nextPass,
+            canCloseUnits ? units.nextDeadline : nil,
             canTellVolume ? volumeQuestion.deadline : nil,
         ].compactMap(\.self).min()
     }
@@ -238,11 +241,8 @@ struct IntakeLoop: ~Copyable {
     mutating func apply(_ round: AdmissionRound) async {
         for path in round.companions { settler.forget(path) }
         for unit in round.units { join(unit) }
-        for path in round.later {
-            // Not at once, whatever the settle time: what is in the way needs a moment.
-            let settle = max(admission.settle(for: path) ?? settings.settle, Self.retryPause)
-            // A listed file has no place there yet; what is not tracked would be forgotten.
-            if !settler.observe(path, settle: settle, at: .now) { held.append(path) }
+        for (path, why) in round.later {
+            settler.putBack(path, settle: admission.settle(for: path), why: why, at: .now)
         }
         await putBack(round.refused)
     }

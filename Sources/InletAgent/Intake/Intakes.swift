@@ -16,6 +16,8 @@ final class Intakes: Service {
         var log: EventLog
         var heartbeat: Heartbeat
         var stateDirectory: FilePath
+        /// How much each may remember.
+        var places: Settler.Places
         /// Wakes those who deliver and finish.
         var wake: @Sendable () -> Void
     }
@@ -140,7 +142,7 @@ final class Intakes: Service {
         admitter.routes = routes
         return try RootIntake(
             root, admitter: admitter, journal: tools.journal, log: tools.log, heartbeat: tools.heartbeat,
-            stateDirectory: tools.stateDirectory, states: states, passing: passing)
+            stateDirectory: tools.stateDirectory, states: states, places: tools.places, passing: passing)
     }
 }
 

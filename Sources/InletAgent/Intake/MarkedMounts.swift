@@ -202,7 +202,7 @@ struct MarkedMounts: ~Copyable {
             turn.reader = consume reader
         }
         guard let beginning = turn.mount?.beginning, let found = try turn.reader?.find(handle),
-            let below = MarkedNews.path(of: found.path, below: beginning)
+            let below = HandleReader.path(of: found.path, below: beginning)
         else {
             places.remember(handle, .outside)
             return .outside

@@ -16,6 +16,7 @@ final class RootIntake: Service {
     private let hashing = BlockingPool(name: "hash", threads: 1)
     private let inbox: IntakeInbox
     private let states: RootStates
+    private let places: Settler.Places
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
     private let passing: RootPlace?
     private var isPassing: Bool { passing != nil }
@@ -24,9 +25,11 @@ final class RootIntake: Service {
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        stateDirectory: FilePath, states: RootStates, passing: RootPlace? = nil
+        stateDirectory: FilePath, states: RootStates, places: Settler.Places = Settler.Places(),
+        passing: RootPlace? = nil
     ) throws(SystemError) {
         self.states = states
+        self.places = places
         self.passing = passing
         self.settings = settings
         self.journal = journal
@@ -144,7 +147,7 @@ final class RootIntake: Service {
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
                 skipBefore: settings.existing == .skip ? firstSeen : nil,
-                adoptBefore: adopts ? firstSeen : nil, openUnits: openUnits, volume: volume)
+                adoptBefore: adopts ? firstSeen : nil, openUnits: openUnits, places: places, volume: volume)
             // What came or went meanwhile is taken up anew, with the name of its own volume.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
             // Who is not watching waits for no room.

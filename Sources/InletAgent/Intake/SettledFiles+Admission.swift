@@ -55,7 +55,7 @@ extension SettledFiles {
             round.companions += result.companions
             for path in result.companions { awaited.remove(path) }
             switch result.outcome {
-            case .later: round.later.append(arrival.path)
+            case .later: round.later.append((arrival.path, result.why))
             case .full: round.refused.append(arrival.path)
             case .admitted, .settled: round.units += joined(arrival)
             case .unmatched:

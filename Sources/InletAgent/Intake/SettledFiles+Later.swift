@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletLinux
 
 /// What is looked at again because of ourselves, not because of a writer: nobody is to be told that somebody has it open.
 extension Settler.Look {
@@ -9,4 +10,9 @@ extension Settler.Look {
     static var comparedLater: Self { later("waiting to be compared with what is known of it", .milliseconds(50)) }
 
     static var belongingsUnsettled: Self { later("what it belongs together with is not complete") }
+}
+
+extension Error {
+    /// Whether it is about the file, not about the journal or a destination.
+    var isOfFile: Bool { self is SystemError || self is DeliveryError }
 }

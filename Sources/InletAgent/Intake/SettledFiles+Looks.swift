@@ -29,34 +29,33 @@ extension SettledFiles {
         for path in paths {
             let found = lookInTurn(path)
             switch found {
-            case .regular(let identity, _, _):
+            case .success(.regular(let identity, _, _)):
                 if isSkipped(identity) {
                     noteSkipped(path)
                     looked.judged.append((path, .known))
                 } else {
-                    if let refusal = found?.refusal(by: rule) { looked.refused[path] = refusal }
+                    if let refusal = (try? found.get())?.refusal(by: rule) { looked.refused[path] = refusal }
                     looked.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }
-            case .missing:
+            case .success(.missing):
                 refused.forget(path)
                 admitter.deriver?.close(path, kept: [])
                 looked.judged.append((path, .look(.gone)))
-            case .directory, .symlink, .other:
+            case .success(.directory), .success(.symlink), .success(.other):
                 noteIrregular(path)
                 looked.judged.append((path, .look(.notRegular)))
-            case nil where volume?.key != nil:
+            case .failure(let error) where volume?.key != nil:
+                log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
                 // It keeps a card from being said to be safe; at its return it is seen again.
                 unread += 1
                 looked.judged.append((path, .look(.notRegular)))
-            case nil: looked.judged.append((path, .look(.later("it cannot be looked at", .seconds(5)))))
+            case .failure(let error): looked.judged.append((path, .look(.failing(why: "\(error)"))))
             }
         }
         return looked
     }
 
-    func look(_ path: FilePath) -> FileLook? {
-        tried(path) { () throws(SystemError) in try FileLook.look(at: RootedPath(root, path)) }
-    }
+    func look(_ path: FilePath) -> FileLook? { try? FileLook.look(at: RootedPath(root, path)) }
 
     /// What a marker, or a file of labels, is; nil also for one that the root's rule leaves out.
     func belonging(_ path: FilePath) -> FileIdentity? {
@@ -72,16 +71,18 @@ extension SettledFiles {
     }
 
     /// Of many, each folder is opened once.
-    private mutating func lookInTurn(_ path: FilePath) -> FileLook? {
-        tried(path) { () throws(SystemError) in try turn.look(path) }
+    private mutating func lookInTurn(_ path: FilePath) -> Result<FileLook, SystemError> {
+        do throws(SystemError) {
+            return .success(try turn.look(path))
+        } catch {
+            return .failure(error)
+        }
     }
 
-    private func tried(_ path: FilePath, _ look: () throws(SystemError) -> FileLook) -> FileLook? {
-        do throws(SystemError) {
-            return try look()
-        } catch {
-            log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
-            return nil
-        }
+    /// A file of which something could not be found out.
+    func failed(_ path: FilePath, _ error: any Error) -> Settler.Look {
+        if error.isOfFile { return .failing(why: "\(error)") }
+        log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
+        return .later("\(error)", .seconds(5))
     }
 }

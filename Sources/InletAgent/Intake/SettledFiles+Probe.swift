@@ -15,7 +15,7 @@ extension SettledFiles {
             let (folder, name) = try turn.parent(of: arrival.path)
             (writer, after) = WriterProbe.look(at: name, in: folder)
         } catch {
-            return error.isMissing ? .gone : .later("\(error)", .seconds(5))
+            return error.isMissing ? .gone : .failing(why: "\(error)")
         }
         let isBusy = writer == .busy
         if isBusy { log.emit(.fileSettling(path: path, busy: true)) }

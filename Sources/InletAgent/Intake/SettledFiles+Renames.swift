@@ -21,8 +21,7 @@ extension SettledFiles {
             else { return forget(arrival) }
             return try await goOn(renamed, arrival, facts)
         } catch {
-            log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)"))
-            return .look(.later("\(error)", .seconds(5)))
+            return .look(failed(arrival.path, error))
         }
     }
 

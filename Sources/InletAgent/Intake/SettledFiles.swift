@@ -173,8 +173,7 @@ struct SettledFiles: Sendable {
             case .orphan(let quiet): return .look(probe(arrival, (quiet, "waiting for its file")))
             }
         } catch {
-            log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
-            return .look(.later("\(error)", .seconds(5)))
+            return .look(failed(path, error))
         }
     }
 

@@ -27,6 +27,11 @@ extension Settler {
         var changes = 0
         /// The sign of life that was counted last.
         var stirred: ContinuousClock.Instant
+        var hindrance: Hindrance?
+        /// It takes no place of those that may settle.
+        var isStuck = false
+        /// Its folder speaks for it.
+        var isCounted = false
         /// The number of the turn in the queue; nil while the path is handed out.
         var turn: UInt64?
         /// When that turn comes up; never after `deadline` but for a path handed out.

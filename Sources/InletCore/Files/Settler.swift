@@ -5,7 +5,7 @@ package import SystemPackage
 ///
 /// The caller reports every sign of life with `observe`, asks for the paths that are `due`, looks at each (stat and
 /// writer probe) and hands the look to `judge`; every due path must be judged or forgotten. A busy or growing file is
-/// never given up. Memory is bounded by `capacity`.
+/// never given up. Memory is bounded by `places`; files that never get complete do not take those of others.
 package struct Settler: Sendable {
     /// What a look at a path found.
     package enum Look: Sendable, Equatable {
@@ -17,6 +17,8 @@ package struct Settler: Sendable {
         case bound(FileIdentity, busy: Bool, quiet: Duration, why: String)
         /// A file that waits for others, however quiet it is; to be looked at again after so long.
         case waiting(for: Duration, why: String)
+        /// It cannot be looked at, or read.
+        case failing(why: String)
     }
 
     package enum Verdict: Sendable, Equatable {
@@ -34,22 +36,29 @@ package struct Settler: Sendable {
     private static let longestBusyWait = Duration.seconds(5)
 
     let settle: Duration
-    private let capacity: Int
-    private(set) var entries: [FilePath: Entry] = [:]
+    let places: Places
+    var entries: [FilePath: Entry] = [:]
     private var queue: Heap<Turn> = []
     private var turns: UInt64 = 0
     var steps = ClockSteps()
+    /// Of `entries`, those that have no place.
+    var stuck = 0
+    package var stuckFolders: StuckFolders
+    /// Refused before, and complete at the looks of this turn.
+    var returning: [FilePath: Returning] = [:]
 
     /// - Parameter settle: the quiet time of files for which `observe` names no other.
-    package init(settle: Duration, capacity: Int = 50_000) {
+    package init(settle: Duration, places: Places = Places()) {
         self.settle = settle
-        self.capacity = capacity
+        self.places = places
+        stuckFolders = StuckFolders(limit: places.folders)
     }
 
     /// Notices that the wall clock was put forward; every call of `judge` does so too.
     package mutating func note(_ now: ContinuousClock.Instant, wall: WallTime) { steps.note(now, wall) }
 
-    package var count: Int { entries.count }
+    /// Files that are not complete, as far as they are known.
+    package var count: Int { entries.count + stuckFolders.left }
     package func isTracked(_ path: FilePath) -> Bool { entries[path] != nil }
 
     /// When `due` should be asked next; may be early for a path that moved since, never late. nil = nothing is waiting.
@@ -68,42 +77,11 @@ package struct Settler: Sendable {
         entry.busyWait = Self.shortestBusyWait
         entry.isBusy = false
         entry.why = nil
+        // It is looked at as one that may be complete; without a place, if it had none.
+        entry.hindrance = nil
         schedule(path, &entry, at: now.advanced(by: settle))
-        entries[path] = entry
+        if known == nil || entry.isStuck { entries[path] = entry } else { keep(path, entry, at: now) }
         return true
-    }
-
-    /// Others that the file waits for have changed: if it is tracked it is due at once, and its quiet time goes on.
-    package mutating func wake(_ path: FilePath, at now: ContinuousClock.Instant) {
-        guard var entry = entries[path], entry.deadline > now, entry.isAwaiting else { return }
-        schedule(path, &entry, at: now)
-        entries[path] = entry
-    }
-
-    /// `companion` waits for the file at `main`, which is due at once, tracked or not. Without room the file takes the
-    /// companion's place: otherwise companions could keep all files out for ever. False = list the tree again, to find
-    /// the companion.
-    package mutating func wake(
-        _ main: FilePath, for companion: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
-    ) -> Bool {
-        wake(main, at: now)
-        if discover(main, settle: settle, at: now) { return true }
-        forget(companion)
-        _ = discover(main, settle: settle, at: now)
-        return false
-    }
-
-    /// Those of `folders` in which anything is not complete yet. Looks at every entry, once.
-    package func tracked(below folders: Set<FilePath>) -> Set<FilePath> {
-        var found: Set<FilePath> = []
-        for path in entries.keys where found.count < folders.count {
-            var folder = path
-            while !folder.isEmpty {
-                if folders.contains(folder) { found.insert(folder) }
-                folder.removeLastComponent()
-            }
-        }
-        return found
     }
 
     /// A listing shows the file: it is due at once, to be admitted if it is old enough. A file that is tracked already
@@ -119,19 +97,21 @@ package struct Settler: Sendable {
     }
 
     package mutating func forget(_ path: FilePath) {
-        entries[path] = nil
+        drop(path)
         dropStaleTurns()
     }
 
     /// Forgets `directory` and everything below it.
     package mutating func forget(below directory: FilePath) {
-        entries = entries.filter { !$0.key.starts(with: directory) }
+        for path in entries.keys where path.starts(with: directory) { drop(path) }
+        stuckFolders.forget(below: directory)
         dropStaleTurns()
     }
 
     /// Paths whose quiet time is over, longest overdue first, at most `most` and 256 a call.
     package mutating func due(at now: ContinuousClock.Instant, most: Int = .max) -> [FilePath] {
         var result: [FilePath] = []
+        returning = [:]
         while result.count < min(most, Self.mostDue), let turn = queue.min, turn.deadline <= now {
             queue.removeMin()
             guard var entry = entries[turn.path], entry.turn == turn.number else { continue }
@@ -164,7 +144,14 @@ package struct Settler: Sendable {
         case .waiting(let wait, let why):
             entry.why = why
             entry.isBusy = false
+            if entry.hindrance?.isRefused != true { entry.hindrance = nil }
             schedule(path, &entry, at: max(entry.deadline, now.advanced(by: max(wait, .milliseconds(1)))))
+        case .failing(let why):
+            entry.why = why
+            entry.isBusy = false
+            entry.hinder(isFailing: true, at: now)
+            let isTouched = entry.deadline > now
+            schedule(path, &entry, at: isTouched ? entry.deadline : now.advanced(by: entry.failingWait(at: now)))
         case .file(let identity, let isBusy):
             entry.why = nil
             let clock = clock(for: identity, entry.settle, isForeign, now, wall)
@@ -174,8 +161,8 @@ package struct Settler: Sendable {
             let clock = clock(for: identity, quiet, isForeign, now, wall)
             if settles(path, &entry, identity, isBusy, quiet, now, clock) { return .settled(identity) }
         }
-        entries[path] = entry
-        return .waiting
+        keep(path, entry, at: now)
+        return entries[path] == nil ? .dropped : .waiting
     }
 
     /// Whether the file is complete, and then it is no longer tracked; otherwise it is due again later.
@@ -183,20 +170,27 @@ package struct Settler: Sendable {
         _ path: FilePath, _ entry: inout Entry, _ identity: FileIdentity, _ isBusy: Bool, _ quiet: Duration,
         _ now: ContinuousClock.Instant, _ wall: WallTime?
     ) -> Bool {
-        if entry.look?.identity != identity {
-            if entry.look != nil { entry.changes += 1 }
-            entry.look = (identity, now)
+        let isChanged = entry.look.map { $0.identity != identity } ?? false
+        if isChanged { entry.changes += 1 }
+        if isChanged || entry.look == nil { entry.look = (identity, now) }
+        if isBusy || isChanged {
+            entry.hinder(isFailing: false, at: now)
+        } else if entry.hindrance?.isRefused != true {
+            entry.hindrance = nil
         }
         let since = entry.look?.time ?? now
         entry.isBusy = isBusy
         if entry.deadline > now {
             schedule(path, &entry, at: entry.deadline)
         } else if isBusy {
-            schedule(path, &entry, at: now.advanced(by: entry.busyWait))
+            schedule(path, &entry, at: now.advanced(by: max(entry.busyWait, entry.isStuck ? crowdWait : .zero)))
             entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
         } else if let wait = Entry.remainingWait(quiet, identity, since: since, now: now, wall: wall) {
             schedule(path, &entry, at: now.advanced(by: wait))
         } else {
+            if let hindrance = entry.hindrance, hindrance.isRefused {
+                returning[path] = Returning(hindrance: hindrance, isStuck: entry.isStuck)
+            }
             forget(path)
             return true
         }
@@ -204,12 +198,12 @@ package struct Settler: Sendable {
     }
 
     private func makeEntry(_ settle: Duration, at now: ContinuousClock.Instant) -> Entry? {
-        entries.count < capacity ? Entry(settle: settle, at: now, busyWait: Self.shortestBusyWait) : nil
+        hasRoom ? Entry(settle: settle, at: now, busyWait: Self.shortestBusyWait) : nil
     }
 
     /// Sets the deadline. A turn that comes earlier is left in the queue and re-queued when it comes up, so that a file
     /// written for hours has one turn, not one for each event.
-    private mutating func schedule(_ path: FilePath, _ entry: inout Entry, at deadline: ContinuousClock.Instant) {
+    mutating func schedule(_ path: FilePath, _ entry: inout Entry, at deadline: ContinuousClock.Instant) {
         entry.deadline = deadline
         if entry.turn != nil, entry.turnDeadline <= deadline { return }
         turns += 1

@@ -1,19 +1,46 @@
 import CLinux
 import Glibc
+import Synchronization
 
 /// Threads for calls that block: file reads, fsync, hashing, `poll(2)`. The cooperative pool has one thread per core and
 /// must never wait in the kernel.
 ///
-/// Jobs start in the order they came. Threads start when there is work for them and then stay until `shutdown`, or until
-/// the last reference to the pool goes. A task that runs with the pool as its preferred executor
+/// Jobs start in the order they came. Threads start when there is work for them and end after a while without any, at
+/// `shutdown`, or when the last reference to the pool goes. A task that runs with the pool as its preferred executor
 /// (`withTaskExecutorPreference`) stays on its threads across awaits, and so do the child tasks it starts.
 package final class BlockingPool: TaskExecutor, Sendable {
     private let queue: JobQueue
+    private let name: String
+    private let threads: Int
+    private let idle: Duration
+    /// Those used last come last.
+    private let branches = Mutex<[(key: UInt64, pool: BlockingPool)]>([])
+    private static let mostBranches = 8
 
     /// `name` is what `top -H` shows, cut to 15 bytes. A pool of one thread is a home for one loop.
-    package init(name: String, threads: Int) { queue = JobQueue(name: name, threads: max(1, threads)) }
+    ///
+    /// - Parameter idle: how long a thread waits for work.
+    package init(name: String, threads: Int, idle: Duration = .seconds(60)) {
+        (self.name, self.threads, self.idle) = (name, threads, idle)
+        queue = JobQueue(name: name, threads: max(1, threads), idle: idle)
+    }
 
     deinit { queue.close() }
+
+    /// A pool like this one for what is behind `key`, a file system for example: where that does not answer, only those wait
+    /// who want something of it. Few are kept; one that nobody uses any more ends.
+    package func branch(_ key: UInt64) -> BlockingPool {
+        branches.withLock { branches in
+            if let last = branches.last, last.key == key { return last.pool }
+            if let place = branches.firstIndex(where: { $0.key == key }) {
+                branches.append(branches.remove(at: place))
+            } else {
+                if branches.count == Self.mostBranches { branches.removeFirst() }
+                branches.append((key, BlockingPool(name: name, threads: threads, idle: idle)))
+            }
+            return branches[branches.count - 1].pool
+        }
+    }
 
     /// Runs `body` on a thread of the pool, waiting for a free one if need be. Does not react to cancellation: `body` must.
     package func run<Value: Sendable, Failure: Error>(
@@ -70,15 +97,21 @@ private final class JobQueue: @unchecked Sendable {
 
     private let name: String
     private let limit: Int
+    private let patience: Duration
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var state = State()
 
-    init(name: String, threads: Int) {
+    init(name: String, threads: Int, idle: Duration) {
         self.name = name
         limit = threads
+        patience = idle
         pthread_mutex_init(mutex, nil)
-        pthread_cond_init(condition, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
     }
 
     deinit {
@@ -111,16 +144,27 @@ private final class JobQueue: @unchecked Sendable {
     private func next() -> Entry? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
+        var end = deadline()
+        var isOver = false
         while true {
             if let entry = state.takeFirst() { return entry }
-            if state.isClosed {
+            if state.isClosed || isOver {
                 state.threads -= 1
                 return nil
             }
             state.idle += 1
-            pthread_cond_wait(condition, mutex)
+            isOver = pthread_cond_timedwait(condition, mutex, &end) == ETIMEDOUT
             state.idle -= 1
         }
+    }
+
+    private func deadline() -> timespec {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        let (seconds, attoseconds) = patience.components
+        let nanoseconds = now.tv_nsec + Int(attoseconds / 1_000_000_000)
+        return timespec(
+            tv_sec: now.tv_sec + Int(seconds) + nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
     }
 
     private func startThread() -> Bool {

@@ -4,16 +4,20 @@ internal import InletTransfer
 internal import SystemPackage
 
 /// Copies into another folder: temporary name, fsync, read back from the disk, rename that never overwrites, fsync of the
-/// folder. Everything runs on the pool, because every call to a mounted folder may block.
+/// folder. Everything runs on the destination's own pool, because every call to a mounted folder may block.
 package struct FolderPipeline: Pipeline {
     let settings: FolderSettings
+    /// Its own: where the folder does not answer, all of them may hang.
     let pool: BlockingPool
+    /// For reading sources.
+    private let hashing: BlockingPool
     /// Set while a copy may have left a temporary file behind.
     private static let copyingNote = "copying"
 
-    package init(settings: FolderSettings, pool: BlockingPool) {
+    package init(settings: FolderSettings, pool: BlockingPool, hashing: BlockingPool? = nil) {
         self.settings = settings
         self.pool = pool
+        self.hashing = hashing ?? pool
     }
 
     package func deliver(
@@ -153,7 +157,7 @@ package struct FolderPipeline: Pipeline {
 
     private func hash(_ source: SourceFile) async throws(DeliveryError) -> Digest {
         do {
-            return try await Checksum.sha256(of: source, on: pool)
+            return try await Checksum.sha256(of: source, on: hashing)
         } catch {
             throw DeliveryError(error)
         }

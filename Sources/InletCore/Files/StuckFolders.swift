@@ -1,0 +1,145 @@
+package import SystemPackage
+
+/// The folders of files that never get complete. Some of these files are remembered one by one; those beyond that are left to
+/// their folder, which is listed again, later and later: none is forgotten, and memory is bounded.
+package struct StuckFolders: Sendable {
+    package typealias Instant = ContinuousClock.Instant
+
+    /// What is said of one folder.
+    package struct Report: Sendable, Equatable {
+        /// Relative to the root; empty for the root itself, which also stands for folders beyond the limit.
+        package var folder: FilePath
+        package var files: Int
+        /// What one of them came to.
+        package var why: String
+
+        package var reason: String {
+            files == 1 ? "a file in it cannot be taken now: \(why)" : "\(files) files in it cannot be taken now: \(why)"
+        }
+    }
+
+    private struct Folder: Sendable {
+        var why: String
+        var since: Instant
+        /// Those that are remembered one by one.
+        var remembered = 0
+        /// Those that are left to a listing: found since the last one was asked for, and by the one before.
+        var left = 0
+        var leftBefore = 0
+        /// When it is to be listed; nil when nothing is left to that.
+        var due: Instant?
+        var isSaid = false
+
+        var files: Int { remembered + max(left, leftBefore) }
+    }
+
+    package static let shortestWait = Duration.seconds(5)
+    package static let longestWait = Duration.seconds(300)
+    /// Before a folder is told of: by then most of its files are known.
+    static let patience = Duration.seconds(5)
+
+    private let limit: Int
+    private var folders: [FilePath: Folder] = [:]
+    private var listed = 0
+    /// The earliest of the listings; nil when there is none to come.
+    package private(set) var nextListing: Instant?
+
+    /// - Parameter limit: folders that are listed again; beyond them, the root is.
+    init(limit: Int) { self.limit = limit }
+
+    /// The wait after `elapsed` of failing: half as long, so that what is mended is seen in good time.
+    static func wait(after elapsed: Duration) -> Duration { min(max(elapsed / 2, shortestWait), longestWait) }
+
+    /// Files that are left to listings.
+    var left: Int {
+        listed == 0 ? 0 : folders.values.reduce(0) { $0 + ($1.due == nil ? 0 : max($1.left, $1.leftBefore)) }
+    }
+
+    /// Those of which something is left to a listing.
+    var toList: [FilePath] { listed == 0 ? [] : folders.filter { $0.value.due != nil }.map(\.key) }
+
+    /// Whether files of its folder are left to a listing.
+    func leaves(_ path: FilePath) -> Bool {
+        listed > 0 && (folders[path.removingLastComponent()]?.due ?? folders[""]?.due) != nil
+    }
+
+    /// A file that is remembered.
+    mutating func add(_ path: FilePath, _ why: String, at now: Instant) {
+        folders[path.removingLastComponent(), default: Folder(why: why, since: now)].remembered += 1
+    }
+
+    /// A file that was remembered is not any more.
+    mutating func remove(_ path: FilePath) {
+        let name = path.removingLastComponent()
+        guard var folder = folders[name] else { return }
+        folder.remembered -= 1
+        folders[name] = folder.remembered > 0 || folder.due != nil ? folder : nil
+    }
+
+    /// A file for which there is no room.
+    mutating func leave(_ path: FilePath, _ why: String, at now: Instant) {
+        var name = path.removingLastComponent()
+        if folders[name]?.due == nil, listed >= limit { name = "" }
+        var folder = folders[name] ?? Folder(why: why, since: now)
+        folder.left += 1
+        if folder.due == nil {
+            listed += 1
+            let due = now.advanced(by: Self.wait(after: folder.since.duration(to: now)))
+            folder.due = due
+            nextListing = min(nextListing ?? due, due)
+        }
+        folders[name] = folder
+    }
+
+    /// The folders that are to be listed now. One in which the last listing found nothing more of the kind is done with.
+    package mutating func due(at now: Instant) -> [FilePath] {
+        guard let next = nextListing, next <= now else { return [] }
+        var result: [FilePath] = []
+        for (name, folder) in folders {
+            guard let due = folder.due, due <= now else { continue }
+            var folder = folder
+            if folder.left == 0 {
+                folder.due = nil
+                folder.leftBefore = 0
+                listed -= 1
+            } else {
+                result.append(name)
+                (folder.leftBefore, folder.left) = (folder.left, 0)
+                folder.due = now.advanced(by: Self.wait(after: folder.since.duration(to: now)))
+            }
+            folders[name] = folder.remembered > 0 || folder.due != nil ? folder : nil
+        }
+        nextListing = folders.values.compactMap(\.due).min()
+        return result
+    }
+
+    /// Forgets `directory` and everything below it; those remembered there are removed by who remembers them.
+    mutating func forget(below directory: FilePath) {
+        for name in toList where name.starts(with: directory) {
+            guard var folder = folders[name] else { continue }
+            (folder.left, folder.leftBefore, folder.due) = (0, 0, nil)
+            listed -= 1
+            folders[name] = folder.remembered > 0 ? folder : nil
+        }
+        nextListing = folders.values.compactMap(\.due).min()
+    }
+
+    /// Folders that are to be told of now: each once, until nothing in it is stuck any more.
+    package mutating func untold(at now: Instant) -> [Report] {
+        let names = folders.filter { !$0.value.isSaid && $0.value.since.duration(to: now) >= Self.patience }.map(\.key)
+        for name in names { folders[name]?.isSaid = true }
+        return reports(of: names)
+    }
+
+    /// Those with the most files.
+    package func most(_ limit: Int) -> [Report] {
+        let names = folders.sorted { $0.value.files > $1.value.files }.prefix(limit).map(\.key)
+        return reports(of: names)
+    }
+
+    private func reports(of names: [FilePath]) -> [Report] {
+        names.compactMap { name in
+            folders[name].map { Report(folder: name, files: $0.files, why: $0.why) }
+        }
+    }
+}
