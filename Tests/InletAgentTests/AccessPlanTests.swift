@@ -30,7 +30,7 @@ import Testing
         let config = try ConfigFile.parse(
             text: text, file: "/etc/inlet/inlet.yaml", types: PipelineFactory.types, environment: [:],
             defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
-        return AccessPlan(config, home: "/home/ada") { _ in nil }
+        return AccessPlan(config, home: "/people/ada") { _ in nil }
     }
 
     /// A machine with these folders and files, links and mounts.
@@ -113,14 +113,14 @@ import Testing
             ("", "", nil), ("path: /srv/drop,", "path: /srv/drop/sub,", nil),
             ("path: /srv/drop,", "path: /srv/other,", "/srv/other"), ("/data/done", "/data/elsewhere", nil),
             ("path: /srv/library", "path: /srv", "/srv"), ("/etc/pki/ca.pem", "/etc/ssl/ca.pem", nil),
-            ("/etc/pki/ca.pem", "/home/ada/ca.pem", "/home/ada/ca.pem"), ("/media/*", "/run/media/*", "/run/media"),
+            ("/etc/pki/ca.pem", "/people/ada/ca.pem", "/people/ada/ca.pem"), ("/media/*", "/run/media/*", "/run/media"),
             ("on_success: archive", "on_success: keep", nil),
         ] as [(String, String, FilePath?)]
     )
     func `another configuration fits into what was kept, or names the first place that does not`(
         _ old: String, _ new: String, _ place: FilePath?
     ) throws {
-        let ground = Self.ground(Self.usual + ["/srv/other", "/home/ada", "/run/media"])
+        let ground = Self.ground(Self.usual + ["/srv/other", "/people/ada", "/run/media"])
         let rules = try Self.plan(Self.text).rules(on: ground)
         let text = old.isEmpty ? Self.text : Self.text.replacing(old, with: new)
         #expect(try Self.plan(text).beyond(rules, on: ground) == place)

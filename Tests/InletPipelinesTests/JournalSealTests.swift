@@ -44,8 +44,7 @@ struct JournalSealTests {
         let response = HTTPResponse(
             status: 201, headers: [("Content-Type", "application/json")], body: Array(body.utf8))
         var notes = GigHiveNotes([:])
-        let reply: GigHiveReply? = GigHiveReply(response, request: "POST")
-        notes.reply = try #require(reply)
+        notes.reply = GigHiveReply(response, request: "POST")
         return notes.replyNote
     }
 

@@ -10,14 +10,6 @@ extension AgentEvent {
             Self.line("agent.started", .info, ("version", .text(version)), ("configuration", .text(configuration)))
         case .agentReady(let roots, let destinations):
             Self.line("agent.ready", .info, ("roots", .count(roots)), ("destinations", .count(destinations)))
-        case .agentConfined(let version, let places):
-            Self.line("agent.confined", .info, ("landlock", .count(version)), ("places", .count(places)))
-        case .agentUnconfined(let reason): Self.line("agent.unconfined", .info, ("reason", .safe(reason)))
-        case .agentHostLost:
-            Self.line(
-                "agent.host_lost", .error,
-                ("reason", .safe("the process that starts programs and looks for writers has ended; restart the agent"))
-            )
         case .agentStopping: Self.line("agent.stopping", .info)
         case .watchAdded(let root, let directories, let check):
             Self.line(
@@ -47,7 +39,21 @@ extension AgentEvent {
             Self.line(
                 "journal.pruned", .info, ("files", .number(Int64(files))), ("took_ms", .number(duration.milliseconds)))
         case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
-        default: intakeLine ?? queueLine ?? jobLine ?? destinationLine
+        default: confinementLine ?? intakeLine ?? queueLine ?? jobLine ?? destinationLine
+        }
+    }
+
+    private var confinementLine: EventLine? {
+        switch self {
+        case .agentConfined(let version, let places):
+            Self.line("agent.confined", .info, ("landlock", .count(version)), ("places", .count(places)))
+        case .agentUnconfined(let reason): Self.line("agent.unconfined", .info, ("reason", .safe(reason)))
+        case .agentHostLost:
+            Self.line(
+                "agent.host_lost", .error,
+                ("reason", .safe("the process that starts programs and looks for writers has ended; restart the agent"))
+            )
+        default: nil
         }
     }
 

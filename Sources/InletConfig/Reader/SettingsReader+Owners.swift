@@ -19,12 +19,18 @@ extension SettingsReader {
             case .unknown:
                 report(
                     node.position,
-                    "there is no user \(Quotation.of(text)) here; name one of 'getent passwd', or give a number")
+                    "there is no user \(quoted(text, node)) here; name one of 'getent passwd', or give a number")
             case .failed(let reason):
-                report(node.position, "the user \(Quotation.of(text)) cannot be looked up: \(reason)")
+                report(node.position, "the user \(quoted(text, node)) cannot be looked up: \(reason)")
             }
         }
         rule.owners = owners
+    }
+
+    /// What was filled in is nobody's to see.
+    private func quoted(_ text: String, _ node: YAMLNode) -> String {
+        if case .scalar(let written, _) = node.content, written == text { return Quotation.of(text) }
+        return "that ${…} gives"
     }
 
     private func user(_ text: String) -> UserLookup {

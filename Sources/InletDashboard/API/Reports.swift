@@ -123,9 +123,8 @@ package struct StatusReport: Codable, Sendable {
             oldest_waiting: open.oldest?.rfc3339,
             oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
         let paused = try await view.journal.paused()
-        running = view.live != nil
+        (running, confinement) = (view.live != nil, view.live?.confinement)
         (version, started_at) = (view.live?.version, view.live?.startedAt.rfc3339)
-        confinement = view.live?.confinement
         journal_failing = view.live?.journalIsFailing() ?? false
         seen = balance.seen
         pending = balance.pending
