@@ -100,6 +100,16 @@ import Testing
         #expect(throws: AccessPlan.Obstacle.mounted("/srv", type: "nfs4")) { try plan.rules(on: server) }
     }
 
+    @Test func `folders that were watched before are kept as long as they are there`() throws {
+        let config = try ConfigFile.parse(
+            text: Self.text, file: "/etc/inlet/inlet.yaml", types: PipelineFactory.types, environment: [:],
+            defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
+        let former = [WatchSettings(path: "/srv/former"), WatchSettings(path: "/gone/former")]
+        let plan = AccessPlan(config, former: former, home: nil) { _ in nil }
+        let rules = rights(try plan.rules(on: Self.ground(Self.usual + ["/srv/former"])))
+        #expect(rules["/srv/former"] == true && rules["/gone"] == nil && rules["/"] == nil)
+    }
+
     @Test func `a symlink is followed to what it leads to, of files also to where they are replaced`() throws {
         let ground = Self.ground(
             Self.usual, links: ["/srv/drop": "/tank/in", "/etc/pki/ca.pem": "/secrets/v2/ca.pem"])

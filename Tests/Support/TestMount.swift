@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 package import SystemPackage
 
 /// A file system that a test mounts, with the machine's own tools.
@@ -40,12 +41,15 @@ package final class TestMount: Sendable {
             let process = Self.process("bindfs", options + ["-f", folder.string, path.string])
             try process.run()
             Leash.hold(process.processIdentifier)
-            for _ in 0..<Self.mostLooks where process.isRunning {
+            var looks = 0
+            while looks < Self.mostLooks, process.isRunning {
                 if Self.isMounted(path) {
                     server = process.processIdentifier
                     break
                 }
                 usleep(Self.betweenLooks)
+                // Beside one that answers nobody others may not come about.
+                if Self.frozen.withLock({ $0.isEmpty }) { looks += 1 }
             }
             if server != nil { break }
             process.terminate()
@@ -55,10 +59,20 @@ package final class TestMount: Sendable {
     }
 
     /// From now on no call to it returns: what a server does that is away.
-    package func freeze() { if let server { kill(server, SIGSTOP) } }
+    package func freeze() {
+        guard let server else { return }
+        Self.frozen.withLock { _ = $0.insert(server) }
+        kill(server, SIGSTOP)
+    }
 
     /// All calls are answered.
-    package func thaw() { if let server { kill(server, SIGCONT) } }
+    package func thaw() {
+        guard let server else { return }
+        kill(server, SIGCONT)
+        Self.frozen.withLock { _ = $0.remove(server) }
+    }
+
+    private static let frozen = Mutex<Set<Int32>>([])
 
     private static let mostLooks = 6000
     /// In microseconds.

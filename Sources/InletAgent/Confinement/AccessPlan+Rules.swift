@@ -50,6 +50,7 @@ extension AccessPlan {
     /// The first place that this needs and `rules` do not allow; nil when there is none.
     package func beyond(_ rules: [AccessRule], on ground: AccessGround) -> FilePath? {
         needs.first { need in
+            if need.kind == .former { return false }
             let places = need.kind == .file ? Self.folders(of: need.path, on: ground) : [need.path]
             return !places.allSatisfy { place in
                 let real = Self.nearest(place, on: ground)
@@ -65,6 +66,9 @@ extension AccessPlan {
 
     private static func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
         if need.kind == .file { return folders(of: need.path, on: ground).map { AccessRule($0) } }
+        if need.kind == .former {
+            return ground.resolve(need.path).map { [AccessRule($0, mayWrite: need.mayWrite)] } ?? []
+        }
         let real = nearest(need.path, on: ground)
         if real == "/", need.path != "/" { throw .missing(need.path) }
         guard need.kind == .coming, let mount = ground.mounts.mount(of: real), mount.point != "/" else {

@@ -13,6 +13,8 @@ package struct AccessPlan: Sendable {
             case folder
             /// A folder that may be missing, and on which something may be mounted, at any time.
             case coming
+            /// A folder of which files may still be under way that were taken when it was watched.
+            case former
         }
 
         var path: FilePath
@@ -42,9 +44,12 @@ package struct AccessPlan: Sendable {
     package let commands: [CommandPattern]
 
     /// - Parameters:
+    ///   - former: folders that were watched before, as `formerRoots` finds them.
     ///   - home: where credentials of S3 are looked for.
     ///   - environment: of this process.
-    package init(_ config: LoadedConfig, home: FilePath?, environment: (String) -> String?) {
+    package init(
+        _ config: LoadedConfig, former: [WatchSettings] = [], home: FilePath?, environment: (String) -> String?
+    ) {
         let settings = config.settings
         var needs = [Need(path: settings.stateDirectory, kind: .folder, mayWrite: true)]
         func file(_ path: FilePath) { needs.append(Need(path: path, kind: .file, mayWrite: false)) }
@@ -69,8 +74,18 @@ package struct AccessPlan: Sendable {
         }
         let changesSources = settings.routes.contains(where: \.changesSources)
         for watch in settings.watch { needs += Self.needs(of: watch, changesSources: changesSources) }
+        for watch in former {
+            needs += Self.needs(of: watch, changesSources: true).map {
+                Need(path: $0.path, kind: .former, mayWrite: $0.mayWrite)
+            }
+        }
         self.needs = needs
         commands = settings.commands
+    }
+
+    /// What an agent of these settings watched before and does not any more. Blocks.
+    package static func formerRoots(_ settings: Settings) -> [WatchSettings] {
+        FormerRoots(stateDirectory: settings.stateDirectory).beside(settings.watch)
     }
 
     /// Of destinations: `folder` delivers to the first, `vopi` puts results into the other.

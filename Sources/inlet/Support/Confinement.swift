@@ -73,7 +73,9 @@ struct Confinement: Sendable {
     }
 
     private static func plan(_ config: LoadedConfig) -> AccessPlan {
-        AccessPlan(config, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
+        AccessPlan(config, former: AccessPlan.formerRoots(config.settings), home: ProcessSetup.homeDirectory) {
+            ProcessSetup.environment($0)
+        }
     }
 
     /// Why another configuration cannot take the place of this one while the agent runs; nil when it can.
