@@ -170,7 +170,7 @@ struct ProcessHostTests {
             launcher: Nobody.launcher + lease)
         #expect(try field("CapEff", of: agent.id) == "0000000010000000")
         let host = try host(of: agent)
-        #expect(try field("CapEff", of: host) == "0000000000000000")
+        #expect(try field("CapAmb", of: host) == "0000000000000000")
         // Its environment is for root to read, who this test is.
         let environment = try String(contentsOfFile: "/proc/\(host)/environ", encoding: .utf8)
         #expect(environment.contains("HOME=") && !environment.contains("CANARY"), "\(environment)")

@@ -35,7 +35,8 @@ import Testing
 
     /// A machine with these folders and files, links and mounts.
     private static func ground(
-        _ there: [FilePath], links: [FilePath: FilePath] = [:], mounts: [(FilePath, String)] = []
+        _ there: [FilePath], links: [FilePath: FilePath] = [:], mounts: [(FilePath, String)] = [],
+        planned: [FilePath] = []
     ) -> AccessGround {
         let all = Set(
             there.flatMap { path in
@@ -46,7 +47,7 @@ import Testing
             "\(number + 1) \(number == 0 ? 0 : 1) 8:\(number) / \(mount.0.string) rw - \(mount.1) /dev/x rw"
         }
         let mounts = MountTable(parsing: Array(lines.joined(separator: "\n").utf8))
-        return AccessGround(mounts: mounts) { path in
+        return AccessGround(mounts: mounts, planned: planned) { path in
             if let target = links[path] { return target }
             return all.contains(path) ? path : nil
         }
@@ -100,14 +101,32 @@ import Testing
         #expect(throws: AccessPlan.Obstacle.mounted("/srv", type: "nfs4")) { try plan.rules(on: server) }
     }
 
+    @Test func `where something is meant to be mounted, the folder above is kept also before it is`() throws {
+        let plan = try Self.plan(Self.text)
+        let away = Self.ground(Self.usual.filter { $0 != "/srv/drop" } + ["/srv/nas"], planned: ["/srv/drop"])
+        #expect(rights(try plan.rules(on: away))["/srv"] == true)
+        let top = Self.ground(Self.usual, planned: ["/data"])
+        #expect(throws: AccessPlan.Obstacle.mounted("/data", type: "what fstab names")) { try plan.rules(on: top) }
+        let elsewhere = Self.ground(Self.usual, mounts: [("/srv", "xfs")], planned: ["/boot", "/srv"])
+        #expect(rights(try plan.rules(on: elsewhere))["/srv/drop"] == true)
+    }
+
+    @Test func `a log that is a symlink may be written where it leads`() throws {
+        let ground = Self.ground(
+            Self.usual + ["/data/logs"], links: ["/var/log/inlet/inlet.log": "/data/logs/inlet.log"])
+        let rules = rights(try Self.plan(Self.text).rules(on: ground))
+        #expect(rules["/var/log/inlet"] == true && rules["/data/logs"] == true)
+    }
+
     @Test func `folders that were watched before are kept as long as they are there`() throws {
         let config = try ConfigFile.parse(
             text: Self.text, file: "/etc/inlet/inlet.yaml", types: PipelineFactory.types, environment: [:],
             defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
-        let former = [WatchSettings(path: "/srv/former"), WatchSettings(path: "/gone/former")]
-        let plan = AccessPlan(config, former: former, home: nil) { _ in nil }
+        let former: [FilePath] = ["/srv/former", "/gone/former", "/", "/var/lib"]
+        let plan = AccessPlan(config, former: former.map { WatchSettings(path: $0) }, home: nil) { _ in nil }
         let rules = rights(try plan.rules(on: Self.ground(Self.usual + ["/srv/former"])))
         #expect(rules["/srv/former"] == true && rules["/gone"] == nil && rules["/"] == nil)
+        #expect(rules["/var/lib"] == nil)
     }
 
     @Test func `a symlink is followed to what it leads to, of files also to where they are replaced`() throws {
@@ -122,7 +141,7 @@ import Testing
         arguments: [
             ("", "", nil), ("path: /srv/drop,", "path: /srv/drop/sub,", nil),
             ("path: /srv/drop,", "path: /srv/other,", "/srv/other"), ("/data/done", "/data/elsewhere", nil),
-            ("path: /srv/library", "path: /srv", "/srv"), ("/etc/pki/ca.pem", "/etc/ssl/ca.pem", nil),
+            ("path: /srv/library", "path: /srv", "/srv"), ("/etc/pki/ca.pem", "/etc/ssl/ca.pem", "/etc/ssl/ca.pem"),
             ("/etc/pki/ca.pem", "/people/ada/ca.pem", "/people/ada/ca.pem"), ("/media/*", "/run/media/*", "/run/media"),
             ("on_success: archive", "on_success: keep", nil),
         ] as [(String, String, FilePath?)]

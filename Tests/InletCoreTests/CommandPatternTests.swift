@@ -16,6 +16,11 @@ import Testing
             (["sh", "-c", "cat {in} > {out}"], ["/bin/sh", "-c", "cat /a > /b"], true),
             (["sh", "-c", "cat {in} > {out}"], ["/bin/sh", "-c", "cat /a"], false),
             (["sh", "-c", "cat {in}"], ["/bin/sh", "-c", "rm /a"], false),
+            (["sh", "-c", "cat {in}"], ["/bin/sh", "-c", "cat /a;id"], false),
+            (["sh", "-c", "cat {in} > {out}"], ["/bin/sh", "-c", "cat /a > /b$(id)"], false),
+            (["sh", "-c", "cat {in} > {out}"], ["/bin/sh", "-c", "cat `id` > /b"], false),
+            (["cp", "{in}", "{out}"], ["/bin/cp", "/my files/é;", "/b"], true),
+            (["cp", "{in}", "{out}"], ["/bin/cp", "-r", "/b"], false),
             (["sh", "{in}{out}"], ["/bin/sh", ""], true),
             ([], [], false), ([], ["/bin/sh"], false), (["sh"], [], false),
         ] as [([String], [String], Bool)]
@@ -29,6 +34,6 @@ import Testing
     @Test func `what a derive rule makes of its words is that command`() {
         let rule = DeriveRule(name: "x", command: ["cp", "a{in}b{out}c{in}", "{out}"], suffix: ".x")
         #expect(
-            CommandPattern(rule.command).matches(["/bin/cp"] + rule.arguments(in: "/i n", out: "/o{ut").dropFirst()))
+            CommandPattern(rule.command).matches(["/bin/cp"] + rule.arguments(in: "/i-n", out: "/o u,t").dropFirst()))
     }
 }

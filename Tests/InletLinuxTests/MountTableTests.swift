@@ -28,6 +28,19 @@ import Testing
         #expect(Self.table.mount(of: FilePath(path))?.id == id)
     }
 
+    @Test func `the points of fstab are read, and what is no line of it is left out`() {
+        let text = """
+            # /dev/sdz1 /commented ext4 defaults 0 0
+            UUID=1 / ext4 errors=remount-ro 0 1
+            nas:/share\t/mnt/my\\040nas  nfs4 noauto,x-systemd.automount 0 0
+            UUID=2 none swap sw 0 0
+            /dev/sdb1 /media/card
+            /dev/sdb1 relative ext4 defaults
+            """
+        #expect(MountTable.plannedPoints(in: Array(text.utf8)) == ["/mnt/my nas"])
+        #expect(MountTable.plannedPoints(in: [0xFF, 0x20, 0x0A, 0x20]) == [])
+    }
+
     @Test func `the mounts below a folder are those that can be seen`() {
         #expect(Self.table.below("/srv/drop").map(\.id) == [31, 32])
         #expect(Self.table.below("/mnt").map(\.id) == [34, 36])

@@ -5,18 +5,31 @@ package import SystemPackage
 /// The file system as far as rules depend on it.
 package struct AccessGround: Sendable {
     package var mounts: MountTable
+    /// Where something is meant to be mounted, as fstab(5) says, now or later.
+    package var planned: [FilePath]
     /// Where a path leads, without symlinks; nil where nothing is.
     package var resolve: @Sendable (FilePath) -> FilePath?
 
-    package init(mounts: MountTable, resolve: @escaping @Sendable (FilePath) -> FilePath?) {
-        self.mounts = mounts
+    package init(
+        mounts: MountTable, planned: [FilePath] = [], resolve: @escaping @Sendable (FilePath) -> FilePath?
+    ) {
+        (self.mounts, self.planned) = (mounts, planned)
         self.resolve = resolve
+    }
+
+    /// Where something is meant to be mounted that the path would lie on, and is not.
+    fileprivate func missing(at path: FilePath) -> FilePath? {
+        planned.first { point in path.starts(with: point) && !mounts.mounts.contains { $0.point == point } }
     }
 
     /// This machine's. Blocks.
     package static func current() throws(SystemError) -> AccessGround {
-        AccessGround(mounts: try MountTable.current()) { $0.realPath }
+        AccessGround(mounts: try MountTable.current(), planned: MountTable.plannedPoints()) { $0.realPath }
     }
+}
+
+extension AccessPlan.Need {
+    fileprivate var isFile: Bool { kind == .file || kind == .possibleFile }
 }
 
 extension AccessPlan {
@@ -26,7 +39,7 @@ extension AccessPlan {
         "/etc", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/proc", "/sys/fs/cgroup",
         "/sys/devices/system", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
         "/run/resolvconf",
-        "/run/NetworkManager", "/run/connman", "/run/nscd",
+        "/run/NetworkManager", "/run/connman", "/run/nscd", "/var/lib/ca-certificates",
     ]
     /// Often symlinks to elsewhere.
     private static let systemFiles: [FilePath] = ["/etc/resolv.conf", "/etc/hosts", "/etc/localtime"]
@@ -51,7 +64,8 @@ extension AccessPlan {
     package func beyond(_ rules: [AccessRule], on ground: AccessGround) -> FilePath? {
         needs.first { need in
             if need.kind == .former { return false }
-            let places = need.kind == .file ? Self.folders(of: need.path, on: ground) : [need.path]
+            let places = need.isFile ? Self.folders(of: need.path, on: ground) : [need.path]
+            if places.isEmpty { return need.kind == .file }
             return !places.allSatisfy { place in
                 let real = Self.nearest(place, on: ground)
                 return rules.contains { $0.covers(AccessRule(real, mayWrite: need.mayWrite)) }
@@ -65,16 +79,24 @@ extension AccessPlan {
     }
 
     private static func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
-        if need.kind == .file { return folders(of: need.path, on: ground).map { AccessRule($0) } }
+        if need.isFile {
+            return folders(of: need.path, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
+        }
         if need.kind == .former {
             return ground.resolve(need.path).map { [AccessRule($0, mayWrite: need.mayWrite)] } ?? []
         }
         let real = nearest(need.path, on: ground)
-        if real == "/", need.path != "/" { throw .missing(need.path) }
-        guard need.kind == .coming, let mount = ground.mounts.mount(of: real), mount.point != "/" else {
+        if real == "/" { throw .missing(need.path) }
+        guard need.kind == .coming else { return [AccessRule(real, mayWrite: need.mayWrite)] }
+        // A rule holds for what is there now: of something that is mounted later, or anew, the kernel asks the folder above.
+        if let point = ground.missing(at: need.path) ?? ground.missing(at: real) {
+            let above = nearest(point.removingLastComponent(), on: ground)
+            if above == "/" { throw .mounted(point, type: "what fstab names") }
+            return [AccessRule(above, mayWrite: need.mayWrite)]
+        }
+        guard let mount = ground.mounts.mount(of: real), mount.point != "/" else {
             return [AccessRule(real, mayWrite: need.mayWrite)]
         }
-        // A rule holds for what is there now: of something that is mounted anew the kernel asks the folder above.
         let above = mount.point.removingLastComponent()
         if above != "/" { return [AccessRule(above, mayWrite: need.mayWrite)] }
         if mount.comesAndGoes { throw .mounted(mount.point, type: mount.type) }

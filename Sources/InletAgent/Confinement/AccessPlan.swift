@@ -9,6 +9,8 @@ package struct AccessPlan: Sendable {
         enum Kind: Sendable {
             /// A file that may be replaced by another one of its name, as editors and secret stores do.
             case file
+            /// The same of one that may never be there.
+            case possibleFile
             /// A folder that is there while the agent runs.
             case folder
             /// A folder that may be missing, and on which something may be mounted, at any time.
@@ -34,7 +36,7 @@ package struct AccessPlan: Sendable {
             case .missing(let path):
                 "\(path.display) is not there, nor any folder above it but /; make it, or a folder to mount it in"
             case .mounted(let path, let type):
-                "\(path.display) is \(type), which may be mounted anew, and that is allowed by the folder above it, which is /; "
+                "\(path.display): \(type) may be mounted there anew, which only the folder above could allow, and that is /; "
                     + "mount it one folder deeper"
             }
         }
@@ -54,14 +56,17 @@ package struct AccessPlan: Sendable {
         var needs = [Need(path: settings.stateDirectory, kind: .folder, mayWrite: true)]
         func file(_ path: FilePath) { needs.append(Need(path: path, kind: .file, mayWrite: false)) }
         if !LogSettings.streams.contains(settings.log.output) {
-            needs.append(
-                Need(path: FilePath(settings.log.output).removingLastComponent(), kind: .folder, mayWrite: true))
+            let log = FilePath(settings.log.output)
+            needs.append(Need(path: log.removingLastComponent(), kind: .folder, mayWrite: true))
+            // It may be a symlink.
+            needs.append(Need(path: log, kind: .possibleFile, mayWrite: true))
         }
         for path in [config.file] + config.credentialFiles { file(path) }
         for path in settings.notify.compactMap(\.caFile) + [settings.ping?.caFile].compactMap(\.self) { file(path) }
         if let path = environment("AWS_SHARED_CREDENTIALS_FILE") { file(FilePath(path)) }
         if let home, settings.destinations.contains(where: { $0.type == "s3" }) {
-            file(home.appending(".aws").appending("credentials"))
+            let usual = home.appending(".aws").appending("credentials")
+            needs.append(Need(path: usual, kind: .possibleFile, mayWrite: false))
         }
         for destination in settings.destinations {
             for (key, value) in destination.values.values {
@@ -74,7 +79,8 @@ package struct AccessPlan: Sendable {
         }
         let changesSources = settings.routes.contains(where: \.changesSources)
         for watch in settings.watch { needs += Self.needs(of: watch, changesSources: changesSources) }
-        for watch in former {
+        // Their list lies where the agent writes: what it says opens nothing above the state directory.
+        for watch in former where !settings.stateDirectory.starts(with: watch.path) {
             needs += Self.needs(of: watch, changesSources: true).map {
                 Need(path: $0.path, kind: .former, mayWrite: $0.mayWrite)
             }

@@ -5,7 +5,11 @@ package struct CommandPattern: Sendable, Hashable {
 
     package init(_ words: [String]) { self.words = words }
 
-    /// Whether `arguments` is this command: its program may be given by its whole path.
+    /// Whether files are named to it, in a folder made for each run.
+    package var hasPlaces: Bool { words.contains { Self.pieces(of: $0).count > 1 } }
+
+    /// Whether `arguments` is this command. A program without a path may be given by a whole one: whoever starts it looks for
+    /// it anew.
     package func matches(_ arguments: [String]) -> Bool {
         guard arguments.count == words.count, let word = words.first, let program = arguments.first else {
             return false
@@ -20,10 +24,17 @@ package struct CommandPattern: Sendable, Hashable {
         guard argument.hasPrefix(first) else { return false }
         var rest = argument.dropFirst(first.count)
         for piece in pieces.dropFirst().dropLast() where !piece.isEmpty {
-            guard let found = rest.firstRange(of: piece) else { return false }
+            guard let found = rest.firstRange(of: piece), isPlain(rest[..<found.lowerBound]) else { return false }
             rest = rest[found.upperBound...]
         }
-        return rest.hasSuffix(last)
+        guard rest.hasSuffix(last) else { return false }
+        let path = rest.dropLast(last.count)
+        // By itself a path is nothing else, whatever its letters are; within a word a shell may read it.
+        return pieces.count == 2 && first.isEmpty && last.isEmpty ? path.hasPrefix("/") : isPlain(path)
+    }
+
+    private static func isPlain(_ path: Substring) -> Bool {
+        path.utf8.allSatisfy { $0 > 0x7F || $0.isLetterOrDigit || "/._-+,=@%~ ".utf8.contains($0) }
     }
 
     /// What stands before, between and behind the two paths.
@@ -37,5 +48,12 @@ package struct CommandPattern: Sendable, Hashable {
             rest = rest[next.upperBound...]
         }
         return pieces + [rest]
+    }
+}
+
+extension UInt8 {
+    fileprivate var isLetterOrDigit: Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
+            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20)
     }
 }

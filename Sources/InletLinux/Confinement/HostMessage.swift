@@ -22,7 +22,9 @@ struct HostMessage: Sendable, Equatable {
     }
 
     func send(to number: CInt) throws(SystemError) {
-        var bytes = Self.length(fields.reduce(0) { $0 + 4 + $1.count })
+        let size = fields.reduce(0) { $0 + 4 + $1.count }
+        if size > Self.most { throw SystemError(call: ProcessHost.call, code: .fileTooLarge) }
+        var bytes = Self.length(size)
         for field in fields { bytes += Self.length(field.count) + field }
         let result: Result<Void, SystemError> = bytes.withUnsafeBytes { bytes in
             do throws(SystemError) {

@@ -67,8 +67,8 @@ package final class ProcessHost: Sendable {
             let waiting = state.withLock { $0.waiting.removeValue(forKey: number) }
             waiting?(answer)
         }
-        var status: CInt = 0
-        _ = waitpid(process, &status, 0)
+        // What is not understood ends the conversation for both.
+        _ = shutdown(descriptor.number, CInt(SHUT_RDWR))
         let (left, whenEnded) = state.withLock { state in
             state.isEnded = true
             defer { state.waiting = [:] }
@@ -76,6 +76,8 @@ package final class ProcessHost: Sendable {
         }
         for waiting in left { waiting(.failed(Self.gone)) }
         whenEnded?()
+        var status: CInt = 0
+        _ = waitpid(process, &status, 0)
     }
 
     /// The call that remedies are known by.
@@ -87,7 +89,8 @@ package final class ProcessHost: Sendable {
     /// Has a program run to its end, or ended when `waker` is woken. Blocks.
     func run(_ child: ChildProcess, _ waker: Waker) throws(SystemError) -> ChildProcess.Outcome {
         let call = try Call()
-        let number = register(call)
+        let number = try register(call)
+        defer { forget(number) }
         try send(.run(number, child))
         var isCancelled = false
         while true {
@@ -108,11 +111,10 @@ package final class ProcessHost: Sendable {
 
     /// Who may write to each of the files; nil where the host does not say. Blocks.
     func holders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?]? {
-        guard let call = try? Call() else { return nil }
-        let number = register(call)
+        guard let call = try? Call(), let number = try? register(call) else { return nil }
+        defer { forget(number) }
         guard (try? send(.holders(number, files, isFresh: isFresh))) != nil else { return nil }
         _ = try? call.waker.wait(until: .now.advanced(by: Self.patience))
-        state.withLock { $0.waiting[number] = nil }
         guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else {
             return nil
         }
@@ -127,8 +129,11 @@ package final class ProcessHost: Sendable {
         init() throws(SystemError) { waker = try Waker() }
     }
 
-    private func register(_ call: Call) -> UInt64 {
-        state.withLock { state in
+    private func forget(_ number: UInt64) { state.withLock { $0.waiting[number] = nil } }
+
+    private func register(_ call: Call) throws(SystemError) -> UInt64 {
+        let number: UInt64? = state.withLock { state in
+            if state.isEnded { return nil }
             state.last += 1
             state.waiting[state.last] = { answer in
                 call.answer.withLock { $0 = answer }
@@ -136,13 +141,18 @@ package final class ProcessHost: Sendable {
             }
             return state.last
         }
+        guard let number else { throw Self.gone }
+        return number
     }
 
     private func send(_ request: HostRequest) throws(SystemError) {
-        if state.withLock({ $0.isEnded }) { throw Self.gone }
         let message = request.message
         let result: Result<Void, SystemError> = sending.withLock { _ in
-            do throws(SystemError) { return .success(try message.send(to: descriptor.number)) } catch {
+            do throws(SystemError) {
+                return .success(try message.send(to: descriptor.number))
+            } catch {
+                // A part of it may have gone out: the next one would not be understood.
+                if error.code != .fileTooLarge { _ = shutdown(descriptor.number, CInt(SHUT_RDWR)) }
                 return .failure(error)
             }
         }

@@ -17,7 +17,9 @@ package final class ProcessHostServer: Sendable {
     private let state = Mutex(State())
 
     /// What a program may find in its environment: not what would have the dynamic linker load something else.
-    private static let variables: Set = ["HOME", "LANG", "TMPDIR", "VIPS_BLOCK_UNTRUSTED"]
+    /// The agent says where the folder of a run is; hooks have the home that this process has.
+    private static let variables: Set = ["LANG", "VIPS_BLOCK_UNTRUSTED"]
+    private static let places: Set = ["HOME", "TMPDIR"]
 
     private init(_ number: CInt) { self.number = number }
 
@@ -46,15 +48,17 @@ package final class ProcessHostServer: Sendable {
     }
 
     private func run(_ number: UInt64, _ child: ChildProcess) {
-        let isKnown = state.withLock { $0.commands?.contains { $0.matches(child.arguments) } ?? false }
-        guard isKnown else {
+        let command = state.withLock { $0.commands?.first { $0.matches(child.arguments) } }
+        guard let command, let word = command.words.first else {
             return answer(number, .failed(SystemError(call: ProcessHost.call, code: .notPermitted)))
         }
         let waker: Waker
         do throws(SystemError) { waker = try Waker() } catch { return answer(number, .failed(error)) }
         state.withLock { $0.running[number] = waker }
         var child = child
-        child.environment = Self.environment(child.environment)
+        // Not the one that the agent has found: it could have put it there.
+        child.arguments[0] = Self.program(word)
+        child.environment = Self.environment(child.environment, hasPlaces: command.hasPlaces)
         begin(number) { [child] in
             do throws(SystemError) {
                 return .ended(try RunningChild.run(child, waker))
@@ -64,12 +68,25 @@ package final class ProcessHostServer: Sendable {
         }
     }
 
-    /// Of what the agent gives; programs are looked for where this process looks.
-    private static func environment(_ given: [(name: String, value: [UInt8])]) -> [(name: String, value: [UInt8])] {
-        given.compactMap { name, value in
-            if name == "PATH" { return ("PATH", ProcessSetup.environment("PATH").map { Array($0.utf8) } ?? value) }
-            return variables.contains(name) || name.hasPrefix("INLET_") ? (name, value) : nil
-        }
+    /// As a shell would find it, by this process's own search path.
+    private static func program(_ word: String) -> String {
+        if word.contains("/") { return word }
+        let folders = (ProcessSetup.environment("PATH") ?? usualPath).split(separator: ":")
+        return folders.lazy.map { FilePath(String($0)).appending(word) }
+            .first { $0.isAbsolute && ChildProcess.isExecutable($0) }?.string ?? word
+    }
+
+    private static let usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+    private static func environment(
+        _ given: [(name: String, value: [UInt8])], hasPlaces: Bool
+    ) -> [(name: String, value: [UInt8])] {
+        var own = [(name: "PATH", value: Array((ProcessSetup.environment("PATH") ?? usualPath).utf8))]
+        if !hasPlaces, let home = ProcessSetup.homeDirectory { own.append((name: "HOME", value: home.bytes)) }
+        return own
+            + given.filter { name, _ in
+                variables.contains(name) || name.hasPrefix("INLET_") || hasPlaces && places.contains(name)
+            }
     }
 
     /// Answers a request from a thread of its own: the agent asks for no more at once than its pools have threads.

@@ -15,8 +15,6 @@ struct Confinement: Sendable {
     ///
     /// - Throws: `ExitStatus.configuration`, with the reason printed, where the configuration requires what cannot be done.
     static func enter(_ config: LoadedConfig) throws -> Confinement {
-        // Programs are not given what only the agent needs.
-        ProcessSetup.keepCapabilities()
         guard config.settings.landlock != .off else { return free("landlock: off") }
         do {
             return try confine(config)
@@ -30,12 +28,15 @@ struct Confinement: Sendable {
     }
 
     private static func free(_ reason: String) -> Confinement {
-        Confinement(report: ConfinementReport(reason: reason), rules: [], commands: [])
+        // Programs are not given what only the agent needs.
+        ProcessSetup.keepCapabilities()
+        return Confinement(report: ConfinementReport(reason: reason), rules: [], commands: [])
     }
 
     private static func confine(_ config: LoadedConfig) throws(Refusal) -> Confinement {
         let version = try version()
-        if ProcessSetup.threads != 1 { throw Refusal("threads were started before") }
+        let threads = ProcessSetup.threads
+        if threads != 1 { throw Refusal(threads == 0 ? "/proc is not to be seen" : "threads were started before") }
         do {
             // A rule is for what is there: these are the agent's own.
             try DurableFile.makeDirectories(config.settings.stateDirectory, mode: 0o750, asFolderOwner: true)
@@ -43,7 +44,9 @@ struct Confinement: Sendable {
             let rules = try plan.rules(on: .current())
             // A peer that has gone is an error, and no end.
             ProcessSetup.ignoreSignals()
+            // It looks at other processes with what the agent was given, and gives none of that to programs.
             let host = try ProcessHost([HostCommand.name], commands: plan.commands)
+            ProcessSetup.keepCapabilities()
             try Landlock.restrict(to: rules)
             try host.begin()
             return Confinement(
