@@ -7,8 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* landlock(7) (Linux 5.13), The version of what it can do; -1 where there is
-   none, or it is switched off. */
+/* landlock(7) (Linux 5.13): the version of what it can do; -1 where there is none, or it is switched off. */
 static inline int inlet_landlock_version(void) { return (int)syscall(444, NULL, (size_t)0, 1U); }
 
 /* landlock_create_ruleset(2): what is forbidden but for what its rules allow. */

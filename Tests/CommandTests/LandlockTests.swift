@@ -199,6 +199,29 @@ struct ProcessHostTests {
         try await eventually("both have ended") { !isThere(host) && !isThere(left) }
     }
 
+    /// Each question of whether a writer has a file costs a descriptor while it lasts.
+    @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))
+    func `no descriptor is left behind by questions that nobody answers any more`() async throws {
+        let place = try Place()
+        let launcher = [Nobody.launcher[0], "--bounding-set=-lease", "--inh-caps=-lease"]
+        let agent = try await place.run(launcher: launcher)
+        try place.put("first.bin", bytes(10))
+        try await agent.line("job.finished") { $0.isAbout("first.bin") }
+        #expect(kill(try host(of: agent), SIGKILL) == 0)
+        try await agent.line("agent.host_lost")
+        func open() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.id)/fd").count }
+        let before = try open()
+        let number = 200
+        for file in 0..<number {
+            let draft = try place.folder.write(bytes(10), to: "draft")
+            try Nobody.own(draft)
+            #expect(rename(draft.string, place.drop.appending("\(file).bin").string) == 0)
+        }
+        try await agent.line("job.finished", number: number + 1)
+        #expect(try open() < before + number / 2)
+        #expect(try await agent.stop() == .code(0))
+    }
+
     @Test func `files are delivered without it, and what it is missing for is said`() async throws {
         let place = try place("cat > $HOME/note")
         let agent = try await place.run(environment: ["HOME": place.folder.path.string])

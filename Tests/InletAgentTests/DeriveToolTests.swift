@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -10,7 +11,7 @@ import Testing
 @Suite struct DeriveToolTests {
     private static func run(_ tool: String, _ arguments: String...) throws {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: DerivingProgram.find(tool)?.string ?? tool)
+        process.executableURL = URL(fileURLWithPath: ProgramSearch.find(tool)?.string ?? tool)
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
         try process.run()
@@ -55,7 +56,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: DerivingProgram.find("vips") != nil, "needs vips (libvips-tools)"))
+    @Test(.enabled(if: ProgramSearch.find("vips") != nil, "needs vips (libvips-tools)"))
     func `vips makes small JPEGs of pictures, and makes none larger`() async throws {
         let names = ["wide.png", "tall.jpg", "small.png", "clear.png", "words.jpg"]
         let sizes = try await thumbnails(.vips, of: names) { folder in
@@ -69,7 +70,7 @@ import Testing
         #expect(sizes == [[512, 256], [150, 512], [40, 30], [512, 512], nil])
     }
 
-    @Test(.enabled(if: DerivingProgram.find("ffmpeg") != nil, "needs ffmpeg"))
+    @Test(.enabled(if: ProgramSearch.find("ffmpeg") != nil, "needs ffmpeg"))
     func `ffmpeg makes a small JPEG of a video's frame, and opens only videos`() async throws {
         let names = ["wide.mp4", "small.mov", "oblong.mkv", "list.mp4"]
         let sizes = try await thumbnails(.ffmpeg, of: names) { folder in

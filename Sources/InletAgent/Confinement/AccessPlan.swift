@@ -1,5 +1,6 @@
 package import InletConfig
 package import InletCore
+internal import InletPipelines
 package import SystemPackage
 
 /// What of the file system, and which programs, an agent needs for its configuration.
@@ -69,11 +70,12 @@ package struct AccessPlan: Sendable {
             needs.append(Need(path: usual, kind: .possibleFile, mayWrite: false))
         }
         for destination in settings.destinations {
-            for (key, value) in destination.values.values {
-                guard case .string(let text) = value, text.hasPrefix("/") else { continue }
-                if key.hasSuffix("_file") { file(FilePath(text)) }
-                if Self.folderKeys.contains(key) {
-                    needs.append(Need(path: FilePath(text), kind: .coming, mayWrite: true))
+            for key in Self.pathKeys(of: destination.type) {
+                guard let path = destination.values.string(key).map({ FilePath($0) }) else { continue }
+                if key.hasSuffix("_file") {
+                    file(path)
+                } else {
+                    needs.append(Need(path: path, kind: .coming, mayWrite: true))
                 }
             }
         }
@@ -94,8 +96,11 @@ package struct AccessPlan: Sendable {
         FormerRoots(stateDirectory: settings.stateDirectory).beside(settings.watch)
     }
 
-    /// Of destinations: `folder` delivers to the first, `vopi` puts results into the other.
-    private static let folderKeys: Set = ["path", "results"]
+    /// What is no `…_file` is a folder that the destination writes to.
+    private static func pathKeys(of type: String) -> [String] {
+        let keys = PipelineFactory.types.first { $0.name == type }?.keys ?? []
+        return keys.compactMap { if case .path = $0.kind { $0.name } else { nil } }
+    }
 
     private static func needs(of watch: WatchSettings, changesSources: Bool) -> [Need] {
         let mayWrite = changesSources && (watch.pattern == nil || watch.volumeWrites)

@@ -3,8 +3,8 @@ internal import InletJournal
 internal import InletLinux
 internal import ServiceLifecycle
 
-/// Delivers what is due. Big files have `workers` loops, each: claim, deliver, settle; and others for those that hang. Small ones share the destinations'
-/// connections in a lane of their own. Blocking calls stay on the pool's threads.
+/// Delivers what is due. Big files have `workers` loops, each: claim, deliver, settle; and others for those that hang. Small
+/// ones share the destinations' connections in a lane of their own. Blocking calls stay on the pool's threads.
 final class WorkerPool: Service {
     private let journal: Journal
     private let board: DestinationBoard

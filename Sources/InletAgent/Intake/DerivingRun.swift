@@ -1,7 +1,7 @@
 internal import Foundation
 internal import InletCore
 internal import InletLinux
-package import SystemPackage
+internal import SystemPackage
 
 /// One run of a program that makes a file of an original.
 ///
@@ -28,7 +28,7 @@ struct DerivingRun: Sendable {
 
     /// - Returns: the file, in `folder` and on the disk.
     func run(on pool: BlockingPool) async throws -> Arrival {
-        guard let word = rule.command.first, let program = DerivingProgram.find(word) else {
+        guard let word = rule.command.first, let program = ProgramSearch.find(word) else {
             throw Failure(description: "there is no program '\(rule.command.first ?? "")'")
         }
         // A program that outlived a process of ours may still write: not where this one does.
@@ -58,7 +58,7 @@ struct DerivingRun: Sendable {
 
     private func environment(_ work: FilePath) -> [(name: String, value: [UInt8])] {
         [
-            ("PATH", Array(DerivingProgram.searchPath.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
+            ("PATH", Array(ProgramSearch.path.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
             ("LANG", Array("C.UTF-8".utf8)),
             // libvips (8.13 and later) opens nothing with the loaders that it does not trust: SVG, PDF, ImageMagick's.
             ("VIPS_BLOCK_UNTRUSTED", Array("1".utf8)),
@@ -100,20 +100,5 @@ struct DerivingRun: Sendable {
         case .stuck: "the program took too long and could not be ended\(tail)"
         case .cancelled: "stopped"
         }
-    }
-}
-
-/// The programs of `derive:`.
-package enum DerivingProgram {
-    /// Where they are looked for, as a shell would.
-    static var searchPath: String {
-        ProcessSetup.environment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    }
-
-    /// The program's whole path; nil where there is none that we may run.
-    package static func find(_ word: String) -> FilePath? {
-        if word.contains("/") { return ChildProcess.isExecutable(FilePath(word)) ? FilePath(word) : nil }
-        return searchPath.split(separator: ":").lazy.map { FilePath(String($0)).appending(word) }
-            .first { $0.isAbsolute && ChildProcess.isExecutable($0) }
     }
 }

@@ -127,13 +127,10 @@ struct NoticeDetails: Sendable, Equatable {
         var path: String
     }
 
-    /// Where programs are looked for when we have been told nothing.
-    private static let standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
     /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.
     func environment(_ event: String) -> [(name: String, value: [UInt8])] {
         let own: [(String, String?)] = [
-            ("PATH", ProcessSetup.environment("PATH") ?? Self.standardPath),
+            ("PATH", ProgramSearch.path),
             ("HOME", ProcessSetup.homeDirectory?.string), ("LANG", ProcessSetup.environment("LANG") ?? "C.UTF-8"),
             ("INLET_EVENT", event), ("INLET_STATE", state), ("INLET_ROUTE", route), ("INLET_KEY", key),
             ("INLET_URL", url), ("INLET_DESTINATION", destination), ("INLET_VOLUME", volume),

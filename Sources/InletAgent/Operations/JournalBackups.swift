@@ -11,11 +11,6 @@ package struct JournalBackups: Sendable {
     /// Why a backup was not made.
     package struct Refusal: Error, Sendable, CustomStringConvertible {
         package let description: String
-
-        init(description: String) { self.description = description }
-
-        /// For a path that ends in no name.
-        package init(_ path: FilePath) { description = "\(path.display) is no file's name" }
     }
 
     init(_ journal: Journal) {
@@ -31,8 +26,7 @@ package struct JournalBackups: Sendable {
         let pool = BlockingPool(name: "backup", threads: 1)
         defer { pool.shutdown() }
         let path = target ?? directory.appending("journal-\(now.rfc3339.filter(\.isNumber)).sqlite")
-        guard let name = path.lastComponent else { throw Refusal(path) }
-        let draft = path.removingLastComponent().appending(".\(name.string).inlet-backup.tmp")
+        let draft = try Self.draft(of: path)
         try await pool.run {
             if target == nil { try DurableFile.makeDirectories(directory, mode: 0o700, asFolderOwner: true) }
             try Self.requireBackup(path, of: journal.path)
@@ -52,6 +46,12 @@ package struct JournalBackups: Sendable {
             throw error
         }
         return path
+    }
+
+    /// What a backup is called until it is whole.
+    package static func draft(of path: FilePath) throws(Refusal) -> FilePath {
+        guard let name = path.lastComponent else { throw Refusal(description: "\(path.display) is no file's name") }
+        return path.removingLastComponent().appending(".\(name.string).inlet-backup.tmp")
     }
 
     private static let suffixes = ["", "-journal", "-wal", "-shm"]

@@ -81,8 +81,6 @@ struct HostFields {
 
     init(_ message: HostMessage) { rest = message.fields[...] }
 
-    var isEmpty: Bool { rest.isEmpty }
-
     mutating func bytes() -> [UInt8]? { rest.popFirst() }
     mutating func text() -> String? { bytes().map { String(decoding: $0, as: UTF8.self) } }
     mutating func number<Number: FixedWidthInteger>(_: Number.Type = Number.self) -> Number? {

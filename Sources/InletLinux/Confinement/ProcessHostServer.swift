@@ -29,7 +29,12 @@ package final class ProcessHostServer: Sendable {
         // It ends when the agent does, also where a terminal or a service manager tells both.
         for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
         ProcessSetup.keepCapabilities()
-        let server = ProcessHostServer(STDIN_FILENO)
+        answer(on: STDIN_FILENO)
+    }
+
+    /// The same on any stream socket, for a process that is something else besides. Blocks.
+    static func answer(on number: CInt) {
+        let server = ProcessHostServer(number)
         while let message = HostMessage.receive(from: server.number), let request = HostRequest(message) {
             server.take(request)
         }
@@ -57,7 +62,7 @@ package final class ProcessHostServer: Sendable {
         state.withLock { $0.running[number] = waker }
         var child = child
         // Not the one that the agent has found: it could have put it there.
-        child.arguments[0] = Self.program(word)
+        child.arguments[0] = ProgramSearch.find(word)?.string ?? word
         child.environment = Self.environment(child.environment, hasPlaces: command.hasPlaces)
         begin(number) { [child] in
             do throws(SystemError) {
@@ -68,20 +73,10 @@ package final class ProcessHostServer: Sendable {
         }
     }
 
-    /// As a shell would find it, by this process's own search path.
-    private static func program(_ word: String) -> String {
-        if word.contains("/") { return word }
-        let folders = (ProcessSetup.environment("PATH") ?? usualPath).split(separator: ":")
-        return folders.lazy.map { FilePath(String($0)).appending(word) }
-            .first { $0.isAbsolute && ChildProcess.isExecutable($0) }?.string ?? word
-    }
-
-    private static let usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
     private static func environment(
         _ given: [(name: String, value: [UInt8])], hasPlaces: Bool
     ) -> [(name: String, value: [UInt8])] {
-        var own = [(name: "PATH", value: Array((ProcessSetup.environment("PATH") ?? usualPath).utf8))]
+        var own = [(name: "PATH", value: Array(ProgramSearch.path.utf8))]
         if !hasPlaces, let home = ProcessSetup.homeDirectory { own.append((name: "HOME", value: home.bytes)) }
         return own
             + given.filter { name, _ in

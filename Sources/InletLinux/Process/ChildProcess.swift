@@ -69,7 +69,8 @@ package struct ChildProcess: Sendable {
         }
     }
 
-    /// Runs it on a thread of `pool`, by the process host where this process has one. The task's cancellation ends it as a time-out does.
+    /// Runs it on a thread of `pool`, by the process host where this process has one. The task's cancellation ends it as a
+    /// time-out does.
     ///
     /// - Throws: when it could not be started.
     package func run(on pool: BlockingPool) async throws(SystemError) -> Outcome {

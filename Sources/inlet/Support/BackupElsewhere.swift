@@ -18,13 +18,12 @@ enum BackupElsewhere {
         through control: any ControlAPI, of state: FilePath, at target: FilePath
     ) async throws -> CommandReport {
         try JournalBackups.requireBackup(target, of: StateDirectory.journal(in: state))
-        guard let name = target.lastComponent else { throw JournalBackups.Refusal(target) }
+        let draft = try JournalBackups.draft(of: target)
         // One name: what a command leaves behind that was killed, the next one writes over.
         let own = state.appending("backup-for-a-command.sqlite")
         let made = try await control.backUp(to: own)
         if !made.done { return made }
         defer { try? DurableFile.remove(own) }
-        let draft = target.removingLastComponent().appending(".\(name.string).inlet-backup.tmp")
         try? DurableFile.remove(draft)
         do {
             try FileManager.default.copyItem(atPath: own.string, toPath: draft.string)

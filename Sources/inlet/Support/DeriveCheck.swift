@@ -1,5 +1,6 @@
 import InletAgent
 import InletCore
+import InletLinux
 import SystemPackage
 
 /// Whether the programs of `derive:` are there.
@@ -9,7 +10,7 @@ enum DeriveCheck {
             for rule in route.derive {
                 guard let word = rule.command.first else { continue }
                 let name = "derive \(rule.name) of route \(route.name)"
-                if let path = DerivingProgram.find(word) {
+                if let path = ProgramSearch.find(word) {
                     findings.add(.fine, name, "made by \(path.display)")
                 } else {
                     findings.add(

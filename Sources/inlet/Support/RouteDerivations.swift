@@ -1,5 +1,6 @@
 import InletAgent
 import InletCore
+import InletLinux
 import InletPipelines
 import SystemPackage
 
@@ -12,7 +13,7 @@ enum RouteDerivations {
         let storing = plan.destinations.filter { destinations[$0]?.takesSidecars != false }.joined(separator: ", ")
         return table.derivations(of: arrival, facts: facts).map { rule in
             let word = rule.command.first ?? ""
-            guard let program = DerivingProgram.find(word) else {
+            guard let program = ProgramSearch.find(word) else {
                 return Console.tint(
                     "  derives  \(rule.name): there is no program '\(word)'; the file goes without it", .warning)
             }
