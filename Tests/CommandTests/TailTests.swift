@@ -57,7 +57,11 @@ import Testing
         for ignores in ["", "trap '' PIPE; "] {
             let tail = try InletProcess(
                 ["tail", "-n", "10000", "--file", file.string], in: place.folder.path,
-                launcher: ["/bin/bash", "-c", ignores + "\"$0\" \"$@\" | head -n 1; echo ${PIPESTATUS[0]}"])
+                launcher: [
+                    // A shell cannot give back a signal that whoever started it ignores, as curl does for moments.
+                    "/usr/bin/env", "--default-signal=PIPE", "/bin/bash", "-c",
+                    ignores + "\"$0\" \"$@\" | head -n 1; echo ${PIPESTATUS[0]}",
+                ])
             #expect(try await tail.ending() == .code(0))
             // 141: by SIGPIPE, as other programs end.
             #expect(tail.output == "— 2026-11-22 —\n\(ignores.isEmpty ? 141 : 0)\n", "\(tail.output)")

@@ -2,6 +2,11 @@ import Foundation
 import Synchronization
 package import SystemPackage
 
+/// Why a file system that a test wants is not there.
+private struct NotMounted: Error, CustomStringConvertible {
+    let description: String
+}
+
 /// A file system that a test mounts, with the machine's own tools.
 package final class TestMount: Sendable {
     package let path: FilePath
@@ -34,28 +39,40 @@ package final class TestMount: Sendable {
     /// What is done in `folder` behind this mount raises no events in it.
     package init(bindfs folder: FilePath, at path: FilePath) throws {
         self.path = path
-        var server: Int32?
         // FUSE 2 mounts over a folder with something in it only when told so, which FUSE 3 does not understand.
-        for options in [["-o", "nonempty"], []] {
-            // In the foreground: a daemon keeps what Foundation watches for the end of a process, and that end never comes.
-            let process = Self.process("bindfs", options + ["-f", folder.string, path.string])
-            try process.run()
-            Leash.hold(process.processIdentifier)
-            var looks = 0
-            while looks < Self.mostLooks, process.isRunning {
-                if Self.isMounted(path) {
-                    server = process.processIdentifier
-                    break
-                }
-                usleep(Self.betweenLooks)
-                // Beside one that answers nobody others may not come about.
-                if Self.frozen.withLock({ $0.isEmpty }) { looks += 1 }
+        do {
+            server = try Self.serve(folder, at: path, options: ["-o", "nonempty"])
+        } catch {
+            do {
+                server = try Self.serve(folder, at: path, options: [])
+            } catch let second {
+                throw NotMounted(description: "\(error); \(second)")
             }
-            if server != nil { break }
-            process.terminate()
         }
-        self.server = server
-        if server == nil { throw CocoaError(.executableLoad) }
+    }
+
+    private static func serve(_ folder: FilePath, at path: FilePath, options: [String]) throws -> Int32 {
+        // In the foreground: a daemon keeps what Foundation watches for the end of a process, and that end never comes.
+        let process = process("bindfs", options + ["-f", folder.string, path.string])
+        let errors = try TemporaryDirectory()
+        let file = try errors.write([], to: "errors")
+        process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: file.string))
+        try process.run()
+        Leash.hold(process.processIdentifier)
+        var looks = 0
+        while looks < mostLooks, process.isRunning {
+            if isMounted(path) { return process.processIdentifier }
+            usleep(betweenLooks)
+            // Beside one that answers nobody others may not come about.
+            if frozen.withLock({ $0.isEmpty }) { looks += 1 }
+        }
+        func text(_ path: String) -> String {
+            String(decoding: (try? Data(contentsOf: URL(fileURLWithPath: path))) ?? Data(), as: UTF8.self)
+        }
+        // What it waits for in the kernel, if it still runs: nothing else tells it from one that was never asked.
+        let place = text("/proc/\(process.processIdentifier)/stack")
+        process.terminate()
+        throw NotMounted(description: "no bindfs at \(path) after \(looks) looks: \(text(file.string)) \(place)")
     }
 
     /// From now on no call to it returns: what a server does that is away.
@@ -79,8 +96,9 @@ package final class TestMount: Sendable {
     private static let betweenLooks: UInt32 = 10_000
 
     private static func isMounted(_ path: FilePath) -> Bool {
-        let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
-        return mounts?.contains(" \(path) ") ?? false
+        let mounts = try? Data(contentsOf: URL(fileURLWithPath: "/proc/self/mountinfo"))
+        // Other tests' mounts may have names that are no UTF-8.
+        return mounts?.range(of: Data(" \(path) ".utf8)) != nil
     }
 
     /// An overlay of the folders `upper` and `lower` of `layers` without one to write to: all changes are made behind it.
@@ -107,7 +125,9 @@ package final class TestMount: Sendable {
         let process = process(tool, arguments)
         try process.run()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw CocoaError(.executableLoad) }
+        guard process.terminationStatus == 0 else {
+            throw NotMounted(description: "\(tool) \(arguments.joined(separator: " ")): \(process.terminationStatus)")
+        }
     }
 
     private static func process(_ tool: String, _ arguments: [String]) -> Process {
