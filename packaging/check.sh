@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, the modules' pages and
 # the man pages made of it, the dashboard in a browser, and the API against its document. --quick leaves out what needs the
-# build or takes long; --full also feeds each reader of strangers' bytes for a minute, and reads their corpora under valgrind.
+# build or takes long; --full also feeds each reader of strangers' bytes for a minute, reads their corpora under valgrind,
+# runs the tests under the thread, address and leak sanitizers, and makes the release build: hours on two cores.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -121,5 +122,8 @@ $quick || optional "the page in a browser, against a running agent" page
 $quick || optional "the API against its document, with schemathesis" api
 ! $full || optional "the readers of strangers' bytes, fuzzed for a minute each" packaging/bench/fuzz.sh 60
 ! $full || optional "the readers' corpora under valgrind" packaging/valgrind.sh
+! $full || optional "the tests under the thread sanitizer" packaging/sanitize.sh thread
+! $full || optional "the tests under the address and leak sanitizers" packaging/sanitize.sh address
+! $full || check "the release build compiles" build_release
 
 tally

@@ -10,10 +10,11 @@
 /* landlock(7) (Linux 5.13): the version of what it can do; -1 where there is none, or it is switched off. */
 static inline int inlet_landlock_version(void) { return (int)syscall(444, NULL, (size_t)0, 1U); }
 
-/* landlock_create_ruleset(2): what is forbidden but for what its rules allow. */
-static inline int inlet_landlock_ruleset(uint64_t handled) {
-    struct { uint64_t files; } attributes = {handled};
-    return (int)syscall(444, &attributes, sizeof attributes, 0U);
+/* landlock_create_ruleset(2): what is forbidden but for what its rules allow, and what reaches no process outside. Kernels
+   before 6.12 know the files only. */
+static inline int inlet_landlock_ruleset(uint64_t handled, uint64_t scoped) {
+    struct { uint64_t files, ports, scoped; } attributes = {handled, 0, scoped};
+    return (int)syscall(444, &attributes, scoped == 0 ? sizeof attributes.files : sizeof attributes, 0U);
 }
 
 /* landlock_add_rule(2), LANDLOCK_RULE_PATH_BENEATH: at, and below, what is open as `place`. */

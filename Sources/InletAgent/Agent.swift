@@ -42,13 +42,15 @@ package final class Agent: Sendable {
     ///   - places: how much is remembered of each root.
     ///   - silence: after so long without a byte another worker stands in for that of a big file.
     ///   - source: where another configuration comes from; nil = there is none but this.
+    ///   - door: rings when the agent can be asked, before which it is not ready; nil where nobody asks it.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
         sendRoots: [WatchSettings]? = nil, outlets: Outlets = Outlets(), valve: BandwidthValve = BandwidthValve(),
         pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
         places: Settler.Places = Settler.Places(), silence: Duration = .seconds(30),
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
+        door: Doorbell? = nil
     ) async throws {
         // First of all, so that it counts what the start finds.
         let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
@@ -60,7 +62,8 @@ package final class Agent: Sendable {
         _ = try await journal.closeUnits(
             exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         let former = FormerRoots(stateDirectory: settings.stateDirectory)
-        let left = try former.remember(settings.watch, former: former.beside(settings.watch))
+        let left = try former.remember(
+            settings, former: former.beside(settings.watch).roots, isOwed: try await journal.mayFinishMore())
         let parts = try AgentParts(
             running: RunningSettings(settings, sendRoots: sendRoots, former: left), board: board, journal: journal,
             log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
@@ -75,7 +78,7 @@ package final class Agent: Sendable {
                 renewals.keepAlive,
                 parts.limits, parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers,
                 parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,
-                try parts.mounts(), parts.watchdog,
+                try parts.mounts(), parts.watchdog(door),
             ] + (reload.map { [$0] } ?? [])
         commands = AgentCommands(journal: journal, live: parts.live(reload))
         view = AgentView(journal: journal, live: parts.liveView(label, reload, tally))

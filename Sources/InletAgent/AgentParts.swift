@@ -152,10 +152,10 @@ struct AgentParts: Sendable {
             version: version)
     }
 
-    var watchdog: Watchdog {
+    func watchdog(_ door: Doorbell?) -> Watchdog {
         Watchdog(
             manager: manager, heartbeat: heartbeat, journal: journal, log: log,
-            ready: .agentReady(roots: settings.watch.count, destinations: board.count),
+            ready: .agentReady(roots: settings.watch.count, destinations: board.count), door: door,
             nudge: Self.nudge(bells, intakes))
     }
 

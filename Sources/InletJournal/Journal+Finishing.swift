@@ -39,6 +39,22 @@ extension Journal {
         }
     }
 
+    /// Whether a file may yet be moved or removed by the rules that it was admitted with: one that is not finished, or that
+    /// a person may have tried again.
+    package func mayFinishMore() async throws(JournalError) -> Bool {
+        let again: [FileState] = [.failed, .expired, .cancelled, .rejected]
+        let states = again.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        return try await read { database in
+            try Bool.fetchOne(
+                database,
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM file WHERE state = 'pending')
+                        OR EXISTS (SELECT 1 FROM file WHERE finished_at IS NULL AND state <> 'pending')
+                        OR EXISTS (SELECT 1 FROM file WHERE state IN (\(states)))
+                    """) ?? true
+        }
+    }
+
     /// Puts finishing off; `note` shows as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await commit { database in

@@ -33,7 +33,7 @@ final class InletProcess: Sendable {
         let id = String(UInt32.random(in: .min ... .max), radix: 36)
         outputFile = folder.appending("\(id).out")
         errorFile = folder.appending("\(id).err")
-        what = "inlet " + arguments.joined(separator: " ")
+        what = "inlet " + arguments.joined(separator: " ").prefix(200)
         let command = launcher + [try BuiltBinary.path().string] + arguments
         process = Process()
         process.executableURL = URL(fileURLWithPath: command[0])
@@ -46,9 +46,13 @@ final class InletProcess: Sendable {
             "INLET_PROBE_PACE": "1000:1000",
         ].merging(environment) { $1 }
         let screen = try terminal?.open()
+        let (output, errors) = (try Self.create(outputFile), try Self.create(errorFile))
+        // It has its own by then. Foundation keeps what it started for good, and reads beside its table of open files where
+        // those are a thousand and more (`Process.run`).
+        defer { for file in [output, errors] { try? file.close() } }
         process.standardInput = screen ?? FileHandle.nullDevice
-        process.standardOutput = try screen ?? Self.create(outputFile)
-        process.standardError = try Self.create(errorFile)
+        process.standardOutput = screen ?? output
+        process.standardError = errors
         try process.run()
         Leash.hold(process.processIdentifier)
     }

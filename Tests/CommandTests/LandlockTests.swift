@@ -120,6 +120,18 @@ struct LandlockTests {
         #expect(try await agent.stop() == .code(0))
     }
 
+    @Test func `check warns of a program that the agent could change, and of none in its own folder`() async throws {
+        for folder in ["library", "programs"] {
+            let place = try Place()
+            let hook = try place.folder.write("#!/bin/sh\n".utf8, to: FilePath("\(folder)/hook"))
+            #expect(chmod(hook.string, 0o755) == 0)
+            try place.configure(
+                replacing: "state_dir:", with: "notify: [{ name: ops, exec: [\(hook)], on: [delivered] }]\nstate_dir:")
+            let text = try await place.inlet("check").output
+            #expect(text.contains("hook lies where the agent may write") == (folder == "library"), "\(text)")
+        }
+    }
+
     @Test func `check says what is given up, and what keeps it from being so`() async throws {
         let place = try Place()
         let before = try await place.inlet("check")

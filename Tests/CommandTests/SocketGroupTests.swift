@@ -41,6 +41,7 @@ struct SocketModeTests {
         let place = try Place()
         let launcher = ["/bin/sh", "-c", "umask \(mask); exec \"$@\"", "sh"]
         let agent = try await place.run(launcher: launcher)
+        // It is ready when it can be asked.
         let facts = try FileManager.default.attributesOfItem(atPath: place.state.appending("control.sock").string)
         #expect((facts[.posixPermissions] as? NSNumber)?.intValue == 0o660)
         let status = try String(contentsOfFile: "/proc/\(agent.id)/status", encoding: .utf8)

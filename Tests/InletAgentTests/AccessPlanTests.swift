@@ -26,11 +26,13 @@ import Testing
             derive: [{ name: small, command: [vips, "{in}", "{out}"], suffix: .jpg }]
         """
 
-    private static func plan(_ text: String) throws -> AccessPlan {
+    private static func plan(
+        _ text: String, former: FormerRoots.Former = FormerRoots.Former()
+    ) throws -> AccessPlan {
         let config = try ConfigFile.parse(
             text: text, file: "/etc/inlet/inlet.yaml", types: PipelineFactory.types, environment: [:],
             defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
-        return AccessPlan(config, home: "/people/ada") { _ in nil }
+        return AccessPlan(config, former: former, home: "/people/ada") { _ in nil }
     }
 
     /// A machine with these folders and files, links and mounts.
@@ -80,6 +82,12 @@ import Testing
         #expect(rights(try Self.plan(cards).rules(on: Self.ground(Self.usual)))["/media"] == true)
     }
 
+    @Test func `a folder in which files are owed to rules that were stricter stays writable`() throws {
+        let kept = Self.text.replacing("on_success: archive", with: "on_success: keep")
+        let plan = try Self.plan(kept, former: FormerRoots.Former(changed: ["/srv/drop"]))
+        #expect(rights(try plan.rules(on: Self.ground(Self.usual)))["/srv/drop"] == true)
+    }
+
     @Test func `a folder that is missing is kept by the nearest above it, but not by the whole file system`() throws {
         let plan = try Self.plan(Self.text)
         let without = Self.ground(Self.usual.filter { $0 != "/srv/drop" })
@@ -119,11 +127,9 @@ import Testing
     }
 
     @Test func `folders that were watched before are kept as long as they are there`() throws {
-        let config = try ConfigFile.parse(
-            text: Self.text, file: "/etc/inlet/inlet.yaml", types: PipelineFactory.types, environment: [:],
-            defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
         let former: [FilePath] = ["/srv/former", "/gone/former", "/", "/var/lib"]
-        let plan = AccessPlan(config, former: former.map { WatchSettings(path: $0) }, home: nil) { _ in nil }
+        let left = FormerRoots.Former(roots: former.map { WatchSettings(path: $0) })
+        let plan = try Self.plan(Self.text, former: left)
         let rules = rights(try plan.rules(on: Self.ground(Self.usual + ["/srv/former"])))
         #expect(rules["/srv/former"] == true && rules["/gone"] == nil && rules["/"] == nil)
         #expect(rules["/var/lib"] == nil)

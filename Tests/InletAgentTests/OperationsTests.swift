@@ -22,10 +22,11 @@ import Testing
         let nudges = Count()
         let workersLive = Count()
         let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
+        let door = Doorbell()
         let watchdog = Watchdog(
             manager: ManagerNews(ServiceNotify(environment: { environment[$0] })), heartbeat: heartbeat,
             journal: journal,
-            log: try EventLog(nil), ready: .agentReady(roots: 1, destinations: 1),
+            log: try EventLog(nil), ready: .agentReady(roots: 1, destinations: 1), door: door,
             nudge: {
                 nudges.add()
                 heartbeat.beat(.intake("/drop"))
@@ -35,6 +36,7 @@ import Testing
         let group = ServiceGroup(configuration: .init(services: [watchdog], logger: quiet))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
+            door.ring()
             try await eventually("it was nudged") { nudges.value >= 5 }
             #expect(manager.all == ["READY=1"])
             workersLive.add()
@@ -43,6 +45,25 @@ import Testing
             try await tasks.waitForAll()
         }
         #expect(manager.all.last == "STOPPING=1")
+    }
+
+    @Test func `an agent that ends before it could be asked never says that it is ready`() async throws {
+        let directory = try TemporaryDirectory()
+        let manager = try DatagramSocket(at: directory.path.appending("notify"))
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let watchdog = Watchdog(
+            manager: ManagerNews(ServiceNotify { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
+            heartbeat: Heartbeat(roots: []), journal: journal, log: try EventLog(nil),
+            ready: .agentReady(roots: 1, destinations: 1), door: Doorbell(), nudge: {})
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let group = ServiceGroup(configuration: .init(services: [watchdog], logger: quiet))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        #expect(!manager.all.contains("READY=1"))
     }
 
     @Test func `a reload is spoken of only between the start and the stop`() throws {

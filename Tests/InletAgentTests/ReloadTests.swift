@@ -172,8 +172,8 @@ import Testing
         }
         #expect(isThere(scene.directory.path.appending("drop").pushing(".inlet/kept/a")))
         let former = FormerRoots(stateDirectory: scene.directory.path.appending("state"))
-        #expect(former.beside([]).count == 2)
+        #expect(former.beside([]).roots.count == 2)
         let left = former.beside([WatchSettings(path: scene.directory.path.appending("second"))])
-        #expect(left.map(\.archiveDirectory) == [".inlet/kept"])
+        #expect(left.roots.map(\.archiveDirectory) == [".inlet/kept"])
     }
 }

@@ -8,15 +8,25 @@ package final class DatagramSocket: Sendable {
     private let number: CInt
     private let messages = Mutex<[String]>([])
 
-    package init(at path: FilePath) throws {
+    package convenience init(at path: FilePath) throws {
+        try self.init(Array(path.string.utf8) + [0], path: path)
+    }
+
+    /// One that has a name and no file (unix(7)).
+    package convenience init(abstract name: String) throws {
+        try self.init([0] + name.utf8, path: FilePath("@" + name))
+    }
+
+    private init(_ bytes: [UInt8], path: FilePath) throws {
         self.path = path
         number = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.string.utf8) }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + bytes.count)
         let code = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(number, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                bind(number, $0, length)
             }
         }
         guard code == 0 else { throw Errno(rawValue: errno) }

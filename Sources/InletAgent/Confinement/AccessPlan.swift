@@ -47,11 +47,12 @@ package struct AccessPlan: Sendable {
     package let commands: [CommandPattern]
 
     /// - Parameters:
-    ///   - former: folders that were watched before, as `formerRoots` finds them.
+    ///   - former: what was watched before, as `FormerRoots` finds it.
     ///   - home: where credentials of S3 are looked for.
     ///   - environment: of this process.
     package init(
-        _ config: LoadedConfig, former: [WatchSettings] = [], home: FilePath?, environment: (String) -> String?
+        _ config: LoadedConfig, former: FormerRoots.Former = FormerRoots.Former(), home: FilePath?,
+        environment: (String) -> String?
     ) {
         let settings = config.settings
         var needs = [Need(path: settings.stateDirectory, kind: .folder, mayWrite: true)]
@@ -79,27 +80,27 @@ package struct AccessPlan: Sendable {
                 }
             }
         }
-        let changesSources = settings.routes.contains(where: \.changesSources)
-        for watch in settings.watch { needs += Self.needs(of: watch, changesSources: changesSources) }
-        // Their list lies where the agent writes: what it says opens nothing above the state directory.
-        for watch in former where !settings.stateDirectory.starts(with: watch.path) {
-            needs += Self.needs(of: watch, changesSources: true).map {
-                Need(path: $0.path, kind: .former, mayWrite: $0.mayWrite)
-            }
-        }
-        self.needs = needs
+        self.needs = needs + Self.watched(settings, former)
         commands = settings.commands
-    }
-
-    /// What an agent of these settings watched before and does not any more. Blocks.
-    package static func formerRoots(_ settings: Settings) -> [WatchSettings] {
-        FormerRoots(stateDirectory: settings.stateDirectory).beside(settings.watch)
     }
 
     /// What is no `…_file` is a folder that the destination writes to.
     private static func pathKeys(of type: String) -> [String] {
         let keys = PipelineFactory.types.first { $0.name == type }?.keys ?? []
         return keys.compactMap { if case .path = $0.kind { $0.name } else { nil } }
+    }
+
+    private static func watched(_ settings: Settings, _ former: FormerRoots.Former) -> [Need] {
+        let changesSources = settings.changesSources
+        let current = settings.watch.flatMap {
+            needs(of: $0, changesSources: changesSources || former.changed.contains($0.path))
+        }
+        // Their list lies where the agent writes: what it says opens nothing above the state directory.
+        let left = former.roots.filter { !settings.stateDirectory.starts(with: $0.path) }
+        return current
+            + left.flatMap { needs(of: $0, changesSources: true) }.map {
+                Need(path: $0.path, kind: .former, mayWrite: $0.mayWrite)
+            }
     }
 
     private static func needs(of watch: WatchSettings, changesSources: Bool) -> [Need] {
@@ -119,6 +120,9 @@ extension Route {
 }
 
 extension Settings {
+    /// Whether anything is moved, removed or written in watched folders.
+    var changesSources: Bool { routes.contains(where: \.changesSources) }
+
     fileprivate var commands: [CommandPattern] {
         let told = notify.compactMap { if case .exec(let words) = $0.receiver { words } else { nil } }
         return (told + routes.flatMap { $0.derive.map(\.command) }).map { CommandPattern($0) }

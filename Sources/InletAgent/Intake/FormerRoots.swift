@@ -1,11 +1,24 @@
 internal import Foundation
-internal import InletCore
+package import InletCore
 internal import InletLinux
-internal import SystemPackage
+package import SystemPackage
 
-/// Where files of watched folders are archived that have left the configuration: what was admitted before goes on as it
-/// would have, also after a restart. Kept in `state_dir/roots.json`, written only when it changes.
-struct FormerRoots: Sendable {
+/// Where files of watched folders are archived that have left the configuration, and in which folders the agent moved or
+/// removed files: what was admitted before goes on as it would have, also after a restart. Kept in `state_dir/roots.json`,
+/// written only when it changes.
+package struct FormerRoots: Sendable {
+    /// What an agent needs beside its configuration.
+    package struct Former: Sendable {
+        /// Not watched any more.
+        package var roots: [WatchSettings] = []
+        /// Watched, and files may be under way that are to be moved or removed, whatever the routes say now.
+        package var changed: Set<FilePath> = []
+
+        package init(roots: [WatchSettings] = [], changed: Set<FilePath> = []) {
+            (self.roots, self.changed) = (roots, changed)
+        }
+    }
+
     private let file: FilePath
     /// Older ones are forgotten: their files would be archived in the usual place.
     static let most = 64
@@ -17,8 +30,11 @@ struct FormerRoots: Sendable {
         var holdMilliseconds: Int64
         var isPattern: Bool
         var mayWrite: Bool
+        /// Lists of before do not say.
+        var isChanged: Bool?
 
-        init(_ root: WatchSettings) {
+        init(_ root: WatchSettings, isChanged: Bool) {
+            self.isChanged = isChanged
             path = Array(root.path.bytes)
             archive = Array(root.archiveDirectory.bytes)
             quarantine = Array(root.quarantineDirectory.bytes)
@@ -39,23 +55,35 @@ struct FormerRoots: Sendable {
         }
     }
 
-    init(stateDirectory: FilePath) { file = stateDirectory.appending("roots.json") }
+    package init(stateDirectory: FilePath) { file = stateDirectory.appending("roots.json") }
 
-    /// Those that are not watched any more. Blocks.
-    func beside(_ watch: [WatchSettings]) -> [WatchSettings] {
+    /// What was there before this list of watched folders. Blocks.
+    package func beside(_ watch: [WatchSettings]) -> Former {
         let names = Set(watch.map(\.path))
-        return stored().compactMap(\.settings).filter { !names.contains($0.path) }
+        let entries = stored()
+        return Former(
+            roots: entries.compactMap(\.settings).filter { !names.contains($0.path) }, changed: Self.changed(entries))
+    }
+
+    private static func changed(_ entries: [Entry]) -> Set<FilePath> {
+        Set(entries.filter { $0.isChanged ?? true }.map { FilePath(bytes: $0.path) })
     }
 
     /// Writes down what is watched from now on, the newest first, and behind it what was. Blocks.
     ///
+    /// - Parameter isOwed: whether files may be under way by rules that do not hold any more.
     /// - Returns: what was.
-    func remember(_ watch: [WatchSettings], former: [WatchSettings]) throws(SystemError) -> [WatchSettings] {
-        let names = Set(watch.map(\.path))
+    func remember(
+        _ settings: Settings, former: [WatchSettings], isOwed: Bool
+    ) throws(SystemError) -> [WatchSettings] {
+        let names = Set(settings.watch.map(\.path))
         var seen: Set<FilePath> = []
         let left = former.filter { !names.contains($0.path) && seen.insert($0.path).inserted }.prefix(Self.most)
-        let entries = (watch + left).map { Entry($0) }
-        if entries != stored(), let text = try? JSONEncoder().encode(entries) {
+        let known = stored()
+        let changed = isOwed ? Self.changed(known) : []
+        let changes = settings.changesSources
+        let entries = (settings.watch + left).map { Entry($0, isChanged: changes || changed.contains($0.path)) }
+        if entries != known, let text = try? JSONEncoder().encode(entries) {
             try DurableFile.write(Array(text), to: file, mode: 0o600)
         }
         return Array(left)

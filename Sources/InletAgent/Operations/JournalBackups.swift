@@ -48,10 +48,14 @@ package struct JournalBackups: Sendable {
         return path
     }
 
-    /// What a backup is called until it is whole.
-    package static func draft(of path: FilePath) throws(Refusal) -> FilePath {
+    package static func name(of path: FilePath) throws(Refusal) -> FilePath.Component {
         guard let name = path.lastComponent else { throw Refusal(description: "\(path.display) is no file's name") }
-        return path.removingLastComponent().appending(".\(name.string).inlet-backup.tmp")
+        return name
+    }
+
+    /// What a backup is called until it is whole.
+    private static func draft(of path: FilePath) throws(Refusal) -> FilePath {
+        path.removingLastComponent().appending(".\(try name(of: path).string).inlet-backup.tmp")
     }
 
     private static let suffixes = ["", "-journal", "-wal", "-shm"]

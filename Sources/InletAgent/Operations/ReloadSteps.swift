@@ -77,7 +77,7 @@ struct ReloadSteps: Sendable {
         let beginning = try intakes.prepare(plan, RouteTable(settings.routes))
         let known = old.watch + running.knownRoots
         let left = try await pool.run { [former] () throws(SystemError) in
-            try former.remember(settings.watch, former: known)
+            try former.remember(settings, former: known, isOwed: true)
         }
         let names = Set(settings.destinations.map(\.name))
         let changed = trial.destinations.filter { scope.destinations.contains($0.name) }

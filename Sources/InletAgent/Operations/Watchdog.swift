@@ -11,12 +11,18 @@ struct Watchdog: Service {
     let journal: Journal
     let log: EventLog
     let ready: AgentEvent
+    /// Rings when the agent can be asked; nil where nobody asks it.
+    let door: Doorbell?
     /// Makes sleeping loops pass once.
     let nudge: @Sendable () -> Void
 
     func run() async throws {
-        log.emit(ready)
-        manager.ready()
+        // Who is told that it is ready may ask it at once.
+        if let door { await cancelWhenGracefulShutdown { await door.wait(until: nil) } }
+        if !Task.isShuttingDownGracefully {
+            log.emit(ready)
+            manager.ready()
+        }
         ProcessMemory.releaseColdPages()
         if let notify = manager.notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)

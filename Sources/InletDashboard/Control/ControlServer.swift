@@ -23,11 +23,17 @@ package struct ControlServer: Service {
 
     private let path: FilePath
     private let responder: APIResponder
+    private let whenOpen: @Sendable () -> Void
     private let gate = PeerGate(owner: ProcessSetup.userID)
 
-    /// - Parameter pulse: what is told of what happened lately.
-    package init(path: FilePath, control: LocalControl, pulse: Pulse? = nil) {
+    /// - Parameters:
+    ///   - pulse: what is told of what happened lately.
+    ///   - whenOpen: called once the socket is there.
+    package init(
+        path: FilePath, control: LocalControl, pulse: Pulse? = nil, whenOpen: @escaping @Sendable () -> Void = {}
+    ) {
         self.path = path
+        self.whenOpen = whenOpen
         responder = APIResponder(desk: APIDesk(control: control, pulse: pulse), table: Endpoints.all)
     }
 
@@ -45,7 +51,7 @@ package struct ControlServer: Service {
     }
 
     private func server(_ isBound: @escaping @Sendable () -> Void) throws -> any Service {
-        let (path, responder, gate) = (path, responder, gate)
+        let (path, responder, gate, whenOpen) = (path, responder, gate, whenOpen)
         let quiet = Logger(label: "control") { _ in SwiftLogNoOpLogHandler() }
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: Self.head, maxHeaderListSize: Self.head, maxHeaderFieldCount: 100)
@@ -72,6 +78,7 @@ package struct ControlServer: Service {
         } onServerRunning: { _ in
             try? FileMode.set(path, 0o660)
             isBound()
+            whenOpen()
         }
     }
 }

@@ -6,7 +6,8 @@ import SystemPackage
 /// Gives up the rest of the file system for good (landlock(7)): whatever is made of this process by a hostile file or answer,
 /// it opens, makes, renames and removes nothing but what the rules name, and starts no program.
 ///
-/// What a process may *see* of a file without opening it (`stat(2)`), sockets and signals are not held back.
+/// From Linux 6.12 on it also reaches no process that was started before by a signal, nor by a socket without a file. What a
+/// process may *see* of a file without opening it (`stat(2)`), and other sockets, are not held back.
 package enum Landlock {
     /// What the kernel can do; nil where it has no Landlock, or it is switched off.
     package static var version: Int? {
@@ -19,14 +20,19 @@ package enum Landlock {
 
     /// Confines the calling thread, and those that it starts. What is open stays open.
     ///
+    /// - Parameter usesAbstractSockets: whether it has to reach sockets that have no file (unix(7)), of a service manager for
+    ///   example.
     /// - Throws: where it is not done; the process is as free as it was then, but that programs get no capabilities.
-    package static func restrict(to rules: [AccessRule]) throws(SystemError) {
+    package static func restrict(to rules: [AccessRule], usesAbstractSockets: Bool = false) throws(SystemError) {
         guard let version, version >= leastVersion else {
             throw SystemError(call: "landlock_create_ruleset", code: .noFunction)
         }
         let known = Rights.all(in: version)
-        let ruleset = Descriptor(
-            owning: try SystemCall.result("landlock_create_ruleset") { inlet_landlock_ruleset(known.rawValue) })
+        let scopes = Scopes.all(in: version, usesAbstractSockets: usesAbstractSockets)
+        let number = try SystemCall.result("landlock_create_ruleset") {
+            inlet_landlock_ruleset(known.rawValue, scopes.rawValue)
+        }
+        let ruleset = Descriptor(owning: number)
         for rule in rules { try add(rule, known, to: ruleset.number) }
         _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
         _ = try SystemCall.result("landlock_restrict_self") { inlet_landlock_restrict(ruleset.number) }
@@ -50,6 +56,19 @@ package enum Landlock {
         let number = place.number
         _ = try SystemCall.result("landlock_add_rule", rule.path) {
             inlet_landlock_allow(ruleset, rights.rawValue, number)
+        }
+    }
+
+    /// linux/landlock.h, `LANDLOCK_SCOPE_…`: what reaches processes outside.
+    private struct Scopes: OptionSet {
+        let rawValue: UInt64
+
+        static let abstractSockets = Scopes(rawValue: 1 << 0)
+        static let signals = Scopes(rawValue: 1 << 1)
+
+        static func all(in version: Int, usesAbstractSockets: Bool) -> Scopes {
+            if version < 6 { return [] }
+            return usesAbstractSockets ? [.signals] : [.signals, .abstractSockets]
         }
     }
 

@@ -18,6 +18,7 @@ struct AgentSession: Sendable {
     private let factory: PipelineFactory
     private let socket: FilePath
     private let pulse: Pulse
+    private let door = Doorbell()
     /// nil where nothing listens on a port.
     private let dashboard: DashboardServer?
 
@@ -46,7 +47,7 @@ struct AgentSession: Sendable {
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
             sendRoots: sendRoots,
-            outlets: outlets, valve: factory.valve, renew: renew, source: source)
+            outlets: outlets, valve: factory.valve, renew: renew, source: source, door: door)
         ProcessMemory.releaseColdPages()
         let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }
         let control = LocalControl(
@@ -98,7 +99,9 @@ struct AgentSession: Sendable {
     /// Runs until a signal or until `body` returns; then stops in order. A second signal ends the process at once (130). With a
     /// configuration file SIGHUP has that read again.
     func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
-        let doors: [any Service] = [ControlServer(path: socket, control: control, pulse: pulse)]
+        let doors: [any Service] = [
+            ControlServer(path: socket, control: control, pulse: pulse) { [door] in door.ring() }
+        ]
         let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
         let quiet = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
         let group = ServiceGroup(configuration: .init(services: services, logger: quiet))

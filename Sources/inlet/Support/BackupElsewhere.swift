@@ -1,4 +1,3 @@
-import Foundation
 import InletAgent
 import InletCore
 import InletDashboard
@@ -13,23 +12,26 @@ enum BackupElsewhere {
         confinement.map { !$0.mayWrite(in: target.removingLastComponent()) } ?? false
     }
 
-    /// - Throws: `SystemError`, `JournalBackups.Refusal`, `CocoaError`.
+    /// - Throws: `SystemError`, `FileCopyError`, `JournalBackups.Refusal`, `ControlError`.
     static func make(
         through control: any ControlAPI, of state: FilePath, at target: FilePath
     ) async throws -> CommandReport {
         try JournalBackups.requireBackup(target, of: StateDirectory.journal(in: state))
-        let draft = try JournalBackups.draft(of: target)
+        let name = try JournalBackups.name(of: target)
         // One name: what a command leaves behind that was killed, the next one writes over.
         let own = state.appending("backup-for-a-command.sqlite")
         let made = try await control.backUp(to: own)
         if !made.done { return made }
         defer { try? DurableFile.remove(own) }
-        try? DurableFile.remove(draft)
+        let folder = target.removingLastComponent()
+        FileCopy.removeLeftovers(of: name, in: folder)
+        // What the agent made, and nothing that a link in its folder leads to.
+        let copy = try FileCopy.copy(
+            SourceFile(opening: own), toTemporaryIn: folder, name: name, isCancelled: { false }, progress: { _ in })
         do {
-            try FileManager.default.copyItem(atPath: own.string, toPath: draft.string)
-            try DurableFile.place(draft, at: target)
+            try DurableFile.place(copy, at: target)
         } catch {
-            try? DurableFile.remove(draft)
+            try? DurableFile.remove(copy)
             throw error
         }
         return CommandReport(done: true, message: made.message.replacing(own.display, with: target.display))

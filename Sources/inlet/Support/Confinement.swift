@@ -16,8 +16,9 @@ struct Confinement: Sendable {
     /// - Throws: `ExitStatus.configuration`, with the reason printed, where the configuration requires what cannot be done.
     static func enter(_ config: LoadedConfig) throws -> Confinement {
         guard config.settings.landlock != .off else { return free("landlock: off") }
-        do {
-            return try confine(config)
+        let made: (host: ProcessHost, confinement: Confinement)
+        do throws(Refusal) {
+            made = try confine(config)
         } catch {
             if config.settings.landlock == .required {
                 Console.printError("inlet: landlock: required, and it cannot be had: \(error)")
@@ -25,6 +26,14 @@ struct Confinement: Sendable {
             }
             return free("\(error)")
         }
+        do throws(SystemError) {
+            try made.host.begin()
+        } catch {
+            // There is no way back: what has been given up is gone, and nothing is left that could start a program.
+            Console.printError("inlet: the agent could not begin: \(error)")
+            throw ExitStatus.failed
+        }
+        return made.confinement
     }
 
     private static func free(_ reason: String) -> Confinement {
@@ -33,7 +42,7 @@ struct Confinement: Sendable {
         return Confinement(report: ConfinementReport(reason: reason), rules: [], commands: [])
     }
 
-    private static func confine(_ config: LoadedConfig) throws(Refusal) -> Confinement {
+    private static func confine(_ config: LoadedConfig) throws(Refusal) -> (ProcessHost, Confinement) {
         let version = try version()
         let threads = ProcessSetup.threads
         if threads != 1 { throw Refusal(threads == 0 ? "/proc is not to be seen" : "threads were started before") }
@@ -47,10 +56,10 @@ struct Confinement: Sendable {
             // It looks at other processes with what the agent was given, and gives none of that to programs.
             let host = try ProcessHost([HostCommand.name], commands: plan.commands)
             ProcessSetup.keepCapabilities()
-            try Landlock.restrict(to: rules)
-            try host.begin()
-            return Confinement(
-                report: ConfinementReport(landlock: version, rules), rules: rules, commands: plan.commands)
+            let manager = ProcessSetup.environment("NOTIFY_SOCKET")
+            try Landlock.restrict(to: rules, usesAbstractSockets: manager?.hasPrefix("@") ?? false)
+            let report = ConfinementReport(landlock: version, rules)
+            return (host, Confinement(report: report, rules: rules, commands: plan.commands))
         } catch {
             throw Refusal("\(error)")
         }
@@ -65,6 +74,12 @@ struct Confinement: Sendable {
         }
     }
 
+    /// What an agent is steered by and could change itself, because it lies in a folder that it writes to.
+    static func exposed(_ config: LoadedConfig, _ report: ConfinementReport) -> [FilePath] {
+        let programs = plan(config).commands.compactMap { $0.words.first.flatMap { ProgramSearch.find($0) } }
+        return ([config.file] + config.credentialFiles + programs).filter { report.mayWrite(in: $0) }
+    }
+
     private static func version() throws(Refusal) -> Int {
         guard let version = Landlock.version else {
             throw Refusal("this kernel has no Landlock, or it is switched off")
@@ -76,9 +91,8 @@ struct Confinement: Sendable {
     }
 
     private static func plan(_ config: LoadedConfig) -> AccessPlan {
-        AccessPlan(config, former: AccessPlan.formerRoots(config.settings), home: ProcessSetup.homeDirectory) {
-            ProcessSetup.environment($0)
-        }
+        let former = FormerRoots(stateDirectory: config.settings.stateDirectory).beside(config.settings.watch)
+        return AccessPlan(config, former: former, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
     }
 
     /// Why another configuration cannot take the place of this one while the agent runs; nil when it can.

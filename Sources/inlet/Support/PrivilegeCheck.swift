@@ -19,6 +19,12 @@ enum PrivilegeCheck {
         let preview = Confinement.preview(config)
         if preview.landlock != nil {
             if running == nil { findings.add(.fine, name, "an agent that starts is \(text(preview))") }
+            for path in Confinement.exposed(config, preview) {
+                findings.add(
+                    .warning, name,
+                    "\(path.display) lies where the agent may write: who took the agent over could change it",
+                    remedy: "keep it in a folder of its own")
+            }
             return
         }
         if config.settings.landlock == .required {

@@ -1,0 +1,50 @@
+import Foundation
+import InletCore
+import InletLinux
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+/// Threads that confine themselves, each for good: the others of this process stay as they are.
+@Suite(.enabled(if: Landlock.version ?? 0 >= 6, "needs Linux 6.12 with Landlock"))
+struct LandlockScopeTests {
+    /// What `body` says on a thread that has given up everything.
+    private func confined(
+        usesAbstractSockets: Bool = false, _ body: @escaping @Sendable () -> Bool
+    ) throws -> Bool {
+        let said = Said()
+        let thread = try LoopThread(name: "confined") {
+            do throws(SystemError) {
+                try Landlock.restrict(to: [], usesAbstractSockets: usesAbstractSockets)
+                said.value.withLock { $0 = .success(body()) }
+            } catch {
+                said.value.withLock { $0 = .failure(error) }
+            }
+        }
+        thread.join()
+        let result = said.value.withLock { $0 }
+        return try #require(result).get()
+    }
+
+    private final class Said: Sendable {
+        let value = Mutex<Result<Bool, SystemError>?>(nil)
+    }
+
+    @Test func `no signal reaches a process that was there before`() throws {
+        let other = try OtherProcess("echo ready; read line")
+        let id = other.id
+        #expect(kill(id, 0) == 0)
+        #expect(try !confined { kill(id, 0) == 0 })
+    }
+
+    @Test func `a socket without a file is reached only where that is wanted`() throws {
+        let name = "inlet-test-\(UInt64.random(in: 0 ... .max))"
+        let socket = try DatagramSocket(abstract: name)
+        let notify = try #require(ServiceNotify { $0 == "NOTIFY_SOCKET" ? "@" + name : nil })
+        #expect(notify.send("READY=1"))
+        #expect(try !confined { notify.send("READY=1") })
+        #expect(try confined(usesAbstractSockets: true) { notify.send("READY=1") })
+        withExtendedLifetime(socket) {}
+    }
+}
