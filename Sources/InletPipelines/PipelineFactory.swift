@@ -69,17 +69,7 @@ package final class PipelineFactory: Sendable {
             return Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
                 connections: settings.connections, maxInFlight: settings.maxInFlight)
-        case S3Settings.type.name:
-            let settings = try S3Settings(destination.values)
-            let pipeline = S3Pipeline(
-                settings: settings,
-                client: try client(
-                    for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
-                hashing: pool)
-            return Destination(
-                name: destination.name, type: destination.type, pipeline: pipeline,
-                smallLimit: settings.multipartThreshold, connections: settings.connections,
-                maxInFlight: settings.maxInFlight)
+        case S3Settings.type.name: return try s3(destination)
         case FolderSettings.type.name:
             let settings = FolderSettings(destination.values)
             var made = Destination(
@@ -96,6 +86,19 @@ package final class PipelineFactory: Sendable {
         default:
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
         }
+    }
+
+    private func s3(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
+        let settings = try S3Settings(destination.values)
+        let pipeline = S3Pipeline(
+            settings: settings,
+            client: try client(for: destination, settings.trust, connections: settings.connections), hashing: pool)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline,
+            smallLimit: settings.multipartThreshold, connections: settings.connections,
+            maxInFlight: settings.maxInFlight)
+        made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
+        return made
     }
 
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.

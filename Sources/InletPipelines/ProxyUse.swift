@@ -53,7 +53,7 @@ extension PipelineFactory {
             return (settings.api, Trust(caFile: settings.caFile))
         case S3Settings.type.name:
             let settings = try S3Settings(destination.values)
-            return (settings.base, Trust(caFile: settings.caFile))
+            return (settings.base, settings.trust)
         case GigHiveSettings.type.name:
             let settings = try GigHiveSettings(destination.values)
             return (settings.url, settings.trust)

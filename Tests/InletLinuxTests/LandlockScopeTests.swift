@@ -31,6 +31,29 @@ struct LandlockScopeTests {
         let value = Mutex<Result<Bool, SystemError>?>(nil)
     }
 
+    @Test func `what is not named is neither read nor started`() throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write([1], to: "secret").string
+        #expect(access("/bin/true", X_OK) == 0)
+        #expect(try !confined { Self.opens(file) } && Self.opens(file))
+        #expect(try !confined { Self.starts("/bin/true") } && Self.starts("/bin/true"))
+    }
+
+    private static func opens(_ path: String) -> Bool {
+        let number = open(path, O_RDONLY | O_CLOEXEC)
+        if number >= 0 { close(number) }
+        return number >= 0
+    }
+
+    private static func starts(_ program: String) -> Bool {
+        var process = pid_t()
+        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup(program), nil]
+        defer { free(arguments[0]) }
+        guard posix_spawn(&process, program, nil, nil, &arguments, nil) == 0 else { return false }
+        var status: CInt = 0
+        return waitpid(process, &status, 0) == process && status == 0
+    }
+
     @Test func `no signal reaches a process that was there before`() throws {
         let other = try OtherProcess("echo ready; read line")
         let id = other.id

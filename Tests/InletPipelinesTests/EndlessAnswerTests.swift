@@ -69,24 +69,44 @@ import Testing
         #expect(fetched.size == 160_000)
     }
 
-    private static let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)
-
     @Test(
         arguments: [
             // One file, then what the job has left.
-            (0, 500 * gib, 1000 * gib, VOPIRoom.Limit(bytes: 4 * gib, isOfDisk: false)),
-            (63 * gib, 500 * gib, 1000 * gib, VOPIRoom.Limit(bytes: gib, isOfDisk: false)),
-            (64 * gib, 500 * gib, 1000 * gib, VOPIRoom.Limit(bytes: 0, isOfDisk: false)),
-            // What the disk has, but for a gibibyte; of a small one but for a twentieth.
-            (0, 3 * gib, 1000 * gib, VOPIRoom.Limit(bytes: 2 * gib, isOfDisk: true)),
-            (0, gib, 1000 * gib, VOPIRoom.Limit(bytes: 0, isOfDisk: true)),
-            (0, 100 * mib, 200 * mib, VOPIRoom.Limit(bytes: 90 * mib, isOfDisk: true)),
-            (0, 5 * mib, 200 * mib, VOPIRoom.Limit(bytes: -5 * mib, isOfDisk: true)),
+            (0, 500 * gib, 0, VOPIRoom.Limit(bytes: 4 * gib, isOfDisk: false)),
+            (63 * gib, 500 * gib, 0, VOPIRoom.Limit(bytes: gib, isOfDisk: false)),
+            (64 * gib, 500 * gib, 0, VOPIRoom.Limit(bytes: 0, isOfDisk: false)),
+            // Three quarters of what the disk has, but for a gibibyte, and of what others may not write yet.
+            (0, 5 * gib, 0, VOPIRoom.Limit(bytes: 3 * gib, isOfDisk: true)),
+            (0, 5 * gib, 3 * gib, VOPIRoom.Limit(bytes: 768 * mib, isOfDisk: true)),
+            // A picture may come beside the largest of others: what stays free is for that.
+            (0, 5 * gib, 4 * gib, VOPIRoom.Limit(bytes: 64 * mib, isOfDisk: true)),
+            (0, gib + 8 * mib, 0, VOPIRoom.Limit(bytes: 8 * mib, isOfDisk: true)),
+            (0, gib, 0, VOPIRoom.Limit(bytes: 0, isOfDisk: true)),
         ] as [(Int64, Int64, Int64, VOPIRoom.Limit)])
     func `a job's results fill neither the disk nor more than their share`(
-        taken: Int64, available: Int64, total: Int64, limit: VOPIRoom.Limit
+        taken: Int64, available: Int64, promised: Int64, limit: VOPIRoom.Limit
     ) {
-        #expect(VOPIRoom.limit(taken: taken, available: available, total: total) == limit)
+        #expect(
+            VOPIRoom.limit(taken: taken, available: available, total: 1000 * gib, promised: promised) == limit)
+    }
+
+    @Test func `of a small disk a twentieth stays free`() {
+        let limit = VOPIRoom.limit(taken: 0, available: 100 * mib, total: 200 * mib, promised: 0)
+        #expect(limit == VOPIRoom.Limit(bytes: 90 * mib / 4 * 3, isOfDisk: true))
+        #expect(VOPIRoom.limit(taken: 0, available: 5 * mib, total: 200 * mib, promised: 0).bytes <= 0)
+    }
+
+    @Test func `however many fetch at once, they are promised less than the disk has`() {
+        for files in [1, 4, 16] {
+            var promised: Int64 = 0
+            for _ in 0..<files {
+                promised +=
+                    VOPIRoom.limit(
+                        taken: 0, available: 10 * gib, total: 1000 * gib, promised: promised
+                    ).bytes
+            }
+            #expect(promised <= 10 * gib, "\(files): \(promised)")
+        }
     }
 
     @Test func `a file that does not fit the disk waits for room, one that is too large is given up`() {
@@ -99,3 +119,5 @@ import Testing
         #expect(room.judged(other, VOPIRoom.Limit(bytes: 1, isOfDisk: true)) == other)
     }
 }
+
+private let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)

@@ -16,6 +16,7 @@ from measure import table
 
 CORPORA = Path("Tests/FuzzTests/Corpora")
 FOUND = Path(".build-fuzz/corpora")
+LEAKS = Path("packaging/sanitize/leak.txt")
 # Beyond these one input has hung, or took memory that no input may take.
 TIMEOUT_S, MEMORY_MIB = 20, 2048
 # Words that no mutation finds soon; those of the configuration are taken from the file that names every key.
@@ -69,11 +70,8 @@ def run(reader, longest, seconds):
         f"-rss_limit_mb={MEMORY_MIB}", f"-artifact_prefix={found}-", "-print_final_stats=1", *options,
         str(found), str(CORPORA / reader), *MORE.get(reader, []),
     ]
-    # What a global constant holds is not lost: Swift keeps bits of its own in pointers, which the sanitizer does not know.
-    globals_ = FOUND / "globals.supp"
-    globals_.write_text("leak:swift::threading_impl::once_slow\n")
     # Swift's own report of a crash would come before libFuzzer's, which keeps the input.
-    environment = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "LSAN_OPTIONS": f"suppressions={globals_}:print_suppressions=0"}
+    environment = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "LSAN_OPTIONS": f"suppressions={LEAKS}:print_suppressions=0"}
     ended = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, check=False)
     return ended.stderr, ended.returncode == 0
 

@@ -49,7 +49,7 @@ extension AccessPlan {
     package func rules(on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
         var rules: [AccessRule] = []
         for need in needs {
-            for rule in try Self.rules(for: need, on: ground) { rules.append(rule) }
+            for rule in try self.rules(for: need, on: ground) { rules.append(rule) }
         }
         rules += Self.systemFolders.compactMap { ground.resolve($0).map { AccessRule($0) } }
         rules += Self.systemFiles.flatMap { Self.folders(of: $0, on: ground) }.map { AccessRule($0) }
@@ -78,19 +78,29 @@ extension AccessPlan {
         commands.first { !known.contains($0) }?.words.first
     }
 
-    private static func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
+    /// The list of former folders lies where the agent writes: what it says opens no place that holds the agent's own files,
+    /// or the system's, nor one below the system's.
+    private func isModest(_ real: FilePath, on ground: AccessGround) -> Bool {
+        let own = needs.filter { $0.isFile || $0.kind == .folder }.compactMap { ground.resolve($0.path) }
+        let system = Self.systemFolders + Self.written + ["/root", "/boot", "/sys", "/dev", "/bin", "/sbin"]
+        return !own.contains { $0.starts(with: real) }
+            && !system.contains { $0.starts(with: real) || real.starts(with: $0) }
+    }
+
+    private func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {
         if need.isFile {
-            return folders(of: need.path, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
+            return Self.folders(of: need.path, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
         }
         if need.kind == .former {
-            return ground.resolve(need.path).map { [AccessRule($0, mayWrite: need.mayWrite)] } ?? []
+            guard let real = ground.resolve(need.path), isModest(real, on: ground) else { return [] }
+            return [AccessRule(real, mayWrite: need.mayWrite)]
         }
-        let real = nearest(need.path, on: ground)
+        let real = Self.nearest(need.path, on: ground)
         if real == "/" { throw .missing(need.path) }
         guard need.kind == .coming else { return [AccessRule(real, mayWrite: need.mayWrite)] }
         // A rule holds for what is there now: of something that is mounted later, or anew, the kernel asks the folder above.
         if let point = ground.missing(at: need.path) ?? ground.missing(at: real) {
-            let above = nearest(point.removingLastComponent(), on: ground)
+            let above = Self.nearest(point.removingLastComponent(), on: ground)
             if above == "/" { throw .mounted(point, type: "what fstab names") }
             return [AccessRule(above, mayWrite: need.mayWrite)]
         }

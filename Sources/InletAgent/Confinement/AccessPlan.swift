@@ -95,8 +95,8 @@ package struct AccessPlan: Sendable {
         let current = settings.watch.flatMap {
             needs(of: $0, changesSources: changesSources || former.changed.contains($0.path))
         }
-        // Their list lies where the agent writes: what it says opens nothing above the state directory.
-        let left = former.roots.filter { !settings.stateDirectory.starts(with: $0.path) }
+        // Whoever requires it wants what the configuration names, and nothing else.
+        let left = settings.landlock == .required ? [] : former.roots
         return current
             + left.flatMap { needs(of: $0, changesSources: true) }.map {
                 Need(path: $0.path, kind: .former, mayWrite: $0.mayWrite)

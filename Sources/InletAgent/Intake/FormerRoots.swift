@@ -30,7 +30,6 @@ package struct FormerRoots: Sendable {
         var holdMilliseconds: Int64
         var isPattern: Bool
         var mayWrite: Bool
-        /// Lists of before do not say.
         var isChanged: Bool?
 
         init(_ root: WatchSettings, isChanged: Bool) {
@@ -66,7 +65,7 @@ package struct FormerRoots: Sendable {
     }
 
     private static func changed(_ entries: [Entry]) -> Set<FilePath> {
-        Set(entries.filter { $0.isChanged ?? true }.map { FilePath(bytes: $0.path) })
+        Set(entries.filter { $0.isChanged ?? false }.map { FilePath(bytes: $0.path) })
     }
 
     /// Writes down what is watched from now on, the newest first, and behind it what was. Blocks.

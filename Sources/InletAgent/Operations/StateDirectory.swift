@@ -58,10 +58,27 @@ package struct StateDirectory: ~Copyable {
 
     /// Opens or makes the journal. What root makes here belongs to the directory's owner, whose agent shall be able to use it.
     package func openJournal(now: WallTime) throws(JournalError) -> Journal {
+        try requireOwnJournal()
         let seal = JournalSeal(keptIn: path)
         let journal = try Journal(path: journal, now: now, seal: seal) { [path] in FileOwner.give($0, toOwnerOf: path) }
         giveJournal()
         return journal
+    }
+
+    /// Root's commands must not change another file for whoever may write to the directory.
+    private func requireOwnJournal() throws(JournalError) {
+        for suffix in ["", "-wal", "-shm"] {
+            let file = FilePath(journal.string + suffix)
+            let look: FileLook
+            do throws(SystemError) { look = try FileLook.look(at: file) } catch {
+                throw .failed(file, error.description)
+            }
+            switch look {
+            case .missing, .regular(_, owner: _, links: 1): continue
+            default:
+                throw .failed(file, "it is a link, or no file: a journal has one name; put the file itself there")
+            }
+        }
     }
 
     /// The same for a journal that was put there.

@@ -14,6 +14,7 @@ package final class ProcessHost: Sendable {
         var waiting: [UInt64: Waiting] = [:]
         var last: UInt64 = 0
         var isEnded = false
+        var hasBegun = false
         var whenEnded: (@Sendable () -> Void)?
     }
 
@@ -48,7 +49,16 @@ package final class ProcessHost: Sendable {
     /// From here on it is asked for what this process may not do.
     package func begin() throws(SystemError) {
         _ = try LoopThread(name: "host") { [self] in receive() }
+        state.withLock { $0.hasBegun = true }
         Self.own.withLock { $0 = self }
+    }
+
+    /// One that nobody asks any more ends, and is waited for.
+    deinit {
+        if state.withLock({ $0.hasBegun }) { return }
+        _ = shutdown(descriptor.number, CInt(SHUT_RDWR))
+        var status: CInt = 0
+        _ = waitpid(process, &status, 0)
     }
 
     /// Has `body` called when it has ended though this process has not: programs can be started no more.

@@ -18,7 +18,10 @@ package final class ProcessHostServer: Sendable {
 
     /// What a program may find in its environment: not what would have the dynamic linker load something else.
     /// The agent says where the folder of a run is; hooks have the home that this process has.
-    private static let variables: Set = ["LANG", "VIPS_BLOCK_UNTRUSTED"]
+    private static let variables: Set = [
+        "LANG", "VIPS_BLOCK_UNTRUSTED", "INLET_EVENT", "INLET_STATE", "INLET_ROUTE", "INLET_KEY", "INLET_URL",
+        "INLET_DESTINATION", "INLET_VOLUME", "INLET_PATH",
+    ]
     private static let places: Set = ["HOME", "TMPDIR"]
 
     private init(_ number: CInt) { self.number = number }
@@ -80,7 +83,7 @@ package final class ProcessHostServer: Sendable {
         if !hasPlaces, let home = ProcessSetup.homeDirectory { own.append((name: "HOME", value: home.bytes)) }
         return own
             + given.filter { name, _ in
-                variables.contains(name) || name.hasPrefix("INLET_") || hasPlaces && places.contains(name)
+                variables.contains(name) || hasPlaces && places.contains(name)
             }
     }
 

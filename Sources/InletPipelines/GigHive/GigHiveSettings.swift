@@ -39,32 +39,28 @@ package struct GigHiveSettings: Sendable {
         fields: GigHiveFields.specs,
         takesSidecars: false)
 
-    private static let keys = [
-        KeySpec("url", .string, required: true, "Address of the server, for example https://gighive.example."),
-        KeySpec("user", .string, "Its uploader or admin user."),
-        KeySpec("password", .secret, "That user's password."),
-        KeySpec("upload_token", .secret, "A guest's upload token, instead of user and password."),
-        KeySpec("tos_accepted", .boolean, default: "false", "Accept the terms of use; guests must."),
-        KeySpec("display_name", .string, "The guest's name, up to 100 characters."),
-        KeySpec(
-            "transport", .choice(Transport.allCases.map(\.rawValue)), default: "auto",
-            "auto sends large files by tus, and others too where a form is refused for its size."),
-        KeySpec("chunk_size", .bytes, default: "8MiB", "Size of a tus request, from 5MiB to 8MiB."),
-        KeySpec("multipart_limit", .bytes, default: "64MiB", "With transport: auto, larger files go by tus."),
-        KeySpec(
-            "max_upload_bytes", .bytes, default: "6442450944",
-            "The server's UPLOAD_MAX_BYTES; larger files fail without being sent."),
-        KeySpec("max_in_flight", .integer(1...16), default: "2", "Files sent at once to this server."),
-        KeySpec(
-            "finalize_for", .duration(offAllowed: false), default: "15m",
-            "How long to ask again when the server is not ready to file what it was sent."),
-        KeySpec(
-            "pin", .string,
-            "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it. Without a "
-                + "ca_file the key alone counts: the certificate's authority, name and dates are not looked at."),
-        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
-        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-    ]
+    private static let keys =
+        [
+            KeySpec("url", .string, required: true, "Address of the server, for example https://gighive.example."),
+            KeySpec("user", .string, "Its uploader or admin user."),
+            KeySpec("password", .secret, "That user's password."),
+            KeySpec("upload_token", .secret, "A guest's upload token, instead of user and password."),
+            KeySpec("tos_accepted", .boolean, default: "false", "Accept the terms of use; guests must."),
+            KeySpec("display_name", .string, "The guest's name, up to 100 characters."),
+            KeySpec(
+                "transport", .choice(Transport.allCases.map(\.rawValue)), default: "auto",
+                "auto sends large files by tus, and others too where a form is refused for its size."),
+            KeySpec("chunk_size", .bytes, default: "8MiB", "Size of a tus request, from 5MiB to 8MiB."),
+            KeySpec("multipart_limit", .bytes, default: "64MiB", "With transport: auto, larger files go by tus."),
+            KeySpec(
+                "max_upload_bytes", .bytes, default: "6442450944",
+                "The server's UPLOAD_MAX_BYTES; larger files fail without being sent."),
+            KeySpec("max_in_flight", .integer(1...16), default: "2", "Files sent at once to this server."),
+            KeySpec(
+                "finalize_for", .duration(offAllowed: false), default: "15m",
+                "How long to ask again when the server is not ready to file what it was sent."),
+            KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+        ] + Trust.keys
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {
@@ -86,7 +82,7 @@ package struct GigHiveSettings: Sendable {
         guard maxUploadBytes > 0 else { throw SettingFault(key: "max_upload_bytes", message: "must not be 0") }
         maxInFlight = values.integer("max_in_flight") ?? 2
         finalizeFor = values.duration("finalize_for") ?? .seconds(900)
-        trust = Trust(caFile: values.string("ca_file").map { FilePath($0) }, pin: try Self.pin(values))
+        trust = try Trust(values)
     }
 
     private static func address(_ values: ConfigSection) throws(SettingFault) -> HTTPURL {
@@ -96,15 +92,6 @@ package struct GigHiveSettings: Sendable {
         } catch {
             throw SettingFault("url", error)
         }
-    }
-
-    private static func pin(_ values: ConfigSection) throws(SettingFault) -> PublicKeyPin? {
-        guard let text = values.string("pin") else { return nil }
-        guard let pin = PublicKeyPin(text) else {
-            throw SettingFault(
-                key: "pin", message: "is not sha256// and the base64 of 32 bytes; 'inlet check' prints it")
-        }
-        return pin
     }
 
     private static func credentials(_ values: ConfigSection) throws(SettingFault) -> Credentials {

@@ -55,7 +55,7 @@ package struct R2Settings: Sendable {
                 "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
                 "md5 compares every part's ETag with its MD5; size is for stores whose ETags are not MD5."),
             KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-            KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
+            Trust.caFileKey,
             KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
         ] + KeySpec.bandwidth + [.proxy], givesURLs: true)

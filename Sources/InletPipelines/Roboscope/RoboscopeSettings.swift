@@ -34,7 +34,7 @@ package struct RoboscopeSettings: Sendable {
             "presence", .boolean, default: "true", "Be shown as present in a session while markers are sent to it."),
         KeySpec("locks", .boolean, default: "true", "Lock a session while it is written to."),
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
+        Trust.caFileKey,
         KeySpec("connections", .integer(1...64), default: "8", "Registrations made at once."),
     ]
 

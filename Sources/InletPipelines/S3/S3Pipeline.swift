@@ -71,6 +71,24 @@ package struct S3Pipeline: Pipeline {
         }
     }
 
+    /// The pin of the key that the server has now, as `pin:` takes it; nil without TLS, and where the certificate is trusted
+    /// without one.
+    package func serverPin() async throws(DeliveryError) -> String? {
+        if settings.trust.pin == nil {
+            do throws(DeliveryError) {
+                _ = try await probe()
+                return nil
+            } catch {
+                guard error.code == .tlsFailed else { throw error }
+            }
+        }
+        do {
+            return try await api.client.pin(of: settings.base)?.text
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+
     private static func taken(_ key: String, _ error: DeliveryError) -> DeliveryError {
         DeliveryError(
             .giveUp, .destinationExists,

@@ -1,6 +1,6 @@
 package import InletCore
 package import InletTransfer
-package import SystemPackage
+internal import SystemPackage
 
 /// What a `type: s3` destination is told: a bucket of AWS S3, Cloudflare R2, MinIO, Ceph, or another store that speaks S3.
 package struct S3Settings: Sendable {
@@ -40,7 +40,7 @@ package struct S3Settings: Sendable {
     /// Sent with every new object: cache-control, storage class, ACL, metadata.
     package var objectHeaders: [(name: String, value: String)]
     package var publicURL: HTTPURL?
-    package var caFile: FilePath?
+    package var trust: Trust
     package var connections: Int
     package var maxInFlight: Int?
     let credentials: CredentialsSource
@@ -80,7 +80,7 @@ package struct S3Settings: Sendable {
         verify = values.string("verify").flatMap(Verify.init) ?? .md5
         ifExists = values.string("if_exists").flatMap(IfExists.init) ?? .overwrite
         objectHeaders = try Self.objectHeaders(values)
-        caFile = values.string("ca_file").map { FilePath($0) }
+        trust = try Trust(values)
         connections = values.integer("connections") ?? 32
         maxInFlight = values.integer("max_in_flight")
         credentials = try CredentialsSource(values, surroundings)
@@ -125,47 +125,50 @@ extension S3Settings {
         keys: keys + KeySpec.bandwidth + [.proxy],
         givesURLs: true)
 
-    private static let keys: [KeySpec] = [
-        KeySpec("bucket", .string, required: true, "The bucket; it must exist."),
-        KeySpec(
-            "endpoint", .string,
-            "Address of the store, for example https://ACCOUNT.r2.cloudflarestorage.com; without it AWS in 'region'."),
-        KeySpec(
-            "region", .string, default: "auto",
-            "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else."
-        ),
-        KeySpec(
-            "style", .choice(S3Address.Style.allCases.map(\.rawValue)), default: "auto",
-            "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path."),
-        KeySpec("access_key", .secret, "Access key; without it the environment, then a credentials file."),
-        KeySpec("secret_key", .secret, "Secret key that belongs to access_key."),
-        KeySpec("session_token", .secret, "Session token of temporary keys."),
-        KeySpec("profile", .string, "Profile of the credentials file; read again when its keys are refused."),
-        KeySpec(
-            "credentials_file", .path,
-            "Credentials file of the AWS tools; AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials without it."),
-        KeySpec(
-            "multipart_threshold", .bytes, default: "16MiB", "Files up to this size go in one request, at most 5GiB."),
-        KeySpec(
-            "part_size", .bytesOrAuto, default: "auto",
-            "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 10,000 parts."),
-        KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
-        KeySpec(
-            "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
-            "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only."
-        ),
-        KeySpec(
-            "if_exists", .choice(IfExists.allCases.map(\.rawValue)), default: "overwrite",
-            "When the key is taken: overwrite, skip-same (not sent if equal), version (name_2.ext) or fail; "
-                + "version and fail need a store that honours If-None-Match."),
-        KeySpec("storage_class", .string, "Storage class of new objects, for example STANDARD_IA."),
-        KeySpec("cache_control", .string, "Cache-Control of new objects."),
-        KeySpec("metadata", .map(.string), "User metadata of new objects; mtime is always written."),
-        KeySpec("acl", .string, "Canned ACL of new objects; without it none is sent."),
-        KeySpec("public_url", .string, "Where objects can be read; used in receipts."),
-        KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
-        KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
-        KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
-    ]
+    private static let keys: [KeySpec] =
+        [
+            KeySpec("bucket", .string, required: true, "The bucket; it must exist."),
+            KeySpec(
+                "endpoint", .string,
+                "Address of the store, for example https://ACCOUNT.r2.cloudflarestorage.com; without it AWS in 'region'."
+            ),
+            KeySpec(
+                "region", .string, default: "auto",
+                "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else."
+            ),
+            KeySpec(
+                "style", .choice(S3Address.Style.allCases.map(\.rawValue)), default: "auto",
+                "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path."
+            ),
+            KeySpec("access_key", .secret, "Access key; without it the environment, then a credentials file."),
+            KeySpec("secret_key", .secret, "Secret key that belongs to access_key."),
+            KeySpec("session_token", .secret, "Session token of temporary keys."),
+            KeySpec("profile", .string, "Profile of the credentials file; read again when its keys are refused."),
+            KeySpec(
+                "credentials_file", .path,
+                "Credentials file of the AWS tools; AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials without it."),
+            KeySpec(
+                "multipart_threshold", .bytes, default: "16MiB",
+                "Files up to this size go in one request, at most 5GiB."),
+            KeySpec(
+                "part_size", .bytesOrAuto, default: "auto",
+                "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 10,000 parts."),
+            KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
+            KeySpec(
+                "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",
+                "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only."
+            ),
+            KeySpec(
+                "if_exists", .choice(IfExists.allCases.map(\.rawValue)), default: "overwrite",
+                "When the key is taken: overwrite, skip-same (not sent if equal), version (name_2.ext) or fail; "
+                    + "version and fail need a store that honours If-None-Match."),
+            KeySpec("storage_class", .string, "Storage class of new objects, for example STANDARD_IA."),
+            KeySpec("cache_control", .string, "Cache-Control of new objects."),
+            KeySpec("metadata", .map(.string), "User metadata of new objects; mtime is always written."),
+            KeySpec("acl", .string, "Canned ACL of new objects; without it none is sent."),
+            KeySpec("public_url", .string, "Where objects can be read; used in receipts."),
+            KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
+            KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
+            KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
+        ] + Trust.keys
 }

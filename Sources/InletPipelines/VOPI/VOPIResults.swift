@@ -192,15 +192,16 @@ package struct VOPIResults: Sendable {
             return .failure(error)
         }
         do throws(DeliveryError) {
-            let limit = try await pool.run { () throws(DeliveryError) in try round.room.limit() }
+            let limit = try await pool.run { () throws(DeliveryError) in try round.room.begin() }
             do throws(DeliveryError) {
                 let download = Download(target: target, in: place, limit: limit.bytes)
                 let fetched = try await fetching.run(download) { next throws(DeliveryError) in
                     if next.refusal == 403 { throw again }
                     return HTTPRequest("GET", url, headers: next.headers)
                 }
-                round.room.add(fetched.size)
+                round.room.end(limit, bytes: fetched.size)
             } catch {
+                round.room.end(limit)
                 throw round.room.judged(error, limit)
             }
             return .success(())

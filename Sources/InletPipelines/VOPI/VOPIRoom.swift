@@ -19,8 +19,13 @@ final class VOPIRoom: Sendable {
     /// What stays free, as each file begins; of a small disk a twentieth.
     private static let free: Int64 = 1 << 30
 
+    /// What a file may have whatever others may: sixteen of them fit into what stays free.
+    private static let small: Int64 = 64 << 20
+
     private let folder: FilePath
     private let taken: Mutex<Int64>
+    /// What the fetches that run may write yet, of all jobs and destinations: they may share a disk.
+    private static let promised = Mutex<Int64>(0)
 
     /// - Parameter taken: bytes of the files that are there.
     init(_ folder: FilePath, taken: Int64) {
@@ -28,12 +33,16 @@ final class VOPIRoom: Sendable {
         self.taken = Mutex(taken)
     }
 
-    func add(_ bytes: Int64) { taken.withLock { $0 += bytes } }
+    /// Ends what `limit` began; `bytes` are there now.
+    func end(_ limit: Limit, bytes: Int64 = 0) {
+        Self.promised.withLock { $0 -= limit.bytes }
+        taken.withLock { $0 += bytes }
+    }
 
-    /// Blocks.
+    /// How large a file may be that is fetched from here on, until `end`. Blocks.
     ///
     /// - Throws: `.answerTooLarge` when the job has had what it may have, `.destinationFull` as an outage.
-    func limit() throws(DeliveryError) -> Limit {
+    func begin() throws(DeliveryError) -> Limit {
         let (available, total): (Int64, Int64)
         do throws(SystemError) {
             available = try FreeSpace.available(at: folder)
@@ -41,7 +50,12 @@ final class VOPIRoom: Sendable {
         } catch {
             throw FolderPipeline.unwritable(error)
         }
-        let limit = Self.limit(taken: taken.withLock { $0 }, available: available, total: total)
+        let taken = taken.withLock { $0 }
+        let limit = Self.promised.withLock { promised in
+            let limit = Self.limit(taken: taken, available: available, total: total, promised: promised)
+            promised += max(0, limit.bytes)
+            return limit
+        }
         guard limit.bytes <= 0 else { return limit }
         if limit.isOfDisk { throw full }
         throw DeliveryError(
@@ -49,9 +63,11 @@ final class VOPIRoom: Sendable {
             "the files of this job have more than \(ByteText.format(Self.most)) together; no more are fetched")
     }
 
-    static func limit(taken: Int64, available: Int64, total: Int64) -> Limit {
+    /// Each gets three quarters of what those before it have left, so that there is something for the next.
+    static func limit(taken: Int64, available: Int64, total: Int64, promised: Int64) -> Limit {
         let (own, disk) = (min(largest, most - taken), available - min(free, total / 20))
-        return disk < own ? Limit(bytes: disk, isOfDisk: true) : Limit(bytes: own, isOfDisk: false)
+        let room = max((disk - promised) / 4 * 3, min(disk, small))
+        return room < own ? Limit(bytes: room, isOfDisk: true) : Limit(bytes: own, isOfDisk: false)
     }
 
     /// What a file's failure means that was held to `limit`.

@@ -58,7 +58,7 @@ package struct VOPISettings: Sendable {
         KeySpec("hard_limit", .duration(offAllowed: false), default: "6h", "A job that takes longer is given up."),
         KeySpec("no_progress", .duration(offAllowed: false), default: "60s", "How long an upload may stand still."),
         KeySpec("max_in_flight", .integer(1...64), default: "2", "Videos uploaded at once; running jobs do not count."),
-        KeySpec("ca_file", .path, "A PEM file of certificates to trust beside the system's."),
+        Trust.caFileKey,
         KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
     ]
 

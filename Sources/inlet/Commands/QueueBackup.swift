@@ -38,7 +38,9 @@ extension Queue {
                 do {
                     return try await BackupElsewhere.make(
                         through: control, of: config.settings.stateDirectory, at: target)
-                } catch let error where error is SystemError || error is JournalBackups.Refusal || error is CocoaError {
+                } catch let error
+                    where error is SystemError || error is JournalBackups.Refusal || error is FileCopyError
+                {
                     return CommandReport(done: false, message: "no backup was made: \(error)")
                 }
             }

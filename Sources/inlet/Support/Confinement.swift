@@ -76,8 +76,15 @@ struct Confinement: Sendable {
 
     /// What an agent is steered by and could change itself, because it lies in a folder that it writes to.
     static func exposed(_ config: LoadedConfig, _ report: ConfinementReport) -> [FilePath] {
-        let programs = plan(config).commands.compactMap { $0.words.first.flatMap { ProgramSearch.find($0) } }
-        return ([config.file] + config.credentialFiles + programs).filter { report.mayWrite(in: $0) }
+        let words = plan(config).commands.flatMap { command in
+            // An argument may be a program's own text: that of a shell, for example.
+            command.words.dropFirst().filter { $0.hasPrefix("/") }.map { FilePath($0) }
+                + command.words.prefix(1).compactMap { ProgramSearch.find($0) }
+        }
+        // Of a symlink where it lies and where it leads.
+        return ([config.file] + config.credentialFiles + words).filter { path in
+            report.mayWrite(in: path) || report.mayWrite(in: path.removingLastComponent())
+        }
     }
 
     private static func version() throws(Refusal) -> Int {

@@ -1,0 +1,27 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Commands of root in a folder that somebody else may write to.
+struct JournalLinkTests {
+    @Test(arguments: ["", "-wal", "-shm"])
+    func `a link in the place of the journal leads no command to another file`(_ suffix: String) async throws {
+        let place = try Place()
+        try place.folder.makeDirectory("state")
+        let other = try place.folder.write([], to: "other")
+        #expect(chmod(other.string, 0o644) == 0)
+        let name = place.state.appending("journal.sqlite" + suffix).string
+        for make in [{ symlink($0, $1) }, { Foundation.link($0, $1) }] as [(String, String) -> Int32] {
+            #expect(make(other.string, name) == 0)
+            for command in [["status"], ["queue", "list"], ["run"]] {
+                let refused = try await place.inlet(command)
+                #expect(refused.ending != .code(0) && refused.errors.contains("a journal has one name"), "\(refused)")
+            }
+            let facts = try FileManager.default.attributesOfItem(atPath: other.string)
+            #expect((facts[.posixPermissions] as? NSNumber)?.intValue == 0o644)
+            #expect((facts[.size] as? NSNumber)?.intValue == 0)
+            #expect(unlink(name) == 0)
+        }
+    }
+}
