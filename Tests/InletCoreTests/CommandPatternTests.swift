@@ -31,6 +31,27 @@ import Testing
         #expect(CommandPattern(words).matches(arguments) == isMatch)
     }
 
+    @Test(
+        arguments: [
+            ("/my state/derived/a/.work1/in.jpg", true), ("/my state/derived/in", true), ("/etc/passwd", false),
+            ("/my state/derived/../journal.sqlite", false), ("/my state/derived/a --to-command=/bin/sh", false),
+            ("/my state/derived", false), ("", false),
+        ])
+    func `a path that a program is given lies in its place, and is one word`(_ path: String, _ isMatch: Bool) {
+        let alone = CommandPattern(["cp", "{in}"], place: "/my state/derived/")
+        #expect(alone.matches(["/bin/cp", path]) == isMatch)
+        let within = CommandPattern(["sh", "-c", "tar -xf '{in}'"], place: "/my state/derived/")
+        #expect(within.matches(["/bin/sh", "-c", "tar -xf '\(path)'"]) == isMatch)
+    }
+
+    @Test func `a place with spaces in it is no end of a path`() {
+        let pattern = CommandPattern(["sh", "-c", "cat {in} > {out}"], place: "/my state/derived/")
+        let (input, output) = ("/my state/derived/.work1/in", "/my state/derived/.work1/out.x")
+        #expect(pattern.matches(["/bin/sh", "-c", "cat \(input) > \(output)"]))
+        #expect(!pattern.matches(["/bin/sh", "-c", "cat \(input) /etc/passwd > \(output)"]))
+        #expect(!pattern.matches(["/bin/sh", "-c", "cat \(input) > /etc/cron.d/x"]))
+    }
+
     @Test func `what a derive rule makes of its words is that command`() {
         let rule = DeriveRule(name: "x", command: ["cp", "a{in}b{out}c{in}", "{out}"], suffix: ".x")
         #expect(

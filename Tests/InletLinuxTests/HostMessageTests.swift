@@ -18,7 +18,7 @@ import Testing
     @Test func `a request is on the other side what it was`() throws {
         let identity = FileIdentity(size: -1, modified: .min, changed: .max, inode: .max, device: 7)
         let requests: [HostRequest] = [
-            .commands([CommandPattern(["a", ""]), CommandPattern([])]), .run(.max, child), .cancel(0),
+            .commands([CommandPattern(["a", ""], place: "/b/"), CommandPattern([])]), .run(.max, child), .cancel(0),
             .holders(9, [HeldFile(identity, FilePath(bytes: [0x2F, 0xFF]))], isFresh: true),
         ]
         for request in requests {

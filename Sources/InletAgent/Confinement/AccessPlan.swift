@@ -125,6 +125,8 @@ extension Settings {
 
     fileprivate var commands: [CommandPattern] {
         let told = notify.compactMap { if case .exec(let words) = $0.receiver { words } else { nil } }
-        return (told + routes.flatMap { $0.derive.map(\.command) }).map { CommandPattern($0) }
+        let place = Deriver.folder(in: stateDirectory).string + "/"
+        return told.map { CommandPattern($0) }
+            + routes.flatMap { $0.derive.map { CommandPattern($0.command, place: place) } }
     }
 }

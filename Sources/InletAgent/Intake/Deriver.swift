@@ -72,11 +72,14 @@ final class Deriver: Sendable {
         done: @escaping @Sendable (FilePath) -> Void
     ) {
         self.root = root
-        folder = stateDirectory.appending("derived").appending(DeriveRule.folder(of: root))
+        folder = Self.folder(in: stateDirectory).appending(DeriveRule.folder(of: root))
         self.journal = journal
         self.log = log
         self.done = done
     }
+
+    /// Where files are made, for all watched folders.
+    static func folder(in stateDirectory: FilePath) -> FilePath { stateDirectory.appending("derived") }
 
     /// What has been made of a file; asked for the first time, it begins.
     func standing(of arrival: Arrival, _ rules: [DeriveRule]) -> Standing {

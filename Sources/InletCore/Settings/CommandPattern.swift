@@ -2,8 +2,10 @@
 package struct CommandPattern: Sendable, Hashable {
     /// The configured words. Those of `derive` may hold `DeriveRule.input` and `DeriveRule.output`, which stand for any path.
     package var words: [String]
+    /// What the paths begin with that it is given, up to a slash; empty = any.
+    package var place: String
 
-    package init(_ words: [String]) { self.words = words }
+    package init(_ words: [String], place: String = "") { (self.words, self.place) = (words, place) }
 
     /// Whether files are named to it, in a folder made for each run.
     package var hasPlaces: Bool { words.contains { Self.pieces(of: $0).count > 1 } }
@@ -15,26 +17,37 @@ package struct CommandPattern: Sendable, Hashable {
             return false
         }
         let isNamed = program == word || !word.contains("/") && program.hasPrefix("/") && program.hasSuffix("/" + word)
-        return isNamed && zip(words, arguments).dropFirst().allSatisfy { Self.matches($0, $1) }
+        return isNamed && zip(words, arguments).dropFirst().allSatisfy { matches($0, $1) }
     }
 
-    private static func matches(_ word: String, _ argument: String) -> Bool {
-        let pieces = pieces(of: word)
+    private func matches(_ word: String, _ argument: String) -> Bool {
+        let pieces = Self.pieces(of: word)
         guard pieces.count > 1, let first = pieces.first, let last = pieces.last else { return word == argument }
         guard argument.hasPrefix(first) else { return false }
         var rest = argument.dropFirst(first.count)
         for piece in pieces.dropFirst().dropLast() where !piece.isEmpty {
-            guard let found = rest.firstRange(of: piece), isPlain(rest[..<found.lowerBound]) else { return false }
+            // The place may hold the same letters.
+            let searched = rest.hasPrefix(place) ? rest.dropFirst(place.count) : rest
+            guard let found = searched.firstRange(of: piece), isPlain(rest[..<found.lowerBound]) else { return false }
             rest = rest[found.upperBound...]
         }
         guard rest.hasSuffix(last) else { return false }
         let path = rest.dropLast(last.count)
         // By itself a path is nothing else, whatever its letters are; within a word a shell may read it.
-        return pieces.count == 2 && first.isEmpty && last.isEmpty ? path.hasPrefix("/") : isPlain(path)
+        let isAlone = pieces.count == 2 && first.isEmpty && last.isEmpty
+        return isAlone ? path.hasPrefix("/") && isBelow(path) : isPlain(path)
     }
 
-    private static func isPlain(_ path: Substring) -> Bool {
-        path.utf8.allSatisfy { $0 > 0x7F || $0.isLetterOrDigit || "/._-+,=@%~ ".utf8.contains($0) }
+    private func isPlain(_ path: Substring) -> Bool {
+        isBelow(path) && path.utf8.allSatisfy { $0 > 0x7F || $0.isLetterOrDigit || "/._-+,=@%~ ".utf8.contains($0) }
+    }
+
+    /// Within a shell's word a space begins another argument: there is none but in the place itself, which is configured.
+    private func isBelow(_ path: Substring) -> Bool {
+        guard !place.isEmpty else { return true }
+        guard path.hasPrefix(place) else { return false }
+        let rest = path.dropFirst(place.count)
+        return !rest.contains(" ") && !rest.split(separator: "/").contains("..")
     }
 
     /// What stands before, between and behind the two paths.

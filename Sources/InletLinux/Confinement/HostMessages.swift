@@ -16,7 +16,10 @@ enum HostRequest: Sendable {
         case .commands(let patterns):
             message.add("commands")
             message.add(patterns.count)
-            for pattern in patterns { message.add(pattern.words) }
+            for pattern in patterns {
+                message.add(pattern.place)
+                message.add(pattern.words)
+            }
         case .run(let number, let child):
             message.add("run")
             message.add(number)
@@ -38,7 +41,10 @@ enum HostRequest: Sendable {
         var fields = HostFields(message)
         switch fields.text() {
         case "commands":
-            guard let patterns = fields.list({ $0.texts().map(CommandPattern.init) }) else { return nil }
+            let patterns = fields.list { fields in
+                fields.text().flatMap { place in fields.texts().map { CommandPattern($0, place: place) } }
+            }
+            guard let patterns else { return nil }
             self = .commands(patterns)
         case "run":
             guard let number = fields.number(UInt64.self), let child = ChildProcess(&fields) else { return nil }
