@@ -26,3 +26,14 @@ extension Trust {
         self.pin = pin
     }
 }
+
+extension HTTPClient {
+    /// The pin of the key that a server has now, as `pin:` takes it; nil without TLS.
+    func serverPin(of url: HTTPURL) async throws(DeliveryError) -> String? {
+        do {
+            return try await pin(of: url)?.text
+        } catch {
+            throw DeliveryError(error)
+        }
+    }
+}

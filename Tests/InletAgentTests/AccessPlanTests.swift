@@ -138,24 +138,25 @@ import Testing
     @Test func `the list of former folders, which the agent writes, opens nothing of the agent's or the system's`()
         throws
     {
+        let text = Self.text.replacing("/usr/local/bin/hook", with: "/opt/hooks/tell")
         var former = WatchSettings(path: "/gone")
-        let usual = Self.usual + ["/", "/etc/cron.d", "/root", "/srv/kept"]
+        let usual = Self.usual + ["/", "/etc/cron.d", "/root", "/srv/kept", "/opt/hooks/tell"]
         let links: [FilePath: FilePath] = ["/var/lib/inlet/link": "/etc/cron.d", "/proc/self/root": "/"]
-        let before = rights(try Self.plan(Self.text).rules(on: Self.ground(usual, links: links)))
+        let before = rights(try Self.plan(text).rules(on: Self.ground(usual, links: links)))
         for path in [
             "/", "/etc/cron.d", "/root", "/proc/self/root", "/var/lib/inlet/link", "/var", "/etc/inlet",
-            "/var/log/inlet",
+            "/var/log/inlet", "/opt/hooks",
         ] as [FilePath] {
             former.archiveDirectory = path
             former.quarantineDirectory = path
-            let plan = try Self.plan(Self.text, former: FormerRoots.Former(roots: [former]))
+            let plan = try Self.plan(text, former: FormerRoots.Former(roots: [former]))
             #expect(rights(try plan.rules(on: Self.ground(usual, links: links))) == before, "\(path)")
         }
         former.archiveDirectory = "/srv/kept"
         let left = FormerRoots.Former(roots: [former])
-        let kept = rights(try Self.plan(Self.text, former: left).rules(on: Self.ground(usual)))
+        let kept = rights(try Self.plan(text, former: left).rules(on: Self.ground(usual)))
         #expect(kept["/srv/kept"] == true)
-        let required = try Self.plan("landlock: required\n" + Self.text, former: left)
+        let required = try Self.plan("landlock: required\n" + text, former: left)
         #expect(rights(try required.rules(on: Self.ground(usual)))["/srv/kept"] == nil)
     }
 

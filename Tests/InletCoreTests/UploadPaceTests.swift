@@ -74,7 +74,7 @@ struct UploadPaceTests {
 
     /// Lines that carry the same, whatever the number, but now a third less and now a third more, as do the bodies: the best
     /// is where it begins, or two on a slow line.
-    @Test(arguments: [2, 12, 117, 400, 1500], 1...5 as ClosedRange<UInt64>)
+    @Test(arguments: [2, 12, 117, 400, 1500], 1...20 as ClosedRange<UInt64>)
     func `chance is not taken for gain`(_ rate: Double, _ seed: UInt64) {
         var pace = UploadPace()
         let line = SimulatedUplink(

@@ -97,16 +97,30 @@ import Testing
     }
 
     @Test func `however many fetch at once, they are promised less than the disk has`() {
-        for files in [1, 4, 16] {
-            var promised: Int64 = 0
-            for _ in 0..<files {
-                promised +=
-                    VOPIRoom.limit(
-                        taken: 0, available: 10 * gib, total: 1000 * gib, promised: promised
-                    ).bytes
+        for (available, total) in [(10 * gib, 1000 * gib), (500 * mib, gib), (90 * mib, 100 * mib)] {
+            for files in [1, 4, 16] {
+                var promised: Int64 = 0
+                for _ in 0..<files {
+                    promised += max(
+                        0, VOPIRoom.limit(taken: 0, available: available, total: total, promised: promised).bytes)
+                }
+                #expect(promised <= available, "\(files): \(promised)")
             }
-            #expect(promised <= 10 * gib, "\(files): \(promised)")
         }
+    }
+
+    @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount"))
+    func `jobs share what one disk has, and give it back`() throws {
+        let folder = try TemporaryDirectory()
+        let disk = try TestMount("tmpfs", at: folder.makeDirectory("disk"), options: "size=200m")
+        defer { disk.unmount() }
+        let (one, other) = (VOPIRoom(disk.path, taken: 0), VOPIRoom(disk.path, taken: 0))
+        let (first, second) = (try one.begin(), try other.begin())
+        #expect(first.isOfDisk && first.bytes > 100 * mib && second.bytes < first.bytes / 2)
+        one.end(first)
+        other.end(second)
+        #expect(try other.begin() == first)
+        other.end(first)
     }
 
     @Test func `a file that does not fit the disk waits for room, one that is too large is given up`() {

@@ -81,7 +81,9 @@ extension AccessPlan {
     /// The list of former folders lies where the agent writes: what it says opens no place that holds the agent's own files,
     /// or the system's, nor one below the system's.
     private func isModest(_ real: FilePath, on ground: AccessGround) -> Bool {
-        let own = needs.filter { $0.isFile || $0.kind == .folder }.compactMap { ground.resolve($0.path) }
+        let steered = needs.filter { $0.isFile || $0.kind == .folder }.map(\.path)
+        let programs = commands.flatMap(\.words).filter { $0.hasPrefix("/") }.map { FilePath($0) }
+        let own = (steered + programs).compactMap { ground.resolve($0) }
         let system = Self.systemFolders + Self.written + ["/root", "/boot", "/sys", "/dev", "/bin", "/sbin"]
         return !own.contains { $0.starts(with: real) }
             && !system.contains { $0.starts(with: real) || real.starts(with: $0) }

@@ -30,6 +30,7 @@ package struct FormerRoots: Sendable {
         var holdMilliseconds: Int64
         var isPattern: Bool
         var mayWrite: Bool
+        /// Lists of before do not say; then the routes of now decide.
         var isChanged: Bool?
 
         init(_ root: WatchSettings, isChanged: Bool) {

@@ -68,11 +68,7 @@ package struct GigHivePipeline: Pipeline {
 
     /// The pin of the key that the server has now, as `pin:` takes it; nil without TLS.
     package func serverPin() async throws(DeliveryError) -> String? {
-        do {
-            return try await api.client.pin(of: settings.url)?.text
-        } catch {
-            throw DeliveryError(error)
-        }
+        try await api.client.serverPin(of: settings.url)
     }
 
     /// Deletes what a proof is about, with the token that came with it.

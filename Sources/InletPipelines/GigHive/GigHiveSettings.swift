@@ -35,7 +35,8 @@ package struct GigHiveSettings: Sendable {
     package var trust: Trust
 
     package static let type = DestinationType(
-        name: "gighive", summary: "a GigHive server, by form or by tus", keys: keys + KeySpec.bandwidth + [.proxy],
+        name: "gighive", summary: "a GigHive server, by form or by tus",
+        keys: keys + Trust.keys + KeySpec.bandwidth + [.proxy],
         fields: GigHiveFields.specs,
         takesSidecars: false)
 
@@ -60,7 +61,7 @@ package struct GigHiveSettings: Sendable {
                 "finalize_for", .duration(offAllowed: false), default: "15m",
                 "How long to ask again when the server is not ready to file what it was sent."),
             KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
-        ] + Trust.keys
+        ]
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     package init(_ values: ConfigSection) throws(SettingFault) {

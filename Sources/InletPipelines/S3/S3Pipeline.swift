@@ -82,11 +82,7 @@ package struct S3Pipeline: Pipeline {
                 guard error.code == .tlsFailed else { throw error }
             }
         }
-        do {
-            return try await api.client.pin(of: settings.base)?.text
-        } catch {
-            throw DeliveryError(error)
-        }
+        return try await api.client.serverPin(of: settings.base)
     }
 
     private static func taken(_ key: String, _ error: DeliveryError) -> DeliveryError {

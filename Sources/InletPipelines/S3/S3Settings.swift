@@ -122,7 +122,7 @@ extension S3Settings {
     /// The keys of `type: s3`.
     package static let type = DestinationType(
         name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",
-        keys: keys + KeySpec.bandwidth + [.proxy],
+        keys: keys + Trust.keys + KeySpec.bandwidth + [.proxy],
         givesURLs: true)
 
     private static let keys: [KeySpec] =
@@ -170,5 +170,5 @@ extension S3Settings {
             KeySpec("allow_http", .boolean, default: "false", "Allow plain HTTP to hosts other than loopback."),
             KeySpec("connections", .integer(1...256), default: "32", "Small files sent at once."),
             KeySpec("max_in_flight", .integer(1...64), "Big files sent at once to this destination."),
-        ] + Trust.keys
+        ]
 }

@@ -10,6 +10,8 @@ final class VOPIRoom: Sendable {
         var bytes: Int64
         /// Whether it is the disk that sets it, which passes.
         var isOfDisk: Bool
+        /// The file system whose room it is.
+        var device: UInt64 = 0
     }
 
     /// Of one file.
@@ -19,13 +21,10 @@ final class VOPIRoom: Sendable {
     /// What stays free, as each file begins; of a small disk a twentieth.
     private static let free: Int64 = 1 << 30
 
-    /// What a file may have whatever others may: sixteen of them fit into what stays free.
-    private static let small: Int64 = 64 << 20
-
     private let folder: FilePath
     private let taken: Mutex<Int64>
-    /// What the fetches that run may write yet, of all jobs and destinations: they may share a disk.
-    private static let promised = Mutex<Int64>(0)
+    /// What the fetches that run may write, by file system: of all jobs and destinations, which may share one.
+    private static let promised = Mutex<[UInt64: Int64]>([:])
 
     /// - Parameter taken: bytes of the files that are there.
     init(_ folder: FilePath, taken: Int64) {
@@ -35,7 +34,10 @@ final class VOPIRoom: Sendable {
 
     /// Ends what `limit` began; `bytes` are there now.
     func end(_ limit: Limit, bytes: Int64 = 0) {
-        Self.promised.withLock { $0 -= limit.bytes }
+        Self.promised.withLock { promised in
+            let left = promised[limit.device, default: 0] - limit.bytes
+            promised[limit.device] = left > 0 ? left : nil
+        }
         taken.withLock { $0 += bytes }
     }
 
@@ -44,16 +46,20 @@ final class VOPIRoom: Sendable {
     /// - Throws: `.answerTooLarge` when the job has had what it may have, `.destinationFull` as an outage.
     func begin() throws(DeliveryError) -> Limit {
         let (available, total): (Int64, Int64)
+        let device: UInt64
         do throws(SystemError) {
             available = try FreeSpace.available(at: folder)
             total = try FreeSpace.total(at: folder)
+            device = try Folder(folder).identity().device
         } catch {
             throw FolderPipeline.unwritable(error)
         }
         let taken = taken.withLock { $0 }
         let limit = Self.promised.withLock { promised in
-            let limit = Self.limit(taken: taken, available: available, total: total, promised: promised)
-            promised += max(0, limit.bytes)
+            let others = promised[device, default: 0]
+            var limit = Self.limit(taken: taken, available: available, total: total, promised: others)
+            limit.device = device
+            if limit.bytes > 0 { promised[device] = others + limit.bytes }
             return limit
         }
         guard limit.bytes <= 0 else { return limit }
@@ -63,10 +69,12 @@ final class VOPIRoom: Sendable {
             "the files of this job have more than \(ByteText.format(Self.most)) together; no more are fetched")
     }
 
-    /// Each gets three quarters of what those before it have left, so that there is something for the next.
+    /// Each gets three quarters of what those before it have left, so that there is something for the next; and a sixteenth of
+    /// what stays free whatever they have, for a picture beside the largest.
     static func limit(taken: Int64, available: Int64, total: Int64, promised: Int64) -> Limit {
-        let (own, disk) = (min(largest, most - taken), available - min(free, total / 20))
-        let room = max((disk - promised) / 4 * 3, min(disk, small))
+        let kept = min(free, total / 20)
+        let (own, disk) = (min(largest, most - taken), available - kept)
+        let room = max((disk - promised) / 4 * 3, min(disk, kept / 16))
         return room < own ? Limit(bytes: room, isOfDisk: true) : Limit(bytes: own, isOfDisk: false)
     }
 

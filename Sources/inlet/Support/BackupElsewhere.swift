@@ -24,15 +24,19 @@ enum BackupElsewhere {
         if !made.done { return made }
         defer { try? DurableFile.remove(own) }
         let folder = target.removingLastComponent()
-        FileCopy.removeLeftovers(of: name, in: folder)
-        // What the agent made, and nothing that a link in its folder leads to.
-        let copy = try FileCopy.copy(
-            SourceFile(opening: own), toTemporaryIn: folder, name: name, isCancelled: { false }, progress: { _ in })
-        do {
-            try DurableFile.place(copy, at: target)
-        } catch {
-            try? DurableFile.remove(copy)
-            throw error
+        let pool = BlockingPool(name: "backup", threads: 1)
+        defer { pool.shutdown() }
+        try await pool.run {
+            FileCopy.removeLeftovers(of: name, in: folder)
+            // What the agent made, and nothing that a link in its folder leads to.
+            let copy = try FileCopy.copy(
+                SourceFile(opening: own), toTemporaryIn: folder, name: name, isCancelled: { false }, progress: { _ in })
+            do {
+                try DurableFile.place(copy, at: target)
+            } catch {
+                try? DurableFile.remove(copy)
+                throw error
+            }
         }
         return CommandReport(done: true, message: made.message.replacing(own.display, with: target.display))
     }
