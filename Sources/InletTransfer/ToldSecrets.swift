@@ -26,6 +26,8 @@ package struct ToldSecrets: Sendable {
     private static let names = [
         "authorization", "token", "secret", "password", "signature", "credential", "api-key", "api_key", "cookie",
     ]
+    /// Of a query, and nothing else: in addresses that a server has signed (Azure's SAS, CloudFront, plain gateways).
+    private static let wholeNames: Set = ["sig", "key", "auth", "policy", "jwt", "hmac"]
 
     private static func isSecret(_ name: String) -> Bool {
         let lower = name.lowercased()
@@ -58,7 +60,9 @@ package struct ToldSecrets: Sendable {
         guard let url, let start = url.text.firstIndex(of: "?") else { return [] }
         return url.text[start...].dropFirst().split(separator: "&").flatMap { item -> [Secret] in
             let pair = item.split(separator: "=", maxSplits: 1)
-            guard pair.count == 2, Self.isSecret(String(pair[0])) else { return [] }
+            guard pair.count == 2, let name = pair.first.map({ Percent.decode($0).lowercased() }),
+                Self.isSecret(name) || Self.wholeNames.contains(name)
+            else { return [] }
             return [Secret(String(pair[1])), Secret(Percent.decode(pair[1]))]
         }
     }

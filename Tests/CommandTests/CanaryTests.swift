@@ -89,10 +89,18 @@ import Testing
             ["route", place.drop.appending("spiral").appending("x.mp4").string], ["status"], ["status", "--json"],
             ["queue", "list"], ["queue", "list", "--json"], ["queue", "show", "1"], ["queue", "show", "2", "--json"],
             ["receipts"], ["reload"], ["run", "--dry-run"], ["verify", "--all"], ["notify", "test", "ops"],
-            ["queue", "backup"],
+            ["queue", "backup"], ["send", place.configuration.string, "--to", "spiral"],
+            ["storage", "list", "archive"], ["fetch", "film.mov", "--from", "archive", "--output", "fetched"],
+            ["vopi", "jobs", "--destination", "products"], ["vopi", "jobs", "--destination", "movies"],
+            ["roboscope", "spaces", "list", "--destination", "spaces"],
+            ["gighive", "delete", "1"], ["limit"], ["batch", "list"],
         ] {
             let result = try await place.inlet(command, environment: environment)
             texts["inlet " + command.joined(separator: " ")] = result.output + result.errors
+        }
+        for command in ["send", "storage", "fetch", "vopi", "roboscope"] {
+            let told = texts.filter { $0.key.hasPrefix("inlet " + command) }
+            #expect(!told.isEmpty && told.allSatisfy { $0.value.contains("***") }, "no server was asked: \(told)")
         }
         return texts
     }

@@ -27,5 +27,5 @@ struct FuzzTarget: Sendable {
         self.read = read
     }
 
-    static let all: [FuzzTarget] = kernel + config + names + answers + media
+    static let all: [FuzzTarget] = kernel + neighbours + config + names + answers + media
 }

@@ -14,7 +14,7 @@ import Testing
         let number: CInt
         private let thread: LoopThread
 
-        init(_ commands: [[String]]) throws {
+        init(_ commands: [[String]], place: String = "") throws {
             var ends: [CInt] = [-1, -1]
             try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
             let other = ends[1]
@@ -23,7 +23,7 @@ import Testing
                 ProcessHostServer.answer(on: other)
                 close(other)
             }
-            try HostRequest.commands(commands.map { CommandPattern($0) }).message.send(to: number)
+            try HostRequest.commands(commands.map { CommandPattern($0, place: place) }).message.send(to: number)
         }
 
         func ask(_ child: ChildProcess) throws -> HostAnswer {
@@ -91,6 +91,31 @@ import Testing
         hook.arguments[2] = script + "; : /in"
         #expect(code(try host.ask(hook)) == 0)
         #expect(try String(contentsOfFile: file.string, encoding: .utf8).contains("HOME=/theirs"))
+        host.end()
+    }
+
+    @Test(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
+    func `a program that reads strangers' files writes in the folder of its run alone`() throws {
+        let run = try folder.makeDirectory("derived/run")
+        let other = try folder.write([1], to: "derived/other/kept")
+        let outside = try folder.write([1], to: "journal")
+        let script = "echo x > $1; { echo > '\(outside)'; rm '\(other)'; mkdir '\(folder.path)/made'; }"
+        let word =
+            script + " 2>/dev/null; cat '\(outside)' > \"$TMPDIR/read\" && echo ok > /dev/null && mkdir $TMPDIR/sub"
+        let place = folder.path.appending("derived").string + "/"
+        let host = try Conversation([["/bin/sh", "-c", word, "sh", "{out}"]], place: place)
+        for home in [run, folder.path] {
+            try? FileManager.default.removeItem(atPath: run.appending("sub").string)
+            let child = ChildProcess(
+                ["/bin/sh", "-c", word, "sh", run.appending("out").string],
+                environment: [("TMPDIR", home.bytes)], timeout: .seconds(60))
+            // The second agent says that the folder of the run is elsewhere: nothing is written there.
+            #expect(code(try host.ask(child)) == (home == run ? 0 : 2))
+            #expect(try String(contentsOfFile: run.appending("out").string, encoding: .utf8) == "x\n")
+            #expect(try Data(contentsOf: URL(filePath: outside.string)) == Data([1]))
+            #expect(access(folder.path.appending("made").string, F_OK) != 0)
+        }
+        #expect(try Data(contentsOf: URL(filePath: run.appending("read").string)) == Data([1]))
         host.end()
     }
 

@@ -43,6 +43,13 @@ struct ToldSecretsTests {
         #expect(said == "*** *** plain")
     }
 
+    @Test func `what signs an address is hidden, whatever the signer calls it`() throws {
+        let said = try shown(
+            "a%2Bcanary a+canary policy-canary monkey 2026-11-23",
+            query: "?se=2026-11-23&sig=a%2Bcanary&monkey=monkey&P%6Flicy=policy-canary")
+        #expect(said == "*** *** *** monkey 2026-11-23")
+    }
+
     @Test func `a proxy's login is hidden too`() throws {
         let proxy = try ProxyServer("http://me:proxy-canary@proxy.example:3128", usualPort: false)
         let word = Data("me:proxy-canary".utf8).base64EncodedString()

@@ -21,8 +21,10 @@ struct HostMessage: Sendable, Equatable {
         add(error.code.rawValue)
     }
 
+    /// Of its body, in bytes.
+    var size: Int { fields.reduce(0) { $0 + 4 + $1.count } }
+
     func send(to number: CInt) throws(SystemError) {
-        let size = fields.reduce(0) { $0 + 4 + $1.count }
         if size > Self.most { throw SystemError(call: ProcessHost.call, code: .fileTooLarge) }
         var bytes = Self.length(size)
         for field in fields { bytes += Self.length(field.count) + field }
@@ -41,17 +43,22 @@ struct HostMessage: Sendable, Equatable {
         guard let head = read(4, from: number) else { return nil }
         let count = value(head[...])
         guard count <= most, let body = read(count, from: number) else { return nil }
-        var message = HostMessage()
+        return HostMessage(body: body)
+    }
+
+    init() {}
+
+    /// - Returns: nil where a field is longer than what came.
+    init?(body: [UInt8]) {
         var rest = body[...]
         while !rest.isEmpty {
             guard rest.count >= 4 else { return nil }
-            let length = value(rest.prefix(4))
+            let length = Self.value(rest.prefix(4))
             rest = rest.dropFirst(4)
             guard rest.count >= length else { return nil }
-            message.fields.append(Array(rest.prefix(length)))
+            fields.append(Array(rest.prefix(length)))
             rest = rest.dropFirst(length)
         }
-        return message
     }
 
     private static func length(_ count: Int) -> [UInt8] {

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 package import InletCore
-import SystemPackage
+package import SystemPackage
 
 /// Gives up the rest of the file system for good (landlock(7)): whatever is made of this process by a hostile file or answer,
 /// it opens, makes, renames and removes nothing but what the rules name, and starts no program.
@@ -18,44 +18,67 @@ package enum Landlock {
     /// Before it nothing can be renamed from one folder to another: Linux 5.19.
     package static let leastVersion = 2
 
+    /// Whether this kernel can hold us to anything.
+    package static var isAvailable: Bool { version ?? 0 >= leastVersion }
+
     /// Confines the calling thread, and those that it starts. What is open stays open.
     ///
     /// - Parameter usesAbstractSockets: whether it has to reach sockets that have no file (unix(7)), of a service manager for
     ///   example.
     /// - Throws: where it is not done; the process is as free as it was then, but that programs get no capabilities.
     package static func restrict(to rules: [AccessRule], usesAbstractSockets: Bool = false) throws(SystemError) {
-        guard let version, version >= leastVersion else {
-            throw SystemError(call: "landlock_create_ruleset", code: .noFunction)
-        }
-        let known = Rights.all(in: version)
-        let scopes = Scopes.all(in: version, usesAbstractSockets: usesAbstractSockets)
+        let known = try Rights.known()
+        try restrict(
+            known, Scopes.known(usesAbstractSockets: usesAbstractSockets),
+            to: rules.map { ($0.path, ($0.mayWrite ? Rights.writing : .reading).intersection(known)) })
+    }
+
+    /// What programs write to that are not files: what swallows everything, and what computes pictures.
+    private static let devices: [FilePath] = [
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/dri", "/dev/kfd", "/dev/nvidia0", "/dev/nvidiactl",
+        "/dev/nvidia-uvm",
+    ]
+
+    /// Has the calling thread, and what it starts, make, change, rename and remove nothing but below `folder`. What they read
+    /// and start is not held.
+    ///
+    /// - Throws: where it is not done; the thread is as free as it was then, but that programs get no capabilities.
+    package static func holdWrites(below folder: FilePath) throws(SystemError) {
+        let writes = try Rights.known().subtracting(.notWriting)
+        try restrict(
+            writes, Scopes.known(usesAbstractSockets: false),
+            to: [(folder, writes.subtracting(.makingDevices))] + devices.map { ($0, writes.intersection(.ofFiles)) })
+    }
+
+    private static func restrict(
+        _ handled: Rights, _ scopes: Scopes, to rules: [(path: FilePath, rights: Rights)]
+    ) throws(SystemError) {
         let number = try SystemCall.result("landlock_create_ruleset") {
-            inlet_landlock_ruleset(known.rawValue, scopes.rawValue)
+            inlet_landlock_ruleset(handled.rawValue, scopes.rawValue)
         }
         let ruleset = Descriptor(owning: number)
-        for rule in rules { try add(rule, known, to: ruleset.number) }
+        for (path, rights) in rules { try add(path, rights, to: ruleset.number) }
         _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
         _ = try SystemCall.result("landlock_restrict_self") { inlet_landlock_restrict(ruleset.number) }
     }
 
     /// A place that has gone meanwhile needs no rule.
-    private static func add(_ rule: AccessRule, _ known: Rights, to ruleset: CInt) throws(SystemError) {
+    private static func add(_ path: FilePath, _ rights: Rights, to ruleset: CInt) throws(SystemError) {
         do throws(SystemError) {
-            try allow(rule, known, Descriptor(opening: rule.path, inlet_o_path), in: ruleset)
+            try allow(path, rights, Descriptor(opening: path, inlet_o_path), in: ruleset)
         } catch {
             if !error.isMissing { throw error }
         }
     }
 
     private static func allow(
-        _ rule: AccessRule, _ known: Rights, _ place: borrowing Descriptor, in ruleset: CInt
+        _ path: FilePath, _ rights: Rights, _ place: borrowing Descriptor, in ruleset: CInt
     ) throws(SystemError) {
-        let isFolder = try place.status(rule.path).st_mode & S_IFMT == S_IFDIR
-        var rights = (rule.mayWrite ? Rights.writing : Rights.reading).intersection(known)
-        if !isFolder { rights.formIntersection(.ofFiles) }
+        let isFolder = try place.status(path).st_mode & S_IFMT == S_IFDIR
+        let allowed = isFolder ? rights : rights.intersection(.ofFiles)
         let number = place.number
-        _ = try SystemCall.result("landlock_add_rule", rule.path) {
-            inlet_landlock_allow(ruleset, rights.rawValue, number)
+        _ = try SystemCall.result("landlock_add_rule", path) {
+            inlet_landlock_allow(ruleset, allowed.rawValue, number)
         }
     }
 
@@ -66,8 +89,8 @@ package enum Landlock {
         static let abstractSockets = Scopes(rawValue: 1 << 0)
         static let signals = Scopes(rawValue: 1 << 1)
 
-        static func all(in version: Int, usesAbstractSockets: Bool) -> Scopes {
-            if version < 6 { return [] }
+        static func known(usesAbstractSockets: Bool) -> Scopes {
+            if version ?? 0 < 6 { return [] }
             return usesAbstractSockets ? [.signals] : [.signals, .abstractSockets]
         }
     }
@@ -76,17 +99,21 @@ package enum Landlock {
     private struct Rights: OptionSet {
         let rawValue: UInt64
 
+        static let execute = Rights(rawValue: 1 << 0)
         static let writeFile = Rights(rawValue: 1 << 1)
         static let readFile = Rights(rawValue: 1 << 2)
         static let readFolder = Rights(rawValue: 1 << 3)
         static let removeFolder = Rights(rawValue: 1 << 4)
         static let removeFile = Rights(rawValue: 1 << 5)
+        static let makeCharacterDevice = Rights(rawValue: 1 << 6)
         static let makeFolder = Rights(rawValue: 1 << 7)
         static let makeFile = Rights(rawValue: 1 << 8)
         static let makeSocket = Rights(rawValue: 1 << 9)
+        static let makeBlockDevice = Rights(rawValue: 1 << 11)
         static let makeLink = Rights(rawValue: 1 << 12)
         static let refer = Rights(rawValue: 1 << 13)
         static let truncate = Rights(rawValue: 1 << 14)
+        static let controlDevice = Rights(rawValue: 1 << 15)
 
         static let reading: Rights = [.readFile, .readFolder]
         /// The same everywhere: a file may be renamed only to where no more may be done with it.
@@ -97,8 +124,14 @@ package enum Landlock {
         ]
         static let ofFiles: Rights = [.readFile, .writeFile, .truncate]
 
-        /// Programs and device nodes among them, which nothing allows.
-        static func all(in version: Int) -> Rights {
+        static let notWriting: Rights = [.execute, .readFile, .readFolder, .controlDevice]
+        static let makingDevices: Rights = [.makeCharacterDevice, .makeBlockDevice]
+
+        /// All that the kernel knows.
+        static func known() throws(SystemError) -> Rights {
+            guard let version, version >= leastVersion else {
+                throw SystemError(call: "landlock_create_ruleset", code: .noFunction)
+            }
             let bits =
                 switch version {
                 case ...2: 14

@@ -67,6 +67,7 @@ package final class ProcessHostServer: Sendable {
         // Not the one that the agent has found: it could have put it there.
         child.arguments[0] = ProgramSearch.find(word)?.string ?? word
         child.environment = Self.environment(child.environment, hasPlaces: command.hasPlaces)
+        child.writesBelow = command.folder(of: child)
         begin(number) { [child] in
             do throws(SystemError) {
                 return .ended(try RunningChild.run(child, waker))
@@ -110,5 +111,17 @@ package final class ProcessHostServer: Sendable {
         let message = answer.message(to: number)
         // An agent that has gone needs no answer; the loop sees its end.
         sending.withLock { _ in _ = try? message.send(to: self.number) }
+    }
+}
+
+extension CommandPattern {
+    /// Where alone a program may write that reads strangers' files: in the folder of its run, or of all runs where the agent
+    /// names none that is there. nil for other programs.
+    fileprivate func folder(of child: ChildProcess) -> FilePath? {
+        guard hasPlaces, !place.isEmpty, Landlock.isAvailable else { return nil }
+        let runs = FilePath(place)
+        let named = child.environment.first { $0.name == "TMPDIR" }.map { FilePath(bytes: $0.value) }
+        guard let named, named.isLexicallyNormal, named.starts(with: runs) else { return runs }
+        return named
     }
 }

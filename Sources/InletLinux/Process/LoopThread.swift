@@ -33,6 +33,27 @@ package final class LoopThread: Sendable {
         thread = Mutex(created)
     }
 
+    /// What `body` comes to on a thread of its own, which has ended then. Blocks.
+    static func result<Value: Sendable>(
+        name: String, _ body: @escaping @Sendable () throws(SystemError) -> Value
+    ) throws(SystemError) -> Value {
+        let outcome = Outcome<Value>()
+        try LoopThread(name: name) {
+            do throws(SystemError) {
+                let value = try body()
+                outcome.result.withLock { $0 = .success(value) }
+            } catch {
+                outcome.result.withLock { $0 = .failure(error) }
+            }
+        }.join()
+        return try outcome.result.withLock { $0 }.get()
+    }
+
+    private final class Outcome<Value: Sendable>: Sendable {
+        let result = Mutex<Result<Value, SystemError>>(
+            .failure(SystemError(call: "pthread_join", path: nil, code: .noSuchProcess)))
+    }
+
     /// Waits for the end of `body`; at once when somebody has waited already. Not to be called from `body`. Blocks.
     package func join() {
         let joined = thread.withLock { thread in

@@ -8,6 +8,21 @@ enum Spawn {
     ///
     /// - Returns: its number, which is its process group's too.
     static func start(_ child: ChildProcess, input: CInt, errors: CInt) throws(SystemError) -> pid_t {
+        let process: pid_t
+        if let folder = child.writesBelow {
+            // What a thread has given up, it and what it starts never get back.
+            process = try LoopThread.result(name: "spawn") { () throws(SystemError) in
+                try Landlock.holdWrites(below: folder)
+                return try begin(child, input: input, errors: errors)
+            }
+        } else {
+            process = try begin(child, input: input, errors: errors)
+        }
+        restrain(process, child)
+        return process
+    }
+
+    private static func begin(_ child: ChildProcess, input: CInt, errors: CInt) throws(SystemError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -40,7 +55,6 @@ enum Spawn {
         guard code == 0 else {
             throw SystemError(call: "posix_spawn", path: FilePath(program), code: Errno(rawValue: code))
         }
-        restrain(process, child)
         return process
     }
 

@@ -97,7 +97,8 @@ struct Tus: Sendable {
         return response
     }
 
-    private static func offset(_ response: HTTPResponse, _ length: Int64) -> Int64? {
+    /// How much of an upload of `length` bytes a server says that it has; nil for what cannot be so.
+    static func offset(_ response: HTTPResponse, _ length: Int64) -> Int64? {
         response.header("Upload-Offset").flatMap { Int64($0) }.flatMap { (0...length).contains($0) ? $0 : nil }
     }
 

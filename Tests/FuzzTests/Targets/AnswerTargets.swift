@@ -10,6 +10,9 @@ extension FuzzTarget {
             guard let response = response(bytes) else { return }
             try verdicts(response)
             contents(response)
+            if let offset = Tus.offset(response, 5) {
+                try promise((0...5).contains(offset), "an offset of \(offset) in 5 bytes")
+            }
         },
         FuzzTarget("json", longest: 8192) { bytes throws(Broken) in
             var reader = JSONReader(Array(bytes))

@@ -34,4 +34,23 @@ extension FuzzTarget {
             _ = table.below("/srv")
         },
     ]
+
+    /// What a confined agent and the process that starts its programs say to each other: either may have been taken over.
+    static let neighbours = [
+        FuzzTarget("host") { bytes throws(Broken) in
+            guard let message = HostMessage(body: Array(bytes)) else { return }
+            try promise(message.size == bytes.count, "\(message.size) bytes of \(bytes.count)")
+            if let request = HostRequest(message)?.message {
+                try promise(
+                    HostRequest(request)?.message == request, "a request that is another one when it is repeated")
+            }
+            if let (number, answer) = HostAnswer.parse(message) {
+                let said = answer.message(to: number)
+                let repeated = HostAnswer.parse(said)
+                try promise(repeated?.number == number, "an answer to another request")
+                try promise(
+                    repeated?.answer.message(to: number) == said, "an answer that is another one when it is repeated")
+            }
+        }
+    ]
 }

@@ -1,0 +1,32 @@
+import Foundation
+import InletLinux
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// What a program of `derive:` can change, which a hostile picture may have taken over.
+@Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
+struct DeriveConfinementTests {
+    /// Root may write everywhere: it is not a folder's mode that forbids it.
+    @Test(arguments: [true, false])
+    func `it could write anywhere, and that of a confined agent writes in the folder of its run`(
+        _ isConfined: Bool
+    ) async throws {
+        var config = ConfigText()
+        let script = "cd HERE; echo taken over > library/note; echo x > $TMPDIR/own && cat $TMPDIR/own {in} > {out}"
+        config.top += ["landlock: \(isConfined ? "required" : "off")"]
+        config.route += [
+            "derive: [{ name: copy, command: [/bin/sh, -c, \"\(script)\"], suffix: .copy }]"
+        ]
+        let place = try Place(config)
+        try place.configure(replacing: "HERE", with: place.folder.path.string)
+        let agent = try await place.run()
+        try place.put("clip.bin", Data("content".utf8))
+        try await agent.line("job.finished", number: 2)
+        let stored = Place.files(below: place.library).filter { $0.key.hasSuffix(".copy") }
+        #expect(stored.values.map { String(decoding: $0, as: UTF8.self) } == ["x\ncontent"])
+        #expect(place.exists(place.library.appending("note")) == !isConfined)
+        #expect(agent.lines("file.not_derived").isEmpty)
+        #expect(try await agent.stop() == .code(0))
+    }
+}
