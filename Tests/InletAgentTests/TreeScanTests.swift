@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -34,6 +35,7 @@ import Testing
                 if case .trouble(let path, _)? = scan.open() { found.troubles.insert(path) }
             case .irregular(let path): found.irregular.insert(path)
             case .trouble(let path, _): found.troubles.insert(path)
+            case .reading: continue
             case .finished:
                 expect(idle: true, scan)
                 return found
@@ -52,6 +54,48 @@ import Testing
         #expect(found.directories == ["", "x", "x/y", "x/y/z", "empty"])
         #expect(found.irregular == ["link"])
         #expect(found.troubles.isEmpty)
+    }
+
+    @Test func `a folder is listed by name, by the bytes of it, before what is below it`() throws {
+        let directory = try TemporaryDirectory()
+        let names = ["Z", "a", "a b", "a-", "b", "z", "ä", "\u{7F}"] as [FilePath]
+        for name in names.shuffled() { try directory.write([1], to: name) }
+        try directory.write([1], to: "c/0")
+        let byBytes = names.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        #expect(Self.files(directory.path) == byBytes + ["c/0"])
+    }
+
+    @Test func `a folder with more names than are held at once comes in several runs, each by name and none twice`()
+        throws
+    {
+        let directory = try TemporaryDirectory()
+        let names = (0..<NameRun.most + 5000).map { "\($0)" }
+        for name in names {
+            let file = open(directory.path.appending(name).string, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
+            #expect(file >= 0)
+            close(file)
+        }
+        let found = Self.files(directory.path).map(\.string)
+        #expect(found.count == names.count && Set(found) == Set(names))
+        #expect(found[..<NameRun.most] == found[..<NameRun.most].sorted()[...])
+        #expect(found[NameRun.most...] == found[NameRun.most...].sorted()[...])
+    }
+
+    private static func files(_ root: FilePath) -> [FilePath] {
+        var scan = TreeScan(root: root, isRecursive: true)
+        scan.add("")
+        var found: [FilePath] = []
+        while true {
+            let isIdle = scan.isIdle
+            #expect(!isIdle, "somebody still waits for the end")
+            switch scan.next(IgnoreList()) {
+            case .file(let path): found.append(path)
+            case .enter: if case .trouble(let path, _)? = scan.open() { Issue.record("\(path)") }
+            case .reading(let names): #expect(names > 0 && names < NameRun.most)
+            case .finished: return found
+            case .irregular, .trouble: Issue.record("there is none")
+            }
+        }
     }
 
     @Test func `without recursion only the first level is listed`() throws {

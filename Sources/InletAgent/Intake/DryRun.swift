@@ -98,6 +98,7 @@ package struct DryRun {
                 }
             case .irregular(let path): try note(path, .irregular)
             case .trouble(let folder, let error): try note(folder, .unreadable("\(error)"))
+            case .reading: continue
             case .finished: isListed = true
             }
             guard isListed || arrivals.count == Self.batch else { continue }

@@ -121,6 +121,7 @@ extension IntakeLoop {
             case .file(let path): return path
             case .irregular(let path): admission.noteIrregular(path)
             case .trouble(let directory, let error): tell(directory, error)
+            case .reading(let names): budget -= names
             case .finished: finishScan()
             }
         }

@@ -2,8 +2,8 @@ internal import InletCore
 internal import InletLinux
 internal import SystemPackage
 
-/// Lists a tree a little at a time, so that a scan of millions never holds up the events. Memory grows with the depth
-/// and the number of sub-directories that wait, not with the files.
+/// Lists a tree a little at a time, so that a scan of millions never holds up the events: each directory by name, a huge one
+/// in several runs of names. Memory grows with the depth and the number of sub-directories that wait, not with the files.
 struct TreeScan: ~Copyable {
     enum Step: Sendable {
         case file(FilePath)
@@ -12,14 +12,22 @@ struct TreeScan: ~Copyable {
         /// A symlink, FIFO, socket or device.
         case irregular(FilePath)
         case trouble(FilePath, SystemError)
+        /// So many names were read of a directory, which come in their order later.
+        case reading(Int)
         case finished
     }
+
+    /// Names that are read between two looks at the events.
+    private static let mostRead = 1024
 
     private let isRecursive: Bool
     private var waiting: [FilePath] = []
     private var isWaiting: Set<FilePath> = []
     private var current: FilePath = ""
     private var stream: DirectoryStream?
+    /// Of the current directory.
+    private var names = NameRun()
+    private var failure: SystemError?
     private var turn: FolderTurn
     /// The device of the root, and those of other file systems below it that are the kernel's own, as far as they were seen.
     private var device: UInt64?
@@ -34,7 +42,7 @@ struct TreeScan: ~Copyable {
         self.isRecursive = isRecursive
     }
 
-    var isIdle: Bool { stream == nil && waiting.isEmpty }
+    var isIdle: Bool { stream == nil && names.isOver && failure == nil && waiting.isEmpty }
 
     /// Lists `directory` (relative; empty = the root), and what is below it, after what waits already.
     mutating func add(_ directory: FilePath) {
@@ -45,6 +53,8 @@ struct TreeScan: ~Copyable {
         waiting = []
         isWaiting = []
         stream = nil
+        failure = nil
+        names = NameRun()
         rest()
     }
 
@@ -57,25 +67,34 @@ struct TreeScan: ~Copyable {
     /// The next thing found. Blocks on the disk.
     mutating func next(_ ignore: IgnoreList) -> Step {
         while true {
-            guard stream != nil else {
-                guard let directory = waiting.popLast() else {
-                    rest()
-                    return .finished
-                }
+            if let entry = names.next() {
+                if let found = consider(entry, ignore) { return found }
+            } else if stream != nil {
+                if let read = read() { return read }
+            } else if let error = failure {
+                failure = nil
+                return .trouble(current, error)
+            } else if let directory = waiting.popLast() {
                 isWaiting.remove(directory)
                 return enter(directory)
-            }
-            do throws(SystemError) {
-                guard let entry = try stream?.next() else {
-                    stream = nil
-                    continue
-                }
-                if let found = consider(entry, ignore) { return found }
-            } catch {
-                stream = nil
-                return .trouble(current, error)
+            } else {
+                rest()
+                return .finished
             }
         }
+    }
+
+    /// Reads on in the current directory. - Returns: nil when names are ready to be handed out, or there are none.
+    private mutating func read() -> Step? {
+        do throws(SystemError) {
+            if try stream?.next(Self.mostRead, to: &names) == false { stream = nil }
+        } catch {
+            stream = nil
+            failure = error
+        }
+        if stream != nil, !names.isFull { return .reading(Self.mostRead) }
+        names.sort()
+        return nil
     }
 
     private mutating func enter(_ directory: FilePath) -> Step {

@@ -45,16 +45,35 @@ package struct DirectoryStream: ~Copyable {
 
     /// The next name, nil at the end. Names that come or go while reading may or may not be seen (readdir(3)). Blocks.
     package mutating func next() throws(SystemError) -> DirectoryEntry? {
+        while let (start, kind) = try read() {
+            if let name = FilePath.Component(platformString: start) { return DirectoryEntry(name: name, kind: kind) }
+        }
+        return nil
+    }
+
+    /// Adds the next names to `run`, at most `most`. Blocks.
+    ///
+    /// - Returns: false at the end of the folder.
+    package mutating func next(_ most: Int, to run: inout NameRun) throws(SystemError) -> Bool {
+        for _ in 0..<most {
+            guard let (start, kind) = try read() else { return false }
+            run.add(start, kind)
+        }
+        return true
+    }
+
+    /// The next name, until the one after it is read; nil at the end. Neither `.` nor `..`.
+    private mutating func read() throws(SystemError) -> (UnsafePointer<CChar>, DirectoryEntry.Kind)? {
         while true {
             errno = 0
             guard let entry = readdir(stream) else {
                 if errno == 0 { return nil }
                 throw SystemError.last("getdents", path)
             }
-            guard let start = UnsafeRawPointer(entry).advanced(byName: \.d_name),
-                let name = FilePath.Component(platformString: start), name.kind == .regular
+            guard let start = UnsafeRawPointer(entry).advanced(byName: \.d_name), start[0] != 0,
+                strcmp(start, ".") != 0, strcmp(start, "..") != 0
             else { continue }
-            return DirectoryEntry(name: name, kind: kind(entry.pointee.d_type, start))
+            return (start, kind(entry.pointee.d_type, start))
         }
     }
 
