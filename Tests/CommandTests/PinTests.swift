@@ -1,6 +1,7 @@
 import Foundation
 import InletSandbox
 import InletTestSupport
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -40,68 +41,46 @@ import Testing
     }
 }
 
-/// TLS with a certificate of its own, on a port of this machine, before a server that has none.
-private final class TLSFront: Sendable {
-    static var isAvailable: Bool {
-        ["/usr/bin/openssl", "/usr/bin/python3"].allSatisfy(FileManager.default.isExecutableFile)
+/// `ca_file` of every type of destination, from the configuration to the connection.
+@Suite(.enabled(if: TLSFront.isAvailable, "needs openssl and python3")) struct CertificateFileTests {
+    private static let types = [
+        "r2": "api: \"URL\", api_key: canary-1",
+        "s3": "endpoint: \"URL\", region: us-east-1, bucket: media, access_key: AKID, secret_key: canary-1",
+        "gighive": "url: \"URL\", user: me, password: canary-1",
+        "vopi": "url: \"URL\", results: pictures, auth: { api_key: canary-1 }",
+        "roboscope": "url: \"URL/api/v1\", token: canary-1, storage: shelf",
+    ]
+
+    @Test(arguments: types.keys.sorted())
+    func `a server is asked with credentials only where its certificate is trusted`(_ type: String) async throws {
+        let asked = Mutex(0)
+        let server = try ScriptedServer { connection in
+            while true {
+                let isFar = try !connection.readRequest().headers.values.contains("canary-2")
+                asked.withLock { $0 += isFar ? 1 : 0 }
+                try connection.answer("403 Forbidden", "no")
+            }
+        }
+        let place = try Place()
+        let front = try await TLSFront(in: place, before: Int(server.port))
+        let keys = try #require(Self.types[type]).replacing("URL", with: front.origin)
+        func configure(_ more: String) throws {
+            try place.configure(
+                text: """
+                    state_dir: state
+                    destinations:
+                      far: { type: \(type), \(keys)\(more) }
+                      shelf: { type: r2, api: "http://127.0.0.1:\(server.port)", api_key: canary-2 }
+                    watch: [{ path: drop }]
+                    routes: [{ name: all, to: far }]
+
+                    """)
+        }
+        try configure("")
+        let untrusted = try await place.inlet("check")
+        #expect(untrusted.output.contains("certificate") && asked.withLock { $0 } == 0, "\(untrusted)")
+        try configure(", ca_file: \(front.certificate)")
+        let trusted = try await place.inlet("check")
+        #expect(asked.withLock { $0 } > 0 && !trusted.output.contains("certificate"), "\(trusted)")
     }
-
-    let certificate: FilePath
-    let origin: String
-    private let process: Process
-
-    private static let script = """
-        import socket, ssl, sys, threading
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(sys.argv[1], sys.argv[2])
-        door = socket.create_server(("127.0.0.1", 0))
-        print(door.getsockname()[1], flush=True)
-
-        def pump(source, target):
-            try:
-                while data := source.recv(65536):
-                    target.sendall(data)
-                target.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-
-        def serve(client):
-            try:
-                near = context.wrap_socket(client, server_side=True)
-            except OSError:
-                return
-            far = socket.create_connection(("127.0.0.1", int(sys.argv[3])))
-            threading.Thread(target=pump, args=(far, near), daemon=True).start()
-            pump(near, far)
-
-        while True:
-            threading.Thread(target=serve, args=(door.accept()[0],), daemon=True).start()
-        """
-
-    init(in place: Place, before port: Int) async throws {
-        certificate = place.folder.path.appending("certificate.pem")
-        let key = place.folder.path.appending("key.pem")
-        let script = try place.folder.write(Self.script.utf8, to: "front.py")
-        let made = Process()
-        made.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-        made.arguments = [
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-            "-subj",
-            "/CN=nas", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key.string, "-out", certificate.string,
-        ]
-        (made.standardOutput, made.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
-        try made.run()
-        try await eventually("the certificate is made") { !made.isRunning }
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
-        process.arguments = [script.string, certificate.string, key.string, String(port)]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        Leash.hold(process.processIdentifier)
-        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-        origin = "https://127.0.0.1:\(try #require(Int(line.trimmingCharacters(in: .whitespacesAndNewlines))))"
-    }
-
-    deinit { process.terminate() }
 }
