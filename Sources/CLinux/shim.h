@@ -33,6 +33,8 @@ static const int inlet_o_direct = 0200000;
 static const int inlet_o_direct = 040000;
 #endif
 static const int inlet_o_path = 010000000;
+/* posix_spawnattr_setflags(3), POSIX_SPAWN_SETSID (glibc 2.26): only shown to those who ask for GNU's names. */
+static const int inlet_spawn_setsid = 0x80;
 static const int inlet_o_tmpfile = 020000000 | O_DIRECTORY;
 static const int inlet_at_empty_path = 0x1000;
 static const int inlet_f_setlease = 1024;

@@ -26,8 +26,8 @@ package struct ToldSecrets: Sendable {
     private static let names = [
         "authorization", "token", "secret", "password", "signature", "credential", "api-key", "api_key", "cookie",
     ]
-    /// Of a query, and nothing else: in addresses that a server has signed (Azure's SAS, CloudFront, plain gateways).
-    private static let wholeNames: Set = ["sig", "key", "auth", "policy", "jwt", "hmac"]
+    /// Of a query, and nothing else: in addresses that a server has signed (Azure's SAS, plain gateways).
+    private static let wholeNames: Set = ["sig", "auth", "jwt", "hmac"]
 
     private static func isSecret(_ name: String) -> Bool {
         let lower = name.lowercased()

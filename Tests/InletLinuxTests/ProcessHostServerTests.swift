@@ -94,28 +94,60 @@ import Testing
         host.end()
     }
 
+    /// Tries to write all over `folder`, and ends with 0 when it could write to its own.
+    private func derive(_ run: FilePath, home: FilePath? = nil, on host: Conversation) throws -> HostAnswer {
+        try host.ask(
+            ChildProcess(
+                ["/bin/sh", "-c", script, "sh", run.appending("out").string],
+                environment: [("TMPDIR", (home ?? run).bytes)], timeout: .seconds(60)))
+    }
+
+    private var script: String {
+        "{ echo > '\(folder.path)/journal'; rm -r '\(folder.path)/derived/other'; mkdir '\(folder.path)/made'; "
+            + "echo > '\(folder.path)/derived/made'; } 2>/dev/null; kill -0 \(getpid()) 2>/dev/null; echo $? > \"$1\" && "
+            + "cat '\(folder.path)/journal' > \"$TMPDIR/read\" && echo ok > /dev/null && mkdir \"$TMPDIR/sub\" || exit 2"
+    }
+
+    private func conversation() throws -> Conversation {
+        try Conversation(
+            [["/bin/sh", "-c", script, "sh", "{out}"]], place: folder.path.appending("derived").string + "/")
+    }
+
     @Test(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
     func `a program that reads strangers' files writes in the folder of its run alone`() throws {
         let run = try folder.makeDirectory("derived/run")
-        let other = try folder.write([1], to: "derived/other/kept")
-        let outside = try folder.write([1], to: "journal")
-        let script = "echo x > $1; { echo > '\(outside)'; rm '\(other)'; mkdir '\(folder.path)/made'; }"
-        let word =
-            script + " 2>/dev/null; cat '\(outside)' > \"$TMPDIR/read\" && echo ok > /dev/null && mkdir $TMPDIR/sub"
-        let place = folder.path.appending("derived").string + "/"
-        let host = try Conversation([["/bin/sh", "-c", word, "sh", "{out}"]], place: place)
-        for home in [run, folder.path] {
-            try? FileManager.default.removeItem(atPath: run.appending("sub").string)
-            let child = ChildProcess(
-                ["/bin/sh", "-c", word, "sh", run.appending("out").string],
-                environment: [("TMPDIR", home.bytes)], timeout: .seconds(60))
-            // The second agent says that the folder of the run is elsewhere: nothing is written there.
-            #expect(code(try host.ask(child)) == (home == run ? 0 : 2))
-            #expect(try String(contentsOfFile: run.appending("out").string, encoding: .utf8) == "x\n")
-            #expect(try Data(contentsOf: URL(filePath: outside.string)) == Data([1]))
-            #expect(access(folder.path.appending("made").string, F_OK) != 0)
-        }
+        try folder.write([1], to: "derived/other/kept")
+        try folder.write([1], to: "journal")
+        let host = try conversation()
+        #expect(code(try derive(run, on: host)) == 0)
+        // Of this process, which was there before it.
+        let reaches = try String(contentsOfFile: run.appending("out").string, encoding: .utf8) == "0\n"
+        #expect(reaches == ((Landlock.version ?? 0) < 6))
         #expect(try Data(contentsOf: URL(filePath: run.appending("read").string)) == Data([1]))
+        let left = try Set(FileManager.default.subpathsOfDirectory(atPath: folder.path.string))
+        let own = ["out", "read", "sub"].map { "derived/run/\($0)" }
+        #expect(left == Set(["journal", "derived", "derived/run", "derived/other", "derived/other/kept"] + own))
+        #expect(try Data(contentsOf: URL(filePath: folder.path.appending("journal").string)) == Data([1]))
+        host.end()
+    }
+
+    @Test(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
+    func `an agent that lies about where that folder is has nothing started`() throws {
+        let run = try folder.makeDirectory("derived/run")
+        try folder.write([1], to: "journal")
+        let host = try conversation()
+        let link = folder.path.appending("derived/link")
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: folder.path.string)
+        for home in [folder.path, folder.path.appending("derived"), link, run.appending("../.."), FilePath("relative")]
+        {
+            if case .ended(let outcome) = try derive(run, home: home, on: host) { Issue.record("\(home): \(outcome)") }
+        }
+        // It may also put a link in the place of all of them.
+        let derived = folder.path.appending("derived").string
+        try FileManager.default.moveItem(atPath: derived, toPath: derived + ".old")
+        try FileManager.default.createSymbolicLink(atPath: derived, withDestinationPath: derived + ".old")
+        if case .ended(let outcome) = try derive(run, on: host) { Issue.record("\(outcome)") }
+        #expect(access(run.appending("out").string, F_OK) != 0)
         host.end()
     }
 

@@ -45,9 +45,9 @@ struct ToldSecretsTests {
 
     @Test func `what signs an address is hidden, whatever the signer calls it`() throws {
         let said = try shown(
-            "a%2Bcanary a+canary policy-canary monkey 2026-11-23",
-            query: "?se=2026-11-23&sig=a%2Bcanary&monkey=monkey&P%6Flicy=policy-canary")
-        #expect(said == "*** *** *** monkey 2026-11-23")
+            "a%2Bcanary a+canary jwt-canary film.mov 2026-11-23",
+            query: "?se=2026-11-23&sig=a%2Bcanary&key=film.mov&J%57T=jwt-canary")
+        #expect(said == "*** *** *** film.mov 2026-11-23")
     }
 
     @Test func `a proxy's login is hidden too`() throws {

@@ -26,7 +26,10 @@ struct TreeScan: ~Copyable {
     private var current: FilePath = ""
     private var stream: DirectoryStream?
     /// Of the current directory.
-    private var names = NameRun()
+    private var names: NameRun
+    /// Its folders, which are listed by name as well.
+    private var folders: [FilePath] = []
+    private var isUnderWay = false
     private var failure: SystemError?
     private var turn: FolderTurn
     /// The device of the root, and those of other file systems below it that are the kernel's own, as far as they were seen.
@@ -37,15 +40,19 @@ struct TreeScan: ~Copyable {
     /// What was passed over for its name, with all that is below such a folder.
     private(set) var ignored = (files: 0, folders: 0)
 
-    init(root: FilePath, isRecursive: Bool) {
+    /// - Parameter most: names that are held at once.
+    init(root: FilePath, isRecursive: Bool, most: Int = NameRun.most) {
+        names = NameRun(most: most)
         turn = FolderTurn(root)
         self.isRecursive = isRecursive
     }
 
-    var isIdle: Bool { stream == nil && names.isOver && failure == nil && waiting.isEmpty }
+    /// Whether it was stopped, or has said that it is finished.
+    var isIdle: Bool { !isUnderWay }
 
     /// Lists `directory` (relative; empty = the root), and what is below it, after what waits already.
     mutating func add(_ directory: FilePath) {
+        isUnderWay = true
         if isWaiting.insert(directory).inserted { waiting.append(directory) }
     }
 
@@ -54,7 +61,9 @@ struct TreeScan: ~Copyable {
         isWaiting = []
         stream = nil
         failure = nil
-        names = NameRun()
+        names.empty()
+        folders = []
+        isUnderWay = false
         rest()
     }
 
@@ -74,14 +83,22 @@ struct TreeScan: ~Copyable {
             } else if let error = failure {
                 failure = nil
                 return .trouble(current, error)
-            } else if let directory = waiting.popLast() {
+            } else if let directory = nextDirectory() {
                 isWaiting.remove(directory)
                 return enter(directory)
             } else {
+                isUnderWay = false
                 rest()
                 return .finished
             }
         }
+    }
+
+    /// Those of the directory that was listed come before what waits already, the first by name first.
+    private mutating func nextDirectory() -> FilePath? {
+        waiting += folders.reversed()
+        folders = []
+        return waiting.popLast()
     }
 
     /// Reads on in the current directory. - Returns: nil when names are ready to be handed out, or there are none.
@@ -139,12 +156,16 @@ struct TreeScan: ~Copyable {
         }
     }
 
+    private mutating func found(_ directory: FilePath) {
+        if isWaiting.insert(directory).inserted { folders.append(directory) }
+    }
+
     private mutating func consider(_ entry: DirectoryEntry, _ ignore: IgnoreList) -> Step? {
         let path = current.appending(entry.name)
         switch entry.kind {
         case .directory:
             guard isRecursive else { return nil }
-            if ignore.ignoresName(path, isDirectory: true) { ignored.folders += 1 } else { add(path) }
+            if ignore.ignoresName(path, isDirectory: true) { ignored.folders += 1 } else { found(path) }
             return nil
         case .regular:
             guard ignore.ignoresName(path, isDirectory: false) else { return .file(path) }

@@ -28,38 +28,55 @@ package enum Landlock {
     /// - Throws: where it is not done; the process is as free as it was then, but that programs get no capabilities.
     package static func restrict(to rules: [AccessRule], usesAbstractSockets: Bool = false) throws(SystemError) {
         let known = try Rights.known()
-        try restrict(
-            known, Scopes.known(usesAbstractSockets: usesAbstractSockets),
-            to: rules.map { ($0.path, ($0.mayWrite ? Rights.writing : .reading).intersection(known)) })
+        let ruleset = try ruleset(known, Scopes.known(usesAbstractSockets: usesAbstractSockets))
+        for rule in rules {
+            try add(rule.path, (rule.mayWrite ? Rights.writing : .reading).intersection(known), to: ruleset.number)
+        }
+        try restrict(to: ruleset)
     }
 
-    /// What programs write to that are not files: what swallows everything, and what computes pictures.
-    private static let devices: [FilePath] = [
-        "/dev/null", "/dev/zero", "/dev/full", "/dev/dri", "/dev/kfd", "/dev/nvidia0", "/dev/nvidiactl",
-        "/dev/nvidia-uvm",
-    ]
-
-    /// Has the calling thread, and what it starts, make, change, rename and remove nothing but below `folder`. What they read
-    /// and start is not held.
+    /// Has the calling thread, and what it starts, write, make, rename and remove nothing but in `folder`, which is found
+    /// without following symlinks below `base`, and in devices that compute pictures or swallow everything. What they read and
+    /// start is not held, and what Landlock does not know: modes, owners, times and attributes of files; before Linux 6.2
+    /// (version 3) their lengths.
     ///
     /// - Throws: where it is not done; the thread is as free as it was then, but that programs get no capabilities.
-    package static func holdWrites(below folder: FilePath) throws(SystemError) {
+    package static func holdWrites(to folder: FilePath, below base: FilePath) throws(SystemError) {
         let writes = try Rights.known().subtracting(.notWriting)
-        try restrict(
-            writes, Scopes.known(usesAbstractSockets: false),
-            to: [(folder, writes.subtracting(.makingDevices))] + devices.map { ($0, writes.intersection(.ofFiles)) })
+        let start = try Descriptor(opening: base, inlet_o_path | O_DIRECTORY)
+        let opened = try FolderWay.here.open(folder, below: start.number, base)
+        let ruleset = try ruleset(writes, Scopes.known(usesAbstractSockets: false))
+        try allow(base.pushing(folder), writes.subtracting(.makingDevices), opened, in: ruleset.number)
+        for device in devices() { try add(device, writes.intersection(.ofFiles), to: ruleset.number) }
+        try restrict(to: ruleset)
     }
 
-    private static func restrict(
-        _ handled: Rights, _ scopes: Scopes, to rules: [(path: FilePath, rights: Rights)]
-    ) throws(SystemError) {
-        let number = try SystemCall.result("landlock_create_ruleset") {
-            inlet_landlock_ruleset(handled.rawValue, scopes.rawValue)
+    /// Graphics cards and codecs by the beginnings of their names; not disks, nor what other programs share (`/dev/shm`).
+    private static func devices() -> [FilePath] {
+        let names = ["null", "zero", "full", "dri", "kfd", "dma_heap", "mpp_service", "rga"]
+        let beginnings = ["nvidia", "video", "media"]
+        guard var stream = try? DirectoryStream("/dev") else { return names.map { FilePath("/dev/\($0)") } }
+        var found: [FilePath] = []
+        while let entry = try? stream.next() {
+            let name = entry.name.string
+            if names.contains(name) || beginnings.contains(where: name.hasPrefix) {
+                found.append(FilePath("/dev").appending(entry.name))
+            }
         }
-        let ruleset = Descriptor(owning: number)
-        for (path, rights) in rules { try add(path, rights, to: ruleset.number) }
+        return found
+    }
+
+    private static func ruleset(_ handled: Rights, _ scopes: Scopes) throws(SystemError) -> Descriptor {
+        Descriptor(
+            owning: try SystemCall.result("landlock_create_ruleset") {
+                inlet_landlock_ruleset(handled.rawValue, scopes.rawValue)
+            })
+    }
+
+    private static func restrict(to ruleset: borrowing Descriptor) throws(SystemError) {
+        let number = ruleset.number
         _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
-        _ = try SystemCall.result("landlock_restrict_self") { inlet_landlock_restrict(ruleset.number) }
+        _ = try SystemCall.result("landlock_restrict_self") { inlet_landlock_restrict(number) }
     }
 
     /// A place that has gone meanwhile needs no rule.

@@ -8,6 +8,8 @@ import SystemPackage
 package final class ProcessHostServer: Sendable {
     private struct State {
         var commands: [CommandPattern]?
+        /// By the places of the commands; none where the kernel cannot hold a program to them.
+        var folders: [String: RunFolders] = [:]
         var running: [UInt64: Waker] = [:]
         var threads: [UInt64: LoopThread] = [:]
     }
@@ -47,7 +49,7 @@ package final class ProcessHostServer: Sendable {
 
     private func take(_ request: HostRequest) {
         switch request {
-        case .commands(let commands): state.withLock { if $0.commands == nil { $0.commands = commands } }
+        case .commands(let commands): take(commands)
         case .cancel(let number): state.withLock { $0.running[number] }?.wake()
         case .run(let number, let child): run(number, child)
         case .holders(let number, let files, let isFresh):
@@ -55,9 +57,21 @@ package final class ProcessHostServer: Sendable {
         }
     }
 
+    private func take(_ commands: [CommandPattern]) {
+        let places = Set(commands.filter { $0.hasPlaces && !$0.place.isEmpty && Landlock.isAvailable }.map(\.place))
+        let folders = Dictionary(uniqueKeysWithValues: places.map { ($0, RunFolders($0)) })
+        state.withLock { state in
+            if state.commands == nil { (state.commands, state.folders) = (commands, folders) }
+        }
+    }
+
     private func run(_ number: UInt64, _ child: ChildProcess) {
-        let command = state.withLock { $0.commands?.first { $0.matches(child.arguments) } }
-        guard let command, let word = command.words.first else {
+        let (command, folders) = state.withLock { state in
+            let command = state.commands?.first { $0.matches(child.arguments) }
+            return (command, command.flatMap { $0.hasPlaces ? state.folders[$0.place] : nil })
+        }
+        let folder = folders?.folder(of: child)
+        guard let command, let word = command.words.first, folders == nil || folder != nil else {
             return answer(number, .failed(SystemError(call: ProcessHost.call, code: .notPermitted)))
         }
         let waker: Waker
@@ -67,7 +81,7 @@ package final class ProcessHostServer: Sendable {
         // Not the one that the agent has found: it could have put it there.
         child.arguments[0] = ProgramSearch.find(word)?.string ?? word
         child.environment = Self.environment(child.environment, hasPlaces: command.hasPlaces)
-        child.writesBelow = command.folder(of: child)
+        child.writesTo = folder
         begin(number) { [child] in
             do throws(SystemError) {
                 return .ended(try RunningChild.run(child, waker))
@@ -114,14 +128,31 @@ package final class ProcessHostServer: Sendable {
     }
 }
 
-extension CommandPattern {
-    /// Where alone a program may write that reads strangers' files: in the folder of its run, or of all runs where the agent
-    /// names none that is there. nil for other programs.
-    fileprivate func folder(of child: ChildProcess) -> FilePath? {
-        guard hasPlaces, !place.isEmpty, Landlock.isAvailable else { return nil }
-        let runs = FilePath(place)
+/// The folders in which programs write that read strangers' files, one for each run: `place` as the agent names it, found
+/// without a symlink that it could put there.
+private struct RunFolders: Sendable {
+    private let place: FilePath
+    /// Nobody but the configuration says where that is.
+    private let base: FilePath
+    private let rest: FilePath
+
+    init(_ place: String) {
+        self.place = FilePath(place)
+        var rest = [self.place.lastComponent].compactMap(\.self)
+        var above = self.place.removingLastComponent()
+        while above.realPath == nil, let name = above.lastComponent {
+            rest.insert(name, at: 0)
+            above.removeLastComponent()
+        }
+        base = above.resolved
+        self.rest = FilePath(root: nil, rest)
+    }
+
+    /// - Returns: nil where the agent names none that is below `place`.
+    func folder(of child: ChildProcess) -> (folder: FilePath, base: FilePath)? {
         let named = child.environment.first { $0.name == "TMPDIR" }.map { FilePath(bytes: $0.value) }
-        guard let named, named.isLexicallyNormal, named.starts(with: runs) else { return runs }
-        return named
+        guard let named, named.isLexicallyNormal, named.starts(with: place), named != place else { return nil }
+        let name = named.components.dropFirst(place.components.count)
+        return (rest.pushing(FilePath(root: nil, name)), base)
     }
 }

@@ -11,20 +11,20 @@ package struct NameRun: Sendable {
         var kind: DirectoryEntry.Kind
     }
 
-    /// Names of 255 bytes take 32 MiB, usual ones a tenth of that.
     package static let most = 131_072
+    /// Usual names of so many files; a quarter of that many of the longest.
+    private static let mostBytes = 8 << 20
 
+    private let most: Int
     /// Each with its NUL.
     private var bytes: [CChar] = []
     /// Descending once they are sorted: the next is the last.
     private var items: [Item] = []
     private var isSorted = false
 
-    package init() {}
+    package init(most: Int = Self.most) { self.most = most }
 
-    /// Whether nothing was added, or `next` has said that there is no more.
-    package var isOver: Bool { items.isEmpty && !isSorted }
-    package var isFull: Bool { items.count >= Self.most }
+    package var isFull: Bool { items.count >= most || bytes.count >= Self.mostBytes }
 
     mutating func add(_ name: UnsafePointer<CChar>, _ kind: DirectoryEntry.Kind) {
         items.append(Item(start: UInt32(bytes.count), kind: kind))
@@ -49,7 +49,10 @@ package struct NameRun: Sendable {
             }
             if let name { return DirectoryEntry(name: name, kind: item.kind) }
         }
-        self = NameRun()
+        empty()
         return nil
     }
+
+    /// Forgets what was added.
+    package mutating func empty() { self = NameRun(most: most) }
 }

@@ -41,8 +41,8 @@ package struct ChildProcess: Sendable {
     package var yieldsMemory = false
     /// Whether what is left of its process group is ended when it has ended by itself; otherwise that may run on.
     package var leavesNobody = false
-    /// Where alone it may write, as far as the kernel can hold it to that (Landlock); nil = anywhere.
-    package var writesBelow: FilePath?
+    /// Where alone it may write, as far as the kernel can hold it to that (`Landlock.holdWrites`); nil = anywhere.
+    var writesTo: (folder: FilePath, base: FilePath)?
     /// Written to its standard input, then closed. A program that does not read it is fine.
     package var input: [UInt8]
     package var timeout: Duration

@@ -50,6 +50,7 @@ package final class LoopThread: Sendable {
     }
 
     private final class Outcome<Value: Sendable>: Sendable {
+        /// What it is when a thread has ended without saying anything, which none does.
         let result = Mutex<Result<Value, SystemError>>(
             .failure(SystemError(call: "pthread_join", path: nil, code: .noSuchProcess)))
     }

@@ -9,10 +9,10 @@ enum Spawn {
     /// - Returns: its number, which is its process group's too.
     static func start(_ child: ChildProcess, input: CInt, errors: CInt) throws(SystemError) -> pid_t {
         let process: pid_t
-        if let folder = child.writesBelow {
+        if let (folder, base) = child.writesTo {
             // What a thread has given up, it and what it starts never get back.
             process = try LoopThread.result(name: "spawn") { () throws(SystemError) in
-                try Landlock.holdWrites(below: folder)
+                try Landlock.holdWrites(to: folder, below: base)
                 return try begin(child, input: input, errors: errors)
             }
         } else {
@@ -41,8 +41,8 @@ enum Spawn {
         sigfillset(&all)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setsigdefault(&attributes, &all)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+        // A group of its own, and no terminal of whoever started us, into which it could type.
+        let flags = inlet_spawn_setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
         posix_spawnattr_setflags(&attributes, Int16(flags))
 
         let program = child.arguments.first ?? ""
