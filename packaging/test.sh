@@ -30,8 +30,6 @@ for group in "${groups[@]}"; do
   printf '\n== %s\n' "$group"
   run --filter "^$group\\." || failed=1
 done
-# They wait for processes more than they compute.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=32
 printf '\n== all others\n'
 run --skip "^($(IFS='|'; printf '%s' "${groups[*]}"))\\." || failed=1
 exit "$failed"
