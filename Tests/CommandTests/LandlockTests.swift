@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 /// The built agent, which gives up at its start what its configuration does not name (landlock(7)).
-@Suite(.enabled(if: Landlock.version.map { $0 >= Landlock.leastVersion } ?? false, "needs Linux 5.19 with Landlock"))
+@Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
 struct LandlockTests {
     private func places(_ place: Place) async throws -> (readable: [String], writable: [String]) {
         let report = try await place.inlet("status", "--json").object()["confinement"] as? [String: Any]
@@ -157,7 +157,7 @@ private func field(_ name: String, of process: Int32) throws -> String? {
 }
 
 /// The process that starts programs for a confined agent.
-@Suite(.enabled(if: Landlock.version.map { $0 >= Landlock.leastVersion } ?? false, "needs Linux 5.19 with Landlock"))
+@Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
 struct ProcessHostTests {
     private func host(of agent: InletProcess) throws -> Int32 {
         let text = try String(contentsOfFile: "/proc/\(agent.id)/task/\(agent.id)/children", encoding: .utf8)

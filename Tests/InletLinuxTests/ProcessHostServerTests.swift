@@ -105,7 +105,8 @@ import Testing
     private var script: String {
         "{ echo > '\(folder.path)/journal'; rm -r '\(folder.path)/derived/other'; mkdir '\(folder.path)/made'; "
             + "echo > '\(folder.path)/derived/made'; } 2>/dev/null; kill -0 \(getpid()) 2>/dev/null; echo $? > \"$1\" && "
-            + "cat '\(folder.path)/journal' > \"$TMPDIR/read\" && echo ok > /dev/null && mkdir \"$TMPDIR/sub\" || exit 2"
+            + "cat '\(folder.path)/journal' > \"$TMPDIR/read\" && echo ok > /dev/null && mkdir \"$TMPDIR/sub\" && "
+            + "grep -q 'NoNewPrivs:.1' /proc/self/status || exit 2"
     }
 
     private func conversation() throws -> Conversation {
@@ -148,6 +149,14 @@ import Testing
         try FileManager.default.createSymbolicLink(atPath: derived, withDestinationPath: derived + ".old")
         if case .ended(let outcome) = try derive(run, on: host) { Issue.record("\(outcome)") }
         #expect(access(run.appending("out").string, F_OK) != 0)
+        host.end()
+    }
+
+    @Test func `a program has a session of its own, and so no terminal to type into`() throws {
+        // proc(5): the sixth field.
+        let script = "read -r id name state parent group session rest < /proc/$$/stat; test $session = $$"
+        let host = try Conversation([["/bin/sh", "-c", script]])
+        #expect(code(try host.ask(ChildProcess(["/bin/sh", "-c", script], timeout: .seconds(60)))) == 0)
         host.end()
     }
 

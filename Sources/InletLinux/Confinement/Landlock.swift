@@ -146,7 +146,7 @@ package enum Landlock {
 
         /// All that the kernel knows.
         static func known() throws(SystemError) -> Rights {
-            guard let version, version >= leastVersion else {
+            guard let version, isAvailable else {
                 throw SystemError(call: "landlock_create_ruleset", code: .noFunction)
             }
             let bits =
