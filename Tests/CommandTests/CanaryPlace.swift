@@ -36,15 +36,17 @@ final class CanaryPlace: Sendable {
             })
         place = try Place()
         port = try FreePort.any()
-        let turn = Mutex(0)
+        let turns = Mutex<[String: Int]>([:])
         server = try ScriptedServer { connection in
             while true {
                 let request = try connection.readRequest()
-                let (type, body) = Self.refusal(
-                    request,
-                    turn.withLock {
-                        $0 += 1; return $0
-                    })
+                // Who asks the same four times is refused in all four ways, whoever else asks meanwhile.
+                let turn = turns.withLock { turns in
+                    let turn = turns[request.line] ?? turns.count
+                    turns[request.line] = turn + 1
+                    return turn
+                }
+                let (type, body) = Self.refusal(request, turn)
                 try connection.answer("400 Bad", headers: "Content-Type: \(type)\r\n", body)
             }
         }

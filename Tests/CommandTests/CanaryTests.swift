@@ -89,18 +89,21 @@ import Testing
             ["route", place.drop.appending("spiral").appending("x.mp4").string], ["status"], ["status", "--json"],
             ["queue", "list"], ["queue", "list", "--json"], ["queue", "show", "1"], ["queue", "show", "2", "--json"],
             ["receipts"], ["reload"], ["run", "--dry-run"], ["verify", "--all"], ["notify", "test", "ops"],
-            ["queue", "backup"], ["send", place.configuration.string, "--to", "spiral"],
+            ["queue", "backup"], ["gighive", "delete", "1"], ["limit"], ["batch", "list"],
+        ] {
+            texts["inlet " + command.joined(separator: " ")] = try await place.said(command, environment)
+        }
+        for command in [
+            ["send", place.configuration.string, "--to", "spiral"],
             ["storage", "list", "archive"], ["fetch", "film.mov", "--from", "archive", "--output", "fetched"],
             ["vopi", "jobs", "--destination", "products"], ["vopi", "jobs", "--destination", "movies"],
             ["roboscope", "spaces", "list", "--destination", "spaces"],
-            ["gighive", "delete", "1"], ["limit"], ["batch", "list"],
         ] {
-            let result = try await place.inlet(command, environment: environment)
-            texts["inlet " + command.joined(separator: " ")] = result.output + result.errors
-        }
-        for command in ["send", "storage", "fetch", "vopi", "roboscope"] {
-            let told = texts.filter { $0.key.hasPrefix("inlet " + command) }
-            #expect(!told.isEmpty && told.allSatisfy { $0.value.contains("***") }, "no server was asked: \(told)")
+            // One answer in each of the ways of the server: of some, a command shows only what it can read.
+            var said = ""
+            for _ in 0..<4 { said += try await place.said(command, environment) }
+            texts["inlet " + command.joined(separator: " ")] = said
+            #expect(said.contains("***"), "no server was asked by \(command): \(said)")
         }
         return texts
     }
@@ -125,5 +128,12 @@ import Testing
         }
         #expect(texts["GET /api/v1/status"]?.contains("spiral") == true, "\(texts.keys.sorted())")
         return texts
+    }
+}
+
+extension Place {
+    fileprivate func said(_ command: [String], _ environment: [String: String]) async throws -> String {
+        let result = try await inlet(command, environment: environment)
+        return result.output + result.errors
     }
 }
