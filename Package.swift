@@ -123,8 +123,7 @@ let package = Package(
             name: "inlet",
             dependencies: [
                 "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines",
-                "InletAgent", "InletDashboard", "InletSandbox", "CBuild", arguments, lifecycle, signals, logging,
-                system,
+                "InletAgent", "InletDashboard", "InletSandbox", "CBuild", arguments, lifecycle, signals, system,
             ],
             swiftSettings: settings),
         .target(
@@ -147,7 +146,7 @@ let package = Package(
             "InletAgentTests",
             [
                 "InletAgent", "InletJournal", "InletConfig", "InletPipelines", "InletTransfer", "InletSandbox",
-                "InletLinux", "InletCore", lifecycle, logging, system,
+                "InletLinux", "InletCore", lifecycle, system,
             ]),
         tests(
             "InletDashboardTests",

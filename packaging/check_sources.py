@@ -59,7 +59,7 @@ DOORS = {
     "Crypto": {"InletTransfer", "InletPipelines", "InletSandbox", "InletDashboard"},
     "HeapModule": {"InletCore"},
     # Lower modules return, never log; the two servers hand a logger to Hummingbird.
-    "Logging": {"InletAgent", "InletDashboard", "InletSandbox", "inlet"},
+    "Logging": {"InletAgent", "InletDashboard", "InletSandbox"},
     "ServiceLifecycle": {"InletAgent", "InletDashboard", "InletSandbox", "inlet"},
     "UnixSignals": {"inlet"},
 }

@@ -3,7 +3,6 @@ import InletJournal
 import InletLinux
 import InletPipelines
 import InletTestSupport
-import Logging
 import ServiceLifecycle
 import SystemPackage
 import Testing
@@ -27,8 +26,7 @@ import Testing
         /// Runs a keeper that asks again at once, and `body` beside it.
         func keeping(_ body: () async throws -> Void) async throws {
             let keeper = KeepAlive(board: board, log: log, bell: Doorbell(), interval: .milliseconds(5), now: now)
-            let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            let group = ServiceGroup(configuration: .init(services: [keeper], logger: quiet))
+            let group = ServiceGroup(quietly: [keeper])
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }
                 try await body()

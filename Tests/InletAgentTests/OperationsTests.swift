@@ -3,7 +3,6 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
-import Logging
 import ServiceLifecycle
 import Synchronization
 import SystemPackage
@@ -32,8 +31,7 @@ import Testing
                 heartbeat.beat(.intake("/drop"))
                 if workersLive.value > 0 { heartbeat.beat(.workers) }
             })
-        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let group = ServiceGroup(configuration: .init(services: [watchdog], logger: quiet))
+        let group = ServiceGroup(quietly: [watchdog])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             door.ring()
@@ -56,8 +54,7 @@ import Testing
             manager: ManagerNews(ServiceNotify { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
             heartbeat: Heartbeat(roots: []), journal: journal, log: try EventLog(nil),
             ready: .agentReady(roots: 1, destinations: 1), door: Doorbell(), nudge: {})
-        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let group = ServiceGroup(configuration: .init(services: [watchdog], logger: quiet))
+        let group = ServiceGroup(quietly: [watchdog])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             await group.triggerGracefulShutdown()

@@ -1,10 +1,9 @@
-import Logging
+import InletAgent
 import ServiceLifecycle
 
 /// Runs services beside `body`, and stops them in order when it returns.
 func whileRunning(_ services: [any Service], _ body: () async throws -> Void) async throws {
-    let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let group = ServiceGroup(configuration: .init(services: services, logger: quiet))
+    let group = ServiceGroup(quietly: services)
     try await withThrowingTaskGroup(of: Void.self) { tasks in
         tasks.addTask { try await group.run() }
         do {

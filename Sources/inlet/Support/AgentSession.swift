@@ -5,7 +5,6 @@ import InletDashboard
 import InletJournal
 import InletLinux
 import InletPipelines
-import Logging
 import ServiceLifecycle
 import SystemPackage
 import UnixSignals
@@ -103,8 +102,7 @@ struct AgentSession: Sendable {
             ControlServer(path: socket, control: control, pulse: pulse) { [door] in door.ring() }
         ]
         let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
-        let quiet = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
-        let group = ServiceGroup(configuration: .init(services: services, logger: quiet))
+        let group = ServiceGroup(quietly: services)
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let hangups = agent.reload == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
