@@ -41,21 +41,39 @@ package enum ProcessMemory {
     static func unwrittenPages(_ smaps: [UInt8]) -> [Range<UInt>] {
         var mappings: [Mapping] = []
         var isOfFile = false
-        for line in smaps.split(separator: UInt8(ascii: "\n")) {
-            if line.first.map({ (0x41...0x5A).contains($0) }) ?? true {
-                guard isOfFile, let last = mappings.indices.last else { continue }
-                let counts = line.starts(with: "Anonymous:".utf8)
+        eachLine(of: smaps) { line in
+            guard let first = line.first else { return }
+            if (0x41...0x5A).contains(first) {
+                guard isOfFile, let last = mappings.indices.last else { return }
+                let counts = begins(line, "Anonymous:")
                 mappings[last].isCounted = mappings[last].isCounted || counts
-                guard counts || line.starts(with: "Swap:".utf8) else { continue }
+                guard counts || begins(line, "Swap:") else { return }
                 mappings[last].isWritten = mappings[last].isWritten || line.contains { (0x31...0x39).contains($0) }
             } else {
-                let mapping = mapping(line)
+                let mapping = mapping(smaps[line.startIndex..<line.endIndex])
                 isOfFile = mapping != nil
                 if let mapping { mappings.append(mapping) }
             }
         }
         let programs = Set(mappings.filter(\.isCode).map(\.file))
         return mappings.filter { $0.isCounted && !$0.isWritten && programs.contains($0.file) }.map(\.addresses)
+    }
+
+    /// Of 25 lines of a mapping three count: C finds their ends.
+    private static func eachLine(of text: [UInt8], _ body: (Slice<UnsafeRawBufferPointer>) -> Void) {
+        text.withUnsafeBytes { bytes in
+            var start = 0
+            while start < bytes.count, let base = bytes.baseAddress {
+                let end = memchr(base + start, 0x0A, bytes.count - start).map { UnsafeRawPointer($0) - base }
+                body(bytes[start..<(end ?? bytes.count)])
+                start = (end ?? bytes.count) + 1
+            }
+        }
+    }
+
+    private static func begins(_ line: Slice<UnsafeRawBufferPointer>, _ word: StaticString) -> Bool {
+        guard line.count >= word.utf8CodeUnitCount, let start = line.base.baseAddress else { return false }
+        return memcmp(start + line.startIndex, word.utf8Start, word.utf8CodeUnitCount) == 0
     }
 
     /// What the first line of a mapping says, `5600-5700 r-xp 00001000 08:01 42   /usr/bin/inlet`; nil for what is no file, or
