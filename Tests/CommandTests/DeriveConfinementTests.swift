@@ -13,19 +13,25 @@ struct DeriveConfinementTests {
         _ isConfined: Bool
     ) async throws {
         var config = ConfigText()
-        let script = "cd HERE; echo taken over > library/note; echo x > $TMPDIR/own && cat $TMPDIR/own {in} > {out}"
+        let shared = try TemporaryDirectory.inMemory()
+        let script =
+            "cd HERE; for place in library SHARED; do echo taken over > $place/note; done; "
+            + "echo x > $TMPDIR/own && cat $TMPDIR/own {in} > {out}"
         config.top += ["landlock: \(isConfined ? "required" : "off")"]
         config.route += [
             "derive: [{ name: copy, command: [/bin/sh, -c, \"\(script)\"], suffix: .copy }]"
         ]
         let place = try Place(config)
         try place.configure(replacing: "HERE", with: place.folder.path.string)
+        try place.configure(replacing: "SHARED", with: shared.path.string)
         let agent = try await place.run()
         try place.put("clip.bin", Data("content".utf8))
         try await agent.line("job.finished", number: 2)
         let stored = Place.files(below: place.library).filter { $0.key.hasSuffix(".copy") }
         #expect(stored.values.map { String(decoding: $0, as: UTF8.self) } == ["x\ncontent"])
-        #expect(place.exists(place.library.appending("note")) == !isConfined)
+        for folder in [place.library, shared.path] {
+            #expect(place.exists(folder.appending("note")) == !isConfined, "\(folder)")
+        }
         #expect(agent.lines("file.not_derived").isEmpty)
         #expect(try await agent.stop() == .code(0))
     }

@@ -3,6 +3,7 @@ import Glibc
 import InletAgent
 import InletCore
 import InletJournal
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -34,6 +35,33 @@ import Testing
             #expect(try await stage.jobs().allSatisfy { $0.file.path.starts(with: "free") })
             for page in pages { munmap(UnsafeMutableRawPointer(bitPattern: page), 4096) }
             for name in names { try await stage.finished(name) }
+        }
+    }
+
+    /// A process of its own: what else runs here must not make it pause for as long as a file settles.
+    @Test func `one that grows for ever is not sent, keeps no others out, and is sent whole when it ends`() async throws
+    {
+        var scene = try Scene()
+        scene.places = Settler.Places(settling: 2, stuck: 1, folders: 1)
+        scene.watch[0].settle = .seconds(3)
+        let path = try scene.drop("growing")
+        let writer = Process()
+        writer.executableURL = URL(fileURLWithPath: "/bin/sh")
+        // Nobody holds it: only its size tells.
+        writer.arguments = ["-c", "while echo more >>\"$1\"; do sleep 0.05; done", "sh", path.string]
+        try writer.run()
+        defer { writer.terminate() }
+        Leash.hold(writer.processIdentifier)
+        try await scene.run { stage in
+            let names = (0..<6).map { FilePath("whole\($0)") }
+            for name in names { try scene.drop(name) }
+            for name in names { try await stage.finished(name) }
+            #expect(try await stage.jobs().allSatisfy { $0.file.path != "growing" })
+            writer.terminate()
+            writer.waitUntilExit()
+            let size = try DurableFile.read(path, limit: 1 << 20).count
+            #expect(try await stage.finished("growing").file.identity.size == size)
+            #expect(try await stage.jobs().count == 7)
         }
     }
 

@@ -119,6 +119,32 @@ import Testing
         expect(idle: true, scan)
     }
 
+    @Test(.enabled(if: TestMount.hasBindfs, "bindfs mounts nothing here"))
+    func `a folder that fails in the midst of its listing is told of, after what was read of it`() throws {
+        let directory = try TemporaryDirectory()
+        let names = Set((0..<6000).map { FilePath("a name of some length \($0)") })
+        for name in names { try directory.write([], to: FilePath("real").pushing(name)) }
+        let mount = try TestMount(
+            bindfs: directory.path.appending("real"), at: directory.makeDirectory("mounted"))
+        var scan = TreeScan(root: mount.path, isRecursive: true, most: 500)
+        scan.add("")
+        var (found, troubles): (Set<FilePath>, [FilePath]) = ([], [])
+        while true {
+            switch scan.next(IgnoreList()) {
+            case .file(let path):
+                if found.isEmpty { mount.end() }
+                found.insert(path)
+            case .enter: if case .trouble(let path, let error)? = scan.open() { Issue.record("\(path): \(error)") }
+            case .trouble(let path, _): troubles.append(path)
+            case .reading, .irregular: continue
+            case .finished:
+                #expect(troubles == [""])
+                #expect(found.count >= 500 && found.count < names.count && found.isSubset(of: names))
+                return expect(idle: true, scan)
+            }
+        }
+    }
+
     private static func files(_ root: FilePath, most: Int = NameRun.most) -> [FilePath] {
         var scan = TreeScan(root: root, isRecursive: true, most: most)
         scan.add("")

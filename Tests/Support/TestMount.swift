@@ -89,6 +89,12 @@ package final class TestMount: Sendable {
         Self.frozen.withLock { _ = $0.remove(server) }
     }
 
+    /// Its server has died: every call fails from now on.
+    package func end() {
+        guard let server else { return }
+        kill(server, SIGKILL)
+    }
+
     private static let frozen = Mutex<Set<Int32>>([])
 
     private static let mostLooks = 6000
