@@ -37,6 +37,10 @@ WORDS = {
               "com.apple.quicktime.creationdate",
     "certificate": "\\x30\\x82 \\xa0\\x03 -----BEGIN -----END \\x02\\x01",
 }
+# Each field begins with its length.
+WORDS["host"] = " ".join(
+    f"\\x{len(word):02x}\\x00\\x00\\x00{word}" for word in
+    "commands run cancel holders ended failed exited signalled stuck {run} {in} 1 -1 65536".split())
 MORE = {"settings": ["config", "config/examples", "Tests/InletConfigTests/Fixtures/good", "Tests/InletConfigTests/Fixtures/bad"]}
 
 

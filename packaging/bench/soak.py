@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import trend
+from holdings import holdings
 from measure import Inlet, Workspace, inlet, status_field, table, verdict
 from sandbox import MIB, Sandbox, write_config
 from stream import Stream
@@ -31,9 +32,10 @@ class Readings:
         now = time.monotonic() - self._begin
         status = f"/proc/{self._pid}/status"
         self.rss.append((now, status_field(status, "VmRSS") * 1024))
-        self.threads.append((now, status_field(status, "Threads")))
-        self.descriptors.append((now, len(os.listdir(f"/proc/{self._pid}/fd"))))
-        self.journal.append((now, sum(path.stat().st_size for path in self._state.glob("journal.sqlite*"))))
+        held = holdings(self._pid, self._state)
+        self.threads.append((now, held.threads))
+        self.descriptors.append((now, held.descriptors))
+        self.journal.append((now, held.journal))
 
 
 def balance_problem(config):

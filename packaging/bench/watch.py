@@ -21,6 +21,7 @@ import sys
 import time
 
 import watch_load
+from holdings import HoldingsPeak, holdings
 from measure import HERE, Workspace, cpu_seconds, peak_rss_mib, percentile, status_field
 from watch_peers import Lsyncd, installed
 from watch_results import Results
@@ -117,19 +118,20 @@ def listing(results, given, folder, root, rates):
 
 
 def admission(results, given, folder, root, peaks):
-    with Inlet(folder / "admission", root) as inlet:
+    with Inlet(folder / "admission", root) as inlet, HoldingsPeak(inlet.pid, inlet.folder / "state") as held:
         inlet.wait(1800, lambda: inlet.admitted() >= given.files, every=0.1)
         seconds = time.monotonic() - inlet.began
-        cpu = cpu_seconds(inlet.pid)
-        peak = peak_rss_mib(inlet.pid)
+        cpu, peak = cpu_seconds(inlet.pid), peak_rss_mib(inlet.pid)
     rate = given.files / seconds
     results.add("scan", "admitted, files/s", rate, ">= 20,000", rate >= 20_000)
     results.add("scan", "CPU, us a file", 1e6 * cpu / given.files, form="{:.0f}")
     results.add("scan", "peak RSS, MiB", peak, "<= 128", peak <= 128, peaks, form="{:.1f}")
+    results.bounded("scan", held.most)
+    results.add("scan", "journal on disk, bytes a file", held.most.journal / given.files)
 
 
 def restart(results, given, folder, root):
-    with Inlet(folder / "admission", root) as inlet:
+    with Inlet(folder / "admission", root) as inlet, HoldingsPeak(inlet.pid, inlet.folder / "state") as held:
         ready = inlet.wait_ready()
         seconds = inlet.wait_settled(900)
         spent = cpu_seconds(inlet.pid)
@@ -144,12 +146,14 @@ def restart(results, given, folder, root):
     results.add("scan", "its CPU, us a file", 1e6 * spent / given.files)
     results.add("scan", "its listing until the last is found, s", ready, form="{:.1f}")
     results.add("scan", "its peak RSS, MiB", peak, "<= 128", peak <= 128, form="{:.1f}")
+    results.bounded("scan", held.most)
     results.add("scan", f"CPU % in {given.idle} s after it", share, "0.0", share < 0.05, form="{:.2f}")
 
 
 def directories(results, given, folder, peers):
     full = folder / "full"
     watch_load.tree(full, 0, given.directories)
+    held = {}
 
     def memory(kind, place, root):
         more = {"is_idle": True} if kind is Lsyncd else {}
@@ -159,6 +163,7 @@ def directories(results, given, folder, peers):
                 watcher.wait_ready()
                 time.sleep(3)
                 resting.append((rss_kib(watcher.pid), peak_rss_mib(watcher.pid) * 1024))
+                held[kind.name] = holdings(watcher.pid, watcher.folder / "state")
         (empty, _), (rss, peak) = resting
         return (rss - empty) * 1024 / given.directories, (peak - empty) * 1024 / given.directories
 
@@ -167,6 +172,7 @@ def directories(results, given, folder, peers):
     results.add("directories", f"RSS of each of {given.directories:,} folders, bytes", rss, "<= 1,024", rss <= 1024,
                 {name: value[0] for name, value in values.items()})
     results.add("directories", "the same at the peak", peak, peers={name: value[1] for name, value in values.items()})
+    results.bounded("directories", held["inlet"])
 
 
 def latency(results, given, folder, peers):

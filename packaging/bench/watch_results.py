@@ -19,6 +19,13 @@ class Results:
         self.rows.append({"part": part, "what": what, "inlet": value, "target": target, "reached": reached,
                           "peers": peers or {}, "form": form})
 
+    def bounded(self, part, most):
+        """What may not grow with files or folders: far below the 1,024 descriptors that a process gets by default."""
+        self.add(part, "descriptors at most", most.descriptors, "<= 128", most.descriptors <= 128)
+        self.add(part, "threads at most", most.threads, "<= 64", most.threads <= 64)
+        log = most.log / (1 << 20)
+        self.add(part, "the journal's log (WAL) at most, MiB", log, "<= 64", log <= 64, form="{:.1f}")
+
     def show(self, part):
         def cell(value, form):
             if value is None:
