@@ -124,16 +124,13 @@ import Testing
         let directory = try TemporaryDirectory()
         let names = Set((0..<6000).map { FilePath("a name of some length \($0)") })
         for name in names { try directory.write([], to: FilePath("real").pushing(name)) }
-        let mount = try TestMount(
-            bindfs: directory.path.appending("real"), at: directory.makeDirectory("mounted"))
+        let mount = try TestMount(bindfs: directory.path.appending("real"), at: directory.makeDirectory("mounted"))
         var scan = TreeScan(root: mount.path, isRecursive: true, most: 500)
         scan.add("")
         var (found, troubles): (Set<FilePath>, [FilePath]) = ([], [])
         while true {
             switch scan.next(IgnoreList()) {
-            case .file(let path):
-                if found.isEmpty { mount.end() }
-                found.insert(path)
+            case .file(let path): if found.insert(path).inserted, found.count == 1 { mount.end() }
             case .enter: if case .trouble(let path, let error)? = scan.open() { Issue.record("\(path): \(error)") }
             case .trouble(let path, _): troubles.append(path)
             case .reading, .irregular: continue
