@@ -12,4 +12,5 @@ program="$(INLET_FUZZER=none "${build[@]}" --show-bin-path)/inlet-fuzz"
 # valgrind 3.19 cannot read the debug information of this compiler.
 strip --strip-debug -o "$program.stripped" "$program"
 find Tests/FuzzTests/Corpora -type f -print0 |
-    xargs -0 valgrind --quiet --error-exitcode=1 --errors-for-leak-kinds=definite --leak-check=full --num-callers=20 "$program.stripped"
+    xargs -0 valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite \
+        --errors-for-leak-kinds=definite --num-callers=40 --suppressions=packaging/sanitize/valgrind.txt "$program.stripped"
