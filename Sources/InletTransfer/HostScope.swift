@@ -4,9 +4,11 @@ import CCurl
 enum HostScope: UInt8, CaseIterable {
     case anywhere
     case privateNetwork
-    /// Addresses of one line, and those at which clouds tell a machine its own secrets.
+    /// Addresses of one line.
     case linkLocal
     case loopback
+    /// Where clouds tell a machine its own secrets.
+    case platform
 
     /// The scope of a lower-case host without brackets.
     init(_ host: String) {
@@ -43,24 +45,27 @@ enum HostScope: UInt8, CaseIterable {
         switch self {
         case .anywhere: "public address"
         case .privateNetwork: "private address"
-        case .linkLocal: "link-local or cloud platform's address"
+        case .linkLocal: "link-local address"
         case .loopback: "loopback address"
+        case .platform: "cloud platform's own address"
         }
     }
 
     /// The scope of four or sixteen bytes.
     private init(_ bytes: [UInt8]) {
         if Self.platforms.contains(bytes) {
-            self = .linkLocal
+            self = .platform
         } else {
             self = bytes.count == 4 ? HostScope(version4: bytes[...]) : HostScope(version6: bytes)
         }
     }
 
-    /// Where clouds tell a machine about itself, outside 169.254.0.0/16: Azure, Alibaba and Oracle; AWS and Google by IPv6.
+    /// Where clouds tell a machine about itself, outside 169.254.0.0/16: Azure, Alibaba and Oracle; AWS (twice) and Google by
+    /// IPv6.
     private static let platforms: [[UInt8]] = [
         [168, 63, 129, 16], [100, 100, 100, 200], [192, 0, 0, 192],
         [0xFD, 0x00, 0x0E, 0xC2] + [UInt8](repeating: 0, count: 10) + [0x02, 0x54],
+        [0xFD, 0x00, 0x0E, 0xC2] + [UInt8](repeating: 0, count: 11) + [0x23],
         [0xFD, 0x20, 0x00, 0xCE] + [UInt8](repeating: 0, count: 10) + [0x02, 0x54],
     ]
 
@@ -69,6 +74,10 @@ enum HostScope: UInt8, CaseIterable {
         let (first, second) = (bytes[bytes.startIndex], bytes[bytes.startIndex + 1])
         switch (first, second) {
         case (0, _), (127, _): self = .loopback
+        // Machines, containers and pods of AWS and Google, and all who do as they do; Tencent.
+        case (169, 254)
+        where [169, 170].contains(bytes[bytes.startIndex + 2]) || bytes.elementsEqual([169, 254, 0, 23]):
+            self = .platform
         case (169, 254): self = .linkLocal
         case (10, _), (172, 16..<32), (192, 168), (100, 64..<128), (198, 18..<20), (224..., _): self = .privateNetwork
         case (192, 0) where bytes[bytes.startIndex + 2] == 0: self = .privateNetwork
@@ -108,8 +117,8 @@ struct HostScopes: OptionSet, Hashable {
     func contains(_ scope: HostScope) -> Bool { contains(HostScopes(scope)) }
 
     /// Where a server that is at these may send us: not closer than it is itself, so that none can point us at our own
-    /// network (SSRF). Link-local addresses are for those alone that are there, however close others are: they are where a
-    /// cloud hands out the machine's own credentials.
+    /// network (SSRF). Link-local addresses are for those alone that are there, however close others are; those at which a
+    /// cloud hands out the machine's own credentials are for nobody.
     var reach: HostScopes {
         var reach = HostScopes(.anywhere)
         if self != HostScopes(.anywhere) { reach.insert(HostScopes(.privateNetwork)) }
