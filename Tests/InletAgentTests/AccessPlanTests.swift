@@ -78,6 +78,13 @@ import Testing
     @Test func `files that are only sent need no writing, on cards only where that is allowed`() throws {
         let kept = Self.text.replacing("on_success: archive", with: "on_success: keep")
         #expect(rights(try Self.plan(kept).rules(on: Self.ground(Self.usual)))["/srv/drop"] == false)
+        for (key, isWriting) in [
+            ("receipts: sidecar", true), ("receipts: folder", false), ("on_failure: quarantine", true),
+            ("on_failure: keep", false), ("unit: folder\n    manifest: { format: mhl }", false),
+        ] {
+            let text = kept.replacing("on_success: keep", with: "on_success: keep\n    \(key)")
+            #expect(rights(try Self.plan(text).rules(on: Self.ground(Self.usual)))["/srv/drop"] == isWriting, "\(key)")
+        }
         let cards = Self.text.replacing("volume_writes: false", with: "volume_writes: true")
         #expect(rights(try Self.plan(cards).rules(on: Self.ground(Self.usual)))["/media"] == true)
     }

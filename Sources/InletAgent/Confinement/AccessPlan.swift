@@ -115,7 +115,7 @@ package struct AccessPlan: Sendable {
 extension Route {
     /// Whether anything is moved, removed or written beside its files.
     fileprivate var changesSources: Bool {
-        onSuccess != .keep || onFailure == .quarantine || receipts == .sidecar || manifest != nil
+        onSuccess != .keep || onFailure == .quarantine || receipts == .sidecar
     }
 }
 
