@@ -41,6 +41,19 @@ struct SourceRuleTests {
         }
     }
 
+    @Test func `a sidecar is asked for its names once more when it is opened`() async throws {
+        let directory = try TemporaryDirectory()
+        let pool = BlockingPool(name: "test", threads: 1)
+        defer { pool.shutdown() }
+        try directory.write(Array("title: Dawn\n".utf8), to: "clip.mp4.yaml")
+        let path = RootedPath(directory.path, "clip.mp4.yaml")
+        let rule = SourceRule(hardLinks: .refuse)
+        #expect(try await SidecarFile.read(path, by: rule, on: pool) != Sidecar())
+        try link(directory.path.appending("clip.mp4.yaml"), as: directory.path.appending("other"))
+        await #expect(throws: SystemError.self) { try await SidecarFile.read(path, by: rule, on: pool) }
+        #expect(try await SidecarFile.read(path, on: pool) != Sidecar())
+    }
+
     @Test func `hard links are taken unless they are refused`() async throws {
         let scene = try Scene()
         let file = try scene.directory.write([1], to: "elsewhere")

@@ -9,10 +9,12 @@ extension Admitter {
     /// What the sidecar among `companions` says of its file; nothing when there is none, or no longer.
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood.
-    func sidecar(among companions: [SetFinder.Found], _ pool: BlockingPool) async throws -> Sidecar {
+    func sidecar(
+        among companions: [SetFinder.Found], _ rule: SourceRule, _ pool: BlockingPool
+    ) async throws -> Sidecar {
         guard let sidecar = companions.first(where: { $0.companion.kind == .metadata }) else { return Sidecar() }
         do {
-            return try await SidecarFile.read(sidecar.arrival.place, on: pool)
+            return try await SidecarFile.read(sidecar.arrival.place, by: rule, on: pool)
         } catch let error as SystemError where error.isMissing {
             return Sidecar()
         }

@@ -59,7 +59,7 @@ struct Admitter: Sendable {
         do {
             switch candidate.role {
             case .late(let companion, let main): return Result(outcome: await admitLate(arrival, companion, main))
-            case .main(let companions): return try await admit(arrival, companions, hashing)
+            case .main(let companions): return try await admit(arrival, companions, candidate.rule, hashing)
             }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
             return Result(outcome: .settled)
@@ -74,12 +74,12 @@ struct Admitter: Sendable {
     }
 
     private func admit(
-        _ arrival: Arrival, _ companions: [SetFinder.Found], _ hashing: Hashing
+        _ arrival: Arrival, _ companions: [SetFinder.Found], _ rule: SourceRule, _ hashing: Hashing
     ) async throws -> Result {
         var facts = try await firstFacts(of: arrival, at: arrival.place, hashing)
         if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) {
             do {
-                facts.add(try await sidecar(among: companions, hashing.pool))
+                facts.add(try await sidecar(among: companions, rule, hashing.pool))
             } catch let error as ConfigErrors {
                 return await reject(arrival, route, SidecarFile.reason(error), .badSidecar, companions)
             }

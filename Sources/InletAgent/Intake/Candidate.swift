@@ -13,6 +13,8 @@ struct Candidate: Sendable {
 
     var arrival: Arrival
     var role: Role
+    /// Of its folder.
+    var rule = SourceRule()
 }
 
 /// What came of a round of admissions.

@@ -7,7 +7,7 @@ extension SettledFiles {
     mutating func queue(_ path: FilePath, _ identity: FileIdentity) {
         let arrival = Arrival(root: root, path: path, identity: identity, volume: volume)
         refused.forget(path)
-        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([])))
+        queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: rule))
     }
 
     /// Whether judging files may take long: something is read of them, or a destination is asked.

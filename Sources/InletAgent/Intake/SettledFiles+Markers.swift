@@ -61,7 +61,7 @@ extension SettledFiles {
             guard belonging(path) != nil else { continue }
             do {
                 let found = try await SidecarFile.unitLabels(
-                    RootedPath(root, path), isMarker: path == marker, on: hashing.pool)
+                    RootedPath(root, path), isMarker: path == marker, by: rule, on: hashing.pool)
                 labels.merge(found) { $1 }
             } catch let error as ConfigErrors {
                 tell(path, SidecarFile.reason(error))

@@ -29,23 +29,37 @@ package enum SidecarFile {
     /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
     /// link.
     ///
-    /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
-    package static func read(_ path: RootedPath, on pool: BlockingPool) async throws -> Sidecar {
-        try SidecarMetadata.parse(try await content(path, on: pool), file: name(path))
+    /// - Parameter rule: the one of its folder, which is asked of what was opened.
+    /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read, or may not be.
+    package static func read(
+        _ path: RootedPath, by rule: SourceRule = SourceRule(), on pool: BlockingPool
+    ) async throws -> Sidecar {
+        try SidecarMetadata.parse(try await content(path, rule, on: pool), file: name(path))
     }
 
     /// The labels that a unit's marker, or the `.inlet.yaml` in its folder, gives its files.
     ///
     /// - Throws: as `read`.
-    static func unitLabels(_ path: RootedPath, isMarker: Bool, on pool: BlockingPool) async throws -> [String: String] {
-        try SidecarMetadata.unitLabels(try await content(path, on: pool), file: name(path), isMarker: isMarker)
+    static func unitLabels(
+        _ path: RootedPath, isMarker: Bool, by rule: SourceRule, on pool: BlockingPool
+    ) async throws -> [String: String] {
+        try SidecarMetadata.unitLabels(try await content(path, rule, on: pool), file: name(path), isMarker: isMarker)
     }
 
-    private static func content(_ path: RootedPath, on pool: BlockingPool) async throws -> [UInt8] {
+    private static func content(
+        _ path: RootedPath, _ rule: SourceRule, on pool: BlockingPool
+    ) async throws -> [UInt8] {
         do {
             // Room for one that is too large by a little, so that its own error says so.
             let limit = SidecarMetadata.maximumBytes + (64 << 10)
-            return try await pool.run { () throws(SystemError) in try SourceFile(opening: path).content(limit: limit) }
+            return try await pool.run { () throws(SystemError) in
+                let source = try SourceFile(opening: path)
+                // It was looked at before: another may be in its place.
+                if try source.look().refusal(by: rule) != nil {
+                    throw SystemError(call: "open", path: source.path, code: .notPermitted)
+                }
+                return try source.content(limit: limit)
+            }
         } catch {
             guard error.code == .fileTooLarge else { throw error }
             throw tooLarge(path)
