@@ -81,13 +81,20 @@ package final class Journal: Sendable {
 
     /// The journal says what was in watched folders, and where it went: nobody else reads it. SQLite gives `-wal` and `-shm` the same mode. An existing
     /// file that is not ours to change is opened as it is.
+    /// Neither is a symlink followed, also one that is put there at this moment.
     static func makePrivate(_ path: FilePath) {
         let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
-        if FileManager.default.fileExists(atPath: path.string) {
-            try? FileManager.default.setAttributes(mode, ofItemAtPath: path.string)
-        } else {
-            _ = FileManager.default.createFile(atPath: path.string, contents: nil, attributes: mode)
+        let making: FileDescriptor.OpenOptions = [.create, .exclusiveCreate, .noFollow, .closeOnExec]
+        if let made = try? FileDescriptor.open(path, .writeOnly, options: making, permissions: .ownerReadWrite) {
+            try? made.close()
         }
+        // A place, and no open file: closing one takes SQLite's locks away (fcntl(2)).
+        let place = FileDescriptor.OpenOptions(rawValue: 0o10_000_000)  // O_PATH (open(2))
+        guard let file = try? FileDescriptor.open(path, .readOnly, options: [place, .noFollow, .closeOnExec]) else {
+            return
+        }
+        defer { try? file.close() }
+        try? FileManager.default.setAttributes(mode, ofItemAtPath: "/proc/self/fd/\(file.rawValue)")
     }
 
     /// Looks through a connection that cannot write: opening in WAL mode writes to the file, and closing checkpoints it.

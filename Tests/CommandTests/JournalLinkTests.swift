@@ -24,4 +24,19 @@ struct JournalLinkTests {
             #expect(unlink(name) == 0)
         }
     }
+
+    @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))
+    func `in another user's folder no command of root goes through a link to others`() async throws {
+        let place = try Place()
+        try place.folder.makeDirectory("state")
+        let elsewhere = try place.folder.makeDirectory("elsewhere")
+        #expect(symlink(elsewhere.string, place.state.appending("backups").string) == 0)
+        // Its own is followed: backups may be on another disk.
+        #expect(try await place.inlet("queue", "backup").ending == .code(0))
+        #expect(Place.files(below: elsewhere).count == 1)
+        try Nobody.own(place.state)
+        let refused = try await place.inlet("queue", "backup")
+        #expect(refused.ending != .code(0) && refused.errors.contains("root follows none"), "\(refused)")
+        #expect(Place.files(below: elsewhere).count == 1)
+    }
 }

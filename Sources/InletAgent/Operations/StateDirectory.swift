@@ -79,6 +79,14 @@ package struct StateDirectory: ~Copyable {
                 throw .failed(file, "it is a link, or no file: a journal has one name; put the file itself there")
             }
         }
+        guard FileOwner.isAnothers(path) else { return }
+        for name in ["backups", "tokens"] {
+            let folder = path.appending(name)
+            if case .symlink? = try? FileLook.look(at: folder) {
+                throw .failed(
+                    folder, "it is a link, and root follows none in another user's folder; do this as that user")
+            }
+        }
     }
 
     /// The same for a journal that was put there.

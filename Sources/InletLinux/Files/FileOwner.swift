@@ -27,6 +27,9 @@ package enum FileOwner {
         _ = fchown(descriptor, owner.user, owner.group)
     }
 
+    /// Whether we are root, and `folder` is somebody else's.
+    package static func isAnothers(_ folder: FilePath) -> Bool { heir(of: folder) != nil }
+
     /// Gives the folder at `path` the group of `model` and `mode`, whatever the umask was when it was made. Blocks.
     package static func share(
         _ path: FilePath, withGroupOf model: FilePath, mode: UInt32
