@@ -16,7 +16,7 @@ struct DeriveConfinementTests {
         let shared = try TemporaryDirectory.inMemory()
         let script =
             "cd HERE; for place in library SHARED; do echo taken over > $place/note; done; "
-            + "echo x > $TMPDIR/own && cat $TMPDIR/own {in} > {out}"
+            + "echo x > $TMPDIR/own && (cat $TMPDIR/own {in}; env) > {out}"
         config.top += ["landlock: \(isConfined ? "required" : "off")"]
         config.route += [
             "derive: [{ name: copy, command: [/bin/sh, -c, \"\(script)\"], suffix: .copy }]"
@@ -24,11 +24,14 @@ struct DeriveConfinementTests {
         let place = try Place(config)
         try place.configure(replacing: "HERE", with: place.folder.path.string)
         try place.configure(replacing: "SHARED", with: shared.path.string)
-        let agent = try await place.run()
+        let agent = try await place.run(environment: ["CANARY": "sk-canary"])
         try place.put("clip.bin", Data("content".utf8))
         try await agent.line("job.finished", number: 2)
         let stored = Place.files(below: place.library).filter { $0.key.hasSuffix(".copy") }
-        #expect(stored.values.map { String(decoding: $0, as: UTF8.self) } == ["x\ncontent"])
+        let text = String(decoding: try #require(stored.values.first), as: UTF8.self)
+        #expect(stored.count == 1 && text.hasPrefix("x\ncontent") && text.contains("TMPDIR="))
+        // Nothing of Inlet's own environment.
+        #expect(!text.contains("CANARY"))
         for folder in [place.library, shared.path] {
             #expect(place.exists(folder.appending("note")) == !isConfined, "\(folder)")
         }

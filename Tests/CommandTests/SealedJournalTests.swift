@@ -16,6 +16,8 @@ import Testing
             copies[name] = content
         }
         #expect(copies.keys.contains("journal.sqlite"))
+        let key = try place.content(place.state.appending("journal.key"))
+        #expect(key.count == 32 && copies.values.allSatisfy { $0.range(of: key) == nil })
         return copies
     }
 

@@ -67,6 +67,24 @@ import Testing
         #expect(scene.here.record.stored.keys.sorted() == ["a", "a.good.txt"])
     }
 
+    @Test func `what was made of a file that was swapped meanwhile is not taken`() async throws {
+        var scene = try scene()
+        let (path, mark) = (scene.root.appending("a"), scene.directory.path.appending("mark"))
+        // The first time only: the file that comes in its place is read in peace.
+        let swap = "test -e '\(mark)' || { : > '\(mark)'; printf other > '\(mark).new'; mv '\(mark).new' '\(path)'; }"
+        scene.route.derive = [shell("copy", "cp \"$1\" \"$2\"; \(swap)")]
+        try await scene.run { [scene] stage in
+            try scene.drop("a", "content")
+            try await eventually("what is there now is there") {
+                scene.here.record.stored["a.copy.txt"] == Array("other".utf8)
+            }
+            let reasons = stage.events.all.compactMap { event in
+                if case .fileNotDerived(_, _, let reason) = event { reason } else { nil }
+            }
+            #expect(reasons == ["the file changed while it was read"])
+        }
+    }
+
     @Test func `what a killed process has left is made anew, and its remains are removed`() async throws {
         let scene = try scene(shell("copy", "cp \"$1\" \"$2\""))
         let folder = "state/derived/\(DeriveRule.folder(of: scene.root))"

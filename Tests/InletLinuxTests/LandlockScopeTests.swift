@@ -11,12 +11,12 @@ import Testing
 struct LandlockScopeTests {
     /// What `body` says on a thread that has given up everything.
     private func confined(
-        usesAbstractSockets: Bool = false, _ body: @escaping @Sendable () -> Bool
+        to rules: [AccessRule] = [], usesAbstractSockets: Bool = false, _ body: @escaping @Sendable () -> Bool
     ) throws -> Bool {
         let said = Said()
         let thread = try LoopThread(name: "confined") {
             do throws(SystemError) {
-                try Landlock.restrict(to: [], usesAbstractSockets: usesAbstractSockets)
+                try Landlock.restrict(to: rules, usesAbstractSockets: usesAbstractSockets)
                 said.value.withLock { $0 = .success(body()) }
             } catch {
                 said.value.withLock { $0 = .failure(error) }
@@ -39,8 +39,30 @@ struct LandlockScopeTests {
         #expect(try !confined { Self.starts("/bin/true") } && Self.starts("/bin/true"))
     }
 
-    private static func opens(_ path: String) -> Bool {
-        let number = open(path, O_RDONLY | O_CLOEXEC)
+    @Test func `what is named for reading is neither written nor started, and what is for writing is not started`()
+        throws
+    {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write([1], to: "file").string
+        let program = folder.path.appending("program")
+        try FileManager.default.copyItem(atPath: "/bin/true", toPath: program.string)
+        // With all that a program needs to start.
+        let system = ["/usr", "/lib", "/lib64", "/bin", "/etc"].map { AccessRule($0) }
+        for mayWrite in [false, true] {
+            let rules = system + [AccessRule(folder.path, mayWrite: mayWrite)]
+            #expect(try confined(to: rules) { Self.opens(file) })
+            #expect(try confined(to: rules) { Self.opens(file, O_WRONLY) } == mayWrite)
+            #expect(try confined(to: rules) { Self.makes(file + "-\(mayWrite)") } == mayWrite)
+            for name in ["/bin/true", program.string] {
+                #expect(try !confined(to: rules) { Self.starts(name) } && Self.starts(name), "\(name)")
+            }
+        }
+    }
+
+    private static func makes(_ path: String) -> Bool { opens(path, O_WRONLY | O_CREAT | O_EXCL) }
+
+    private static func opens(_ path: String, _ flags: CInt = O_RDONLY) -> Bool {
+        let number = open(path, flags | O_CLOEXEC, 0o600)
         if number >= 0 { close(number) }
         return number >= 0
     }

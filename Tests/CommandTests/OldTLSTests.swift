@@ -1,0 +1,36 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// What a machine's own rules for TLS may still allow.
+@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path), "needs openssl"))
+struct OldTLSTests {
+    /// In a process of its own: the library takes the machine's rules once, and would refuse old versions by these alone.
+    private static let milder = """
+        openssl_conf = all
+        [all]
+        ssl_conf = ssl
+        [ssl]
+        system_default = mild
+        [mild]
+        MinProtocol = TLSv1
+        CipherString = DEFAULT@SECLEVEL=0
+        """
+
+    @Test(arguments: ["-tls1", "-tls1_1", "-tls1_2", "-tls1_3"])
+    func `a server that speaks nothing newer than TLS 1.1 is not spoken to, whatever the machine allows`(
+        _ version: String
+    ) async throws {
+        let server = try TLSServer([version, "-cipher", "DEFAULT@SECLEVEL=0"])
+        var config = ConfigText()
+        config.destination =
+            "type: s3, endpoint: \"https://127.0.0.1:\(server.port)\", region: us-east-1, bucket: media, "
+            + "access_key: AKID, secret_key: canary, ca_file: \"\(server.certificate)\""
+        let place = try Place(config)
+        let rules = try place.folder.write(Self.milder.utf8, to: "openssl.cnf")
+        let check = try await place.inlet(["check"], environment: ["OPENSSL_CONF": rules.string])
+        let isOld = ["-tls1", "-tls1_1"].contains(version)
+        #expect(check.output.contains("protocol version") == isOld, "\(check)")
+    }
+}
