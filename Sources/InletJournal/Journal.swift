@@ -81,7 +81,7 @@ package final class Journal: Sendable {
 
     /// The journal says what was in watched folders, and where it went: nobody else reads it. SQLite gives `-wal` and `-shm` the same mode. An existing
     /// file that is not ours to change is opened as it is.
-    /// Neither is a symlink followed, also one that is put there at this moment.
+    /// A symlink is not followed, nor one that is put there at this moment.
     static func makePrivate(_ path: FilePath) {
         let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
         let making: FileDescriptor.OpenOptions = [.create, .exclusiveCreate, .noFollow, .closeOnExec]

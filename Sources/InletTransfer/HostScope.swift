@@ -60,24 +60,25 @@ enum HostScope: UInt8, CaseIterable {
         }
     }
 
-    /// Where clouds tell a machine about itself, outside 169.254.0.0/16: Azure, Alibaba and Oracle; AWS (twice) and Google by
-    /// IPv6.
+    /// Where clouds tell a machine about itself: nearly all at the first; AWS to containers and pods; Scaleway, Tencent, Azure,
+    /// Alibaba, Oracle. By IPv6 AWS (twice), Google, Scaleway, OpenStack.
     private static let platforms: [[UInt8]] = [
+        [169, 254, 169, 254], [169, 254, 170, 2], [169, 254, 170, 23], [169, 254, 42, 42], [169, 254, 0, 23],
         [168, 63, 129, 16], [100, 100, 100, 200], [192, 0, 0, 192],
-        [0xFD, 0x00, 0x0E, 0xC2] + [UInt8](repeating: 0, count: 10) + [0x02, 0x54],
-        [0xFD, 0x00, 0x0E, 0xC2] + [UInt8](repeating: 0, count: 11) + [0x23],
-        [0xFD, 0x20, 0x00, 0xCE] + [UInt8](repeating: 0, count: 10) + [0x02, 0x54],
+        version6([0xFD, 0x00, 0x0E, 0xC2], [0x02, 0x54]), version6([0xFD, 0x00, 0x0E, 0xC2], [0x23]),
+        version6([0xFD, 0x20, 0x00, 0xCE], [0x02, 0x54]), version6([0xFD, 0x00, 0x00, 0x42], [0x42]),
+        version6([0xFE, 0x80], [0xA9, 0xFE, 0xA9, 0xFE]),
     ]
+
+    private static func version6(_ start: [UInt8], _ end: [UInt8]) -> [UInt8] {
+        start + [UInt8](repeating: 0, count: 16 - start.count - end.count) + end
+    }
 
     /// IANA IPv4 special-purpose registry; multicast and reserved space count as private.
     private init(version4 bytes: ArraySlice<UInt8>) {
         let (first, second) = (bytes[bytes.startIndex], bytes[bytes.startIndex + 1])
         switch (first, second) {
         case (0, _), (127, _): self = .loopback
-        // Machines, containers and pods of AWS and Google, and all who do as they do; Tencent.
-        case (169, 254)
-        where [169, 170].contains(bytes[bytes.startIndex + 2]) || bytes.elementsEqual([169, 254, 0, 23]):
-            self = .platform
         case (169, 254): self = .linkLocal
         case (10, _), (172, 16..<32), (192, 168), (100, 64..<128), (198, 18..<20), (224..., _): self = .privateNetwork
         case (192, 0) where bytes[bytes.startIndex + 2] == 0: self = .privateNetwork
@@ -117,12 +118,14 @@ struct HostScopes: OptionSet, Hashable {
     func contains(_ scope: HostScope) -> Bool { contains(HostScopes(scope)) }
 
     /// Where a server that is at these may send us: not closer than it is itself, so that none can point us at our own
-    /// network (SSRF). Link-local addresses are for those alone that are there, however close others are; those at which a
-    /// cloud hands out the machine's own credentials are for nobody.
+    /// network (SSRF). Link-local addresses are for those alone that are there, however close others are, and so are
+    /// those at which a cloud hands out the machine's own credentials.
     var reach: HostScopes {
         var reach = HostScopes(.anywhere)
         if self != HostScopes(.anywhere) { reach.insert(HostScopes(.privateNetwork)) }
-        for scope in [HostScope.linkLocal, .loopback] where contains(scope) { reach.insert(HostScopes(scope)) }
+        for scope in [HostScope.linkLocal, .loopback, .platform] where contains(scope) {
+            reach.insert(HostScopes(scope))
+        }
         return reach
     }
 }

@@ -40,7 +40,7 @@ final class CanaryPlace: Sendable {
         server = try ScriptedServer { connection in
             while true {
                 let request = try connection.readRequest()
-                // Who asks the same four times is refused in all four ways, whoever else asks meanwhile.
+                // Who asks the same four times is refused in all four ways, whatever else is asked meanwhile.
                 let turn = turns.withLock { turns in
                     let turn = turns[request.line] ?? turns.count
                     turns[request.line] = turn + 1

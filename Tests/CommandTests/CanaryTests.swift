@@ -101,7 +101,11 @@ import Testing
         ] {
             // One answer in each of the ways of the server: of some, a command shows only what it can read.
             var said = ""
-            for _ in 0..<4 { said += try await place.said(command, environment) }
+            var asked = 0
+            while asked < 4 || asked < 16 && !said.contains("***") {
+                said += try await place.said(command, environment)
+                asked += 1
+            }
             texts["inlet " + command.joined(separator: " ")] = said
             #expect(said.contains("***"), "no server was asked by \(command): \(said)")
         }

@@ -26,17 +26,34 @@ struct JournalLinkTests {
     }
 
     @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))
-    func `in another user's folder no command of root goes through a link to others`() async throws {
+    func `in another user's folder no backup of root goes through a link to others`() async throws {
         let place = try Place()
         try place.folder.makeDirectory("state")
         let elsewhere = try place.folder.makeDirectory("elsewhere")
-        #expect(symlink(elsewhere.string, place.state.appending("backups").string) == 0)
+        let link = place.state.appending("backups").string
+        #expect(symlink(elsewhere.string, link) == 0)
         // Its own is followed: backups may be on another disk.
         #expect(try await place.inlet("queue", "backup").ending == .code(0))
-        #expect(Place.files(below: elsewhere).count == 1)
+        #expect(lchown(link, 65_534, 65_534) == 0)
         try Nobody.own(place.state)
+        let before = Place.files(below: elsewhere).count
         let refused = try await place.inlet("queue", "backup")
-        #expect(refused.ending != .code(0) && refused.errors.contains("root follows none"), "\(refused)")
-        #expect(Place.files(below: elsewhere).count == 1)
+        #expect(refused.ending != .code(0) && refused.errors.contains("backups"), "\(refused)")
+        #expect(before >= 1 && Place.files(below: elsewhere).count == before)
+        #expect(try await place.inlet("queue", "list").ending == .code(0))
+    }
+
+    @Test func `a link in the place of a journal that is restored leads to no other file`() async throws {
+        let place = try Place()
+        let backup = place.folder.path.appending("backup.sqlite").string
+        #expect(try await place.inlet("queue", "backup", backup).ending == .code(0))
+        let other = try place.folder.write(Data("precious".utf8), to: "other")
+        let link = place.state.appending("journal.sqlite.restoring").string
+        #expect(symlink(other.string, link) == 0)
+        let refused = try await place.inlet("queue", "restore", backup, "--yes")
+        #expect(refused.ending != .code(0) && refused.errors.contains("a journal has one name"), "\(refused)")
+        #expect(try place.content(other) == Data("precious".utf8))
+        #expect(unlink(link) == 0)
+        #expect(try await place.inlet("queue", "restore", backup, "--yes").ending == .code(0))
     }
 }

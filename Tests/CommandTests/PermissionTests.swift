@@ -1,4 +1,5 @@
 import Foundation
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -53,5 +54,13 @@ import Testing
         try await agent.stop()
         let checked = try await place.inlet("check")
         #expect(!(checked.output + checked.errors).contains("may be read"), "\(checked)")
+    }
+
+    @Test(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"), arguments: [false, true])
+    func `check warns of a configuration that the agent could change`(_ isLoggedBeside: Bool) async throws {
+        let place = try Place()
+        if isLoggedBeside { try place.configure(replacing: "level: debug", with: "level: debug, output: inlet.log") }
+        let text = try await place.inlet("check").output
+        #expect(text.contains("inlet.yaml lies where the agent may write") == isLoggedBeside, "\(text)")
     }
 }

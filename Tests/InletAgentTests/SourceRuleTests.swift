@@ -51,7 +51,7 @@ struct SourceRuleTests {
         #expect(try await SidecarFile.read(path, by: rule, on: pool) != Sidecar())
         try link(directory.path.appending("clip.mp4.yaml"), as: directory.path.appending("other"))
         await #expect(throws: SystemError.self) { try await SidecarFile.read(path, by: rule, on: pool) }
-        #expect(try await SidecarFile.read(path, on: pool) != Sidecar())
+        #expect(try await SidecarFile.read(path, by: SourceRule(), on: pool) != Sidecar())
     }
 
     @Test func `hard links are taken unless they are refused`() async throws {

@@ -45,7 +45,8 @@ struct LandlockScopeTests {
         let folder = try TemporaryDirectory()
         let file = try folder.write([1], to: "file").string
         let program = folder.path.appending("program")
-        try FileManager.default.copyItem(atPath: "/bin/true", toPath: program.string)
+        try FileManager.default.copyItem(
+            atPath: URL(fileURLWithPath: "/bin/true").resolvingSymlinksInPath().path, toPath: program.string)
         // With all that a program needs to start.
         let system = ["/usr", "/lib", "/lib64", "/bin", "/etc"].map { AccessRule($0) }
         for mayWrite in [false, true] {

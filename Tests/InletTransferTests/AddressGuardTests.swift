@@ -159,7 +159,7 @@ import Testing
             (.anywhere, [.anywhere]), (.privateNetwork, [.anywhere, .privateNetwork]),
             (.linkLocal, [.anywhere, .privateNetwork, .linkLocal]),
             (.loopback, [.anywhere, .privateNetwork, .loopback]),
-            (.platform, [.anywhere, .privateNetwork]),
+            (.platform, [.anywhere, .privateNetwork, .platform]),
         ] as [(HostScope, [HostScope])])
     func `a server may name what is not closer than it is, and the cloud's own addresses never`(
         api: HostScope, named: [HostScope]
@@ -177,6 +177,7 @@ import Testing
             ("192.0.0.8", .privateNetwork), ("192.0.1.8", .anywhere), ("192.0.0.192", .platform),
             ("100.64.0.1", .privateNetwork), ("100.100.100.200", .platform), ("224.0.0.1", .privateNetwork),
             ("169.254.1.1", .linkLocal), ("169.254.169.254", .platform), ("169.254.170.2", .platform),
+            ("169.254.169.123", .linkLocal), ("169.254.0.23", .platform),
             ("168.63.129.16", .platform), ("168.63.129.17", .anywhere),
             ("::1", .loopback), ("::", .loopback), ("::127.0.0.1", .loopback), ("::ffff:10.0.0.1", .privateNetwork),
             ("::ffff:8.8.8.8", .anywhere), ("::ffff:0:127.0.0.1", .loopback), ("::ffff:168.63.129.16", .platform),
@@ -185,6 +186,7 @@ import Testing
             ("2001:200::1", .anywhere), ("2001:4860:4860::8888", .anywhere), ("2002:7f00:1::", .loopback),
             ("2002:808:808::", .anywhere), ("fe80::1", .linkLocal), ("fec0::1", .privateNetwork),
             ("fd00::1", .privateNetwork), ("fd00:ec2::254", .platform), ("fd00:ec2::23", .platform),
+            ("fd20:ce::254", .platform), ("fe80::a9fe:a9fe", .platform), ("fd00:42::42", .platform),
             ("ff02::1", .privateNetwork),
         ] as [(String, HostScope)])
     func `an address has one scope, as text and as the kernel has it`(text: String, scope: HostScope) throws {

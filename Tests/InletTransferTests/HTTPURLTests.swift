@@ -110,6 +110,8 @@ struct HTTPURLTests {
             ("https://169.254.1.1/", "https://169.254.1.2/p", nil),
             ("https://169.254.1.1/", "https://127.0.0.1/p", .forbiddenURL),
             ("https://169.254.1.1/", "https://169.254.169.254/p", .forbiddenURL),
+            ("https://169.254.169.254/", "https://169.254.169.254/p", nil),
+            ("https://169.254.169.254/", "https://169.254.1.1/p", .forbiddenURL),
             ("https://169.254.1.1/", "https://[fd00:ec2::254]/p", .forbiddenURL),
             ("http://127.0.0.1:1/", "http://127.0.0.1:2/p", nil),
             ("http://127.0.0.1:1/", "http://[::1]:2/p", nil),

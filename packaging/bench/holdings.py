@@ -19,7 +19,8 @@ class Holdings(NamedTuple):
 
 
 def holdings(pid, state):
-    """Raises OSError when the process has ended."""
+    """Raises FileNotFoundError or ProcessLookupError when the process has ended. Only root sees inlet's descriptors: for
+    others they are 0."""
     sizes = {}
     for path in Path(state).glob("journal.sqlite*"):
         try:
@@ -27,7 +28,11 @@ def holdings(pid, state):
         except FileNotFoundError:
             # SQLite removes its log when the last connection is closed.
             continue
-    return Holdings(len(os.listdir(f"/proc/{pid}/fd")), status_field(f"/proc/{pid}/status", "Threads"),
+    try:
+        descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        descriptors = 0
+    return Holdings(descriptors, status_field(f"/proc/{pid}/status", "Threads"),
                     sum(sizes.values()), sizes.get("journal.sqlite-wal", 0))
 
 
@@ -46,7 +51,7 @@ class HoldingsPeak(threading.Thread):
         while not self._over.wait(EVERY):
             try:
                 self._look()
-            except OSError:
+            except (FileNotFoundError, ProcessLookupError):
                 return
 
     def __enter__(self):

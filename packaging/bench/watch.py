@@ -21,7 +21,7 @@ import sys
 import time
 
 import watch_load
-from holdings import HoldingsPeak, holdings
+from holdings import HoldingsPeak
 from measure import HERE, Workspace, cpu_seconds, peak_rss_mib, percentile, status_field
 from watch_peers import Lsyncd, installed
 from watch_results import Results
@@ -159,13 +159,13 @@ def directories(results, given, folder, peers):
         more = {"is_idle": True} if kind is Lsyncd else {}
         resting = []
         for name, watched in (("empty", root), ("full", full)):
-            with kind(place / name, watched, **more) as watcher:
+            with kind(place / name, watched, **more) as watcher, HoldingsPeak(watcher.pid, watcher.folder / "state") as peak:
                 watcher.wait_ready()
                 time.sleep(3)
                 resting.append((rss_kib(watcher.pid), peak_rss_mib(watcher.pid) * 1024))
-                held[kind.name] = holdings(watcher.pid, watcher.folder / "state")
-        (empty, _), (rss, peak) = resting
-        return (rss - empty) * 1024 / given.directories, (peak - empty) * 1024 / given.directories
+            held[kind.name] = peak.most
+        (empty, _), (rss, most) = resting
+        return (rss - empty) * 1024 / given.directories, (most - empty) * 1024 / given.directories
 
     values = each(folder, [Inlet, *marked(), *peers], memory)
     rss, peak = values.pop("inlet")

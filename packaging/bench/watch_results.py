@@ -21,7 +21,8 @@ class Results:
 
     def bounded(self, part, most):
         """What may not grow with files or folders: far below the 1,024 descriptors that a process gets by default."""
-        self.add(part, "descriptors at most", most.descriptors, "<= 128", most.descriptors <= 128)
+        seen = most.descriptors or None
+        self.add(part, "descriptors at most", seen, "<= 128", seen and seen <= 128)
         self.add(part, "threads at most", most.threads, "<= 64", most.threads <= 64)
         log = most.log / (1 << 20)
         self.add(part, "the journal's log (WAL) at most, MiB", log, "<= 64", log <= 64, form="{:.1f}")

@@ -14,7 +14,7 @@ struct Candidate: Sendable {
     var arrival: Arrival
     var role: Role
     /// Of its folder.
-    var rule = SourceRule()
+    var rule: SourceRule
 }
 
 /// What came of a round of admissions.

@@ -5,14 +5,15 @@ internal import SystemPackage
 
 /// A `<file>.yaml`: found beside its file, read, and what is wrong with it in one line.
 package enum SidecarFile {
-    /// What the sidecar beside a file says, where the file's route asks for one; nothing when there is none.
+    /// What the sidecar beside a file says, where the file's route asks for one; nothing when there is none. No
+    /// rule of a watched folder is asked: nobody but who names the file sees it.
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
     package static func metadata(
         beside arrival: Arrival, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
     ) async throws -> Sidecar {
         guard let path = try path(beside: arrival, routes, mediaType) else { return Sidecar() }
-        return try await read(path, on: pool)
+        return try await read(path, by: SourceRule(), on: pool)
     }
 
     private static func path(
@@ -32,7 +33,7 @@ package enum SidecarFile {
     /// - Parameter rule: the one of its folder, which is asked of what was opened.
     /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read, or may not be.
     package static func read(
-        _ path: RootedPath, by rule: SourceRule = SourceRule(), on pool: BlockingPool
+        _ path: RootedPath, by rule: SourceRule, on pool: BlockingPool
     ) async throws -> Sidecar {
         try SidecarMetadata.parse(try await content(path, rule, on: pool), file: name(path))
     }

@@ -28,7 +28,10 @@ package struct JournalBackups: Sendable {
         let path = target ?? directory.appending("journal-\(now.rfc3339.filter(\.isNumber)).sqlite")
         let draft = try Self.draft(of: path)
         try await pool.run {
-            if target == nil { try DurableFile.makeDirectories(directory, mode: 0o700, asFolderOwner: true) }
+            if target == nil {
+                try DurableFile.makeDirectories(directory, mode: 0o700, asFolderOwner: true)
+                try FileOwner.requireOwn(directory, in: directory.removingLastComponent())
+            }
             try Self.requireBackup(path, of: journal.path)
             // SQLite would not say why it cannot.
             try DurableFile.write([], to: draft, mode: 0o600)

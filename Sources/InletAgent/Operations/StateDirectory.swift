@@ -65,9 +65,12 @@ package struct StateDirectory: ~Copyable {
         return journal
     }
 
-    /// Root's commands must not change another file for whoever may write to the directory.
-    private func requireOwnJournal() throws(JournalError) {
-        for suffix in ["", "-wal", "-shm"] {
+    /// Root's commands must not change another file for whoever may write to the directory: neither by the journal's names, nor
+    /// by those of one that is being restored.
+    ///
+    /// - Throws: `JournalError.failed` for a link, and for what is no file.
+    package func requireOwnJournal() throws(JournalError) {
+        for suffix in ["", ".restoring"].flatMap({ draft in ["", "-wal", "-shm", "-journal"].map { draft + $0 } }) {
             let file = FilePath(journal.string + suffix)
             let look: FileLook
             do throws(SystemError) { look = try FileLook.look(at: file) } catch {
@@ -77,14 +80,6 @@ package struct StateDirectory: ~Copyable {
             case .missing, .regular(_, owner: _, links: 1): continue
             default:
                 throw .failed(file, "it is a link, or no file: a journal has one name; put the file itself there")
-            }
-        }
-        guard FileOwner.isAnothers(path) else { return }
-        for name in ["backups", "tokens"] {
-            let folder = path.appending(name)
-            if case .symlink? = try? FileLook.look(at: folder) {
-                throw .failed(
-                    folder, "it is a link, and root follows none in another user's folder; do this as that user")
             }
         }
     }

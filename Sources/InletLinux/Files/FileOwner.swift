@@ -27,8 +27,17 @@ package enum FileOwner {
         _ = fchown(descriptor, owner.user, owner.group)
     }
 
-    /// Whether we are root, and `folder` is somebody else's.
-    package static func isAnothers(_ folder: FilePath) -> Bool { heir(of: folder) != nil }
+    /// Refuses a symlink at `path` that is not root's, where we are root and `folder` is somebody else's: he may have put it
+    /// there for us.
+    ///
+    /// - Throws: `isLinked` for that; what looking came to. Blocks.
+    package static func requireOwn(_ path: FilePath, in folder: FilePath) throws(SystemError) {
+        guard heir(of: folder) != nil else { return }
+        let status = try SystemCall.status(of: path)
+        if status.st_mode & S_IFMT == S_IFLNK, status.st_uid != 0 {
+            throw SystemError(call: "open", path: path, code: .tooManySymbolicLinkLevels, refusal: .linked)
+        }
+    }
 
     /// Gives the folder at `path` the group of `model` and `mode`, whatever the umask was when it was made. Blocks.
     package static func share(

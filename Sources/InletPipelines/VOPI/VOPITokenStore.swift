@@ -112,6 +112,7 @@ struct VOPITokenStore: Sendable {
     /// `state_dir`, could not write.
     static func make(_ folder: FilePath) throws(SystemError) {
         try DurableFile.makeDirectories(folder, mode: 0o700)
+        try FileOwner.requireOwn(folder, in: folder.removingLastComponent())
         FileOwner.give(folder, toOwnerOf: folder.removingLastComponent())
     }
 

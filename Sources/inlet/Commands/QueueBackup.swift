@@ -117,6 +117,7 @@ private enum StoppedState {
     static func use(_ path: FilePath, _ body: (FilePath) throws -> Void) throws {
         let state = try AgentSession.takeStateNow(path)
         do {
+            try state.requireOwnJournal()
             defer { state.giveJournal() }
             try body(state.journal)
             try DurableFile.syncDirectory(path)

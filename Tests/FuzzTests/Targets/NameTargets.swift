@@ -98,11 +98,10 @@ extension FuzzTarget {
             guard let link = try? HTTPURL(text, rules: .sentByServer(at: api, allowHTTP: true)) else { continue }
             try promise(api.scheme == "http" || link.scheme == "https", "\(text) is less safe than \(base)")
             let (here, there) = (HostScope(api.host), HostScope(link.host))
-            // Whoever is near may name his network; nobody but it itself may name an address of one line or this machine, and
-            // nobody one of a cloud's own.
+            // Whoever is near may name his network; nobody but it itself may name an address of one line, of a cloud's
+            // own, or this machine.
             let isFar = there == .anywhere || there == .privateNetwork && here != .anywhere
-            let isItself = link.host == api.host
-            try promise(isFar || isItself || here == there && there != .platform, "\(text) is closer than \(base)")
+            try promise(isFar || here == there, "\(text) is closer than \(base)")
             try promise(link.text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }, "a line end in \(link.text)")
             try isHarmless(DisplayText.escape(link.redacted))
         }
