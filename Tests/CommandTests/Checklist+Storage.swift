@@ -220,7 +220,8 @@ extension Checklist {
             "S0.31",
             .shown(by: [
                 "configured URLs are held to scheme, host and shape",
-                "a URL from a server on the internet leads to the internet, encrypted", "TLS older than 1.2 is refused",
+                "a URL from a server on the internet leads to the internet, encrypted",
+                "a server that speaks nothing newer than TLS 1.1 is not spoken to, whatever the machine allows",
             ])),
         Row(
             "S0.32",

@@ -192,7 +192,7 @@ import Testing
             #expect(stage.events.count("file.note") == 0)
             try drop(decomposed, "two", in: stage.root)
             try await stage.finished(decomposed)
-            #expect(stage.events.count("file.note") == 1)
+            try await eventually("it is said") { stage.events.count("file.note") == 1 }
             #expect(try await stage.jobs().count == 2)
         }
         #expect(

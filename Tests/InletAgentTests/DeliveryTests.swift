@@ -14,6 +14,8 @@ import Testing
             #expect(job.deliveries.map(\.state) == [.delivered])
             #expect(job.file.disposition == Disposition.kept)
             #expect(scene.here.record.stored == ["a.txt": Array("hello".utf8)])
+            // Said after it is in the journal.
+            try await eventually("all is said") { stage.events.count("job.finished") == 1 }
             let said = stage.events.names.filter { $0.hasPrefix("job.") }
             #expect(said == ["job.admitted", "job.started", "job.delivered", "job.finished"])
         }
@@ -27,7 +29,7 @@ import Testing
             let job = try await stage.finished("a")
             #expect(job.deliveries[0].attempts == 3)
             #expect(scene.here.record.orders.map(\.key) == ["a", "a", "a"])
-            #expect(stage.events.count("job.retry") == 2)
+            try await eventually("each is said") { stage.events.count("job.retry") == 2 }
         }
     }
 

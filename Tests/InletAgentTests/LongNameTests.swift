@@ -131,7 +131,7 @@ import Testing
             try put(name, "content", in: stage)
             try await finished(1, stage)
             #expect(try await stage.jobs().map(\.file.state) == [.delivered])
-            #expect(stage.events.count("receipt.elsewhere") == 1)
+            try await eventually("it is said") { stage.events.count("receipt.elsewhere") == 1 }
             let receipts = scene.directory.path.pushing("state/receipts")
             #expect(try entries(receipts).count == 1)
         }

@@ -48,7 +48,9 @@ private final class Moments: Sendable {
             try scene.drop("bad")
             let job = try await stage.finished("bad", .failed)
             #expect(job.deliveries[0].attempts == 2 && job.deliveries[0].code == .serverError)
-            #expect(stage.events.count("destination.down") == 1 && stage.events.count("destination.up") == 1)
+            try await eventually("both are said") {
+                stage.events.count("destination.down") == 1 && stage.events.count("destination.up") == 1
+            }
             try scene.drop("good")
             try await stage.finished("good")
             #expect(stage.events.count("destination.down") == 1)
