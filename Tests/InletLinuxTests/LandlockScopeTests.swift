@@ -1,10 +1,10 @@
 import Foundation
 import InletCore
-import InletLinux
 import InletTestSupport
-import Synchronization
 import SystemPackage
 import Testing
+
+@testable import InletLinux
 
 /// Threads that confine themselves, each for good: the others of this process stay as they are.
 @Suite(.enabled(if: Landlock.version ?? 0 >= 6, "needs Linux 6.12 with Landlock"))
@@ -13,22 +13,10 @@ struct LandlockScopeTests {
     private func confined(
         to rules: [AccessRule] = [], usesAbstractSockets: Bool = false, _ body: @escaping @Sendable () -> Bool
     ) throws -> Bool {
-        let said = Said()
-        let thread = try LoopThread(name: "confined") {
-            do throws(SystemError) {
-                try Landlock.restrict(to: rules, usesAbstractSockets: usesAbstractSockets)
-                said.value.withLock { $0 = .success(body()) }
-            } catch {
-                said.value.withLock { $0 = .failure(error) }
-            }
+        try LoopThread.result(name: "confined") { () throws(SystemError) in
+            try Landlock.restrict(to: rules, usesAbstractSockets: usesAbstractSockets)
+            return body()
         }
-        thread.join()
-        let result = said.value.withLock { $0 }
-        return try #require(result).get()
-    }
-
-    private final class Said: Sendable {
-        let value = Mutex<Result<Bool, SystemError>?>(nil)
     }
 
     @Test func `what is not named is neither read nor started`() throws {

@@ -5,7 +5,7 @@ The parts (--only takes some of them, with commas between):
     overflow     a flood of files while the watcher is stopped (SIGSTOP): more than the kernel keeps events for
     scan         the first listing of a tree that is in the cache, the admission of all of it, a restart that knows
                  all of it, and the CPU that the agent takes after that
-    directories  memory for each watched folder
+    directories  memory for each watched folder, and what else it holds for all of them
     latency      close of a file to the line that says so, in a steady stream of files
 
 inlet's files count when they are in its journal, complete and durable; the peers' when a line names them (lsyncd: when

@@ -57,7 +57,7 @@ package enum SidecarFile {
                 let source = try SourceFile(opening: path)
                 // It was looked at before: another may be in its place.
                 if try source.look().refusal(by: rule) != nil {
-                    throw SystemError(call: "open", path: source.path, code: .notPermitted)
+                    throw SystemError(call: "open", path: source.path, code: .notPermitted, refusal: .ruledOut)
                 }
                 return try source.content(limit: limit)
             }

@@ -4,8 +4,7 @@ package import ServiceLifecycle
 extension ServiceGroup {
     /// A group that says nothing in anybody's log.
     ///
-    /// Services are named by their types: left to itself a group keeps a whole dump of each, which takes longer to make than
-    /// all services take to start.
+    /// Services are named by their types: left to itself a group makes a dump of all that each one holds, and keeps it.
     package init(quietly services: [any Service]) {
         let logger = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
         let configured = services.map { service in

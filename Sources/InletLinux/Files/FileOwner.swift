@@ -8,7 +8,7 @@ package enum FileOwner {
     /// Gives the file or folder at `path` to the owner of `folder`, where we are root and he is not. As far as the system
     /// lets us: what was made is worth more than whose it is. Blocks.
     ///
-    /// Only what is root's and has one name: whoever owns the folder may have put something else in its place meanwhile, be it
+    /// Only what is root's, has one name and is no symlink: whoever owns the folder may have put something else in its place meanwhile, be it
     /// a link to a file that is not his.
     package static func give(_ path: FilePath, toOwnerOf folder: FilePath) {
         guard let owner = heir(of: folder),
@@ -16,7 +16,7 @@ package enum FileOwner {
         else { return }
         var status = stat()
         guard fstat(descriptor.number, &status) == 0, status.st_uid == 0,
-            status.st_mode & S_IFMT == S_IFDIR || status.st_nlink == 1
+            status.isDirectory || status.st_nlink == 1, status.st_mode & S_IFMT != S_IFLNK
         else { return }
         _ = fchownat(descriptor.number, "", owner.user, owner.group, inlet_at_empty_path)
     }
@@ -35,7 +35,7 @@ package enum FileOwner {
         guard heir(of: folder) != nil else { return }
         let status = try SystemCall.status(of: path)
         if status.st_mode & S_IFMT == S_IFLNK, status.st_uid != 0 {
-            throw SystemError(call: "open", path: path, code: .tooManySymbolicLinkLevels, refusal: .linked)
+            throw FolderSteps.linked(path)
         }
     }
 

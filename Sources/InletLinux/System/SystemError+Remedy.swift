@@ -8,6 +8,7 @@ extension SystemError {
         case .notRegular: "only regular files are taken; remove it or name it in 'ignore'"
         case .tooLarge: "check that this is the right file"
         case .linked: "put a folder in its place"
+        case .ruledOut: "give it the owner and the one name that 'owners' and 'hard_links' ask for"
         case .pseudo: "unmount it there, or watch another folder"
         case nil: hostRemedy ?? watchRemedy ?? spaceRemedy ?? accessRemedy ?? otherRemedy
         }

@@ -14,6 +14,8 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         case linked
         /// A folder of a file system of that name, whose files are the kernel's own answers.
         case pseudo(String)
+        /// A file that its folder's `SourceRule` leaves out, in the place of the one that was looked at.
+        case ruledOut
     }
 
     /// The call by its manual page's name, e.g. `open`.
@@ -23,8 +25,8 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The second file of `rename` and `link`.
     package var target: FilePath?
     package var code: Errno
-    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL`, `EFBIG`, `ELOOP`
-    /// or `EOPNOTSUPP`.
+    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL`, `EFBIG`, `ELOOP`,
+    /// `EOPNOTSUPP` or `EPERM`.
     package var refusal: Refusal?
 
     package init(
@@ -58,6 +60,7 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooLarge(let limit): "larger than \(limit) bytes"
         case .linked: "a symlink is on the way there, and it is not followed"
         case .pseudo(let kind): "on \(kind), whose files are answers of the kernel"
+        case .ruledOut: "it got another owner, or another name, since it was looked at"
         case nil: code.description
         }
     }

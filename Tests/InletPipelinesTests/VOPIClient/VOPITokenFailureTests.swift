@@ -184,4 +184,20 @@ import Testing
             #expect(place.server.asked.count == hour / 23)
         }
     }
+
+    @Test(.enabled(if: getuid() == 0, "needs root"))
+    func `in another user's folder root follows no link of his to keep a login`() throws {
+        let directory = try TemporaryDirectory()
+        let elsewhere = try directory.makeDirectory("elsewhere")
+        let tokens = try directory.makeDirectory("state").appending("tokens")
+        #expect(symlink(elsewhere.string, tokens.string) == 0 && lchown(tokens.string, 65_534, 65_534) == 0)
+        // Our own folder: whoever made the link could do all else.
+        try VOPITokenStore.make(tokens)
+        #expect(chown(tokens.removingLastComponent().string, 65_534, 65_534) == 0)
+        let error = try #require(throws: SystemError.self) { try VOPITokenStore.make(tokens) }
+        #expect(error.isLinked && error.path == tokens)
+        #expect(lchown(tokens.string, 0, 0) == 0)
+        // Root's own stays root's.
+        for _ in 1...2 { try VOPITokenStore.make(tokens) }
+    }
 }
