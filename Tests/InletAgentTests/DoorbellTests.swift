@@ -1,3 +1,4 @@
+import InletCore
 import InletLinux
 import InletTestSupport
 import Testing

@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func `every content has a type, an empty one too`() throws {
-        var random = SeededBytes(state: 7)
+        var random = SeededGenerator(seed: 7)
         for _ in 0..<500 {
             let bytes = (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             let type = try ContentType.of(bytes)
@@ -34,18 +34,5 @@ import Testing
         }
         #expect(try ContentType.of([]).hasSuffix("empty"))
         try ContentType.check()
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood): the same bytes on every run.
-private struct SeededBytes {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

@@ -1,3 +1,4 @@
+import InletCore
 import InletTestSupport
 import Testing
 

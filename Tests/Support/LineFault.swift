@@ -1,3 +1,5 @@
+internal import InletCore
+
 /// What the line between a client and a server does to one connection.
 package enum LineFault: Sendable, Hashable {
     package enum Way: Sendable, Hashable, CaseIterable {

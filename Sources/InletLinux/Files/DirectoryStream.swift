@@ -65,6 +65,7 @@ package struct DirectoryStream: ~Copyable {
     /// The next name, until the one after it is read; nil at the end. Neither `.` nor `..`.
     private mutating func read() throws(SystemError) -> (UnsafePointer<CChar>, DirectoryEntry.Kind)? {
         while true {
+            try SystemCall.injected("getdents", path)
             errno = 0
             guard let entry = readdir(stream) else {
                 if errno == 0 { return nil }

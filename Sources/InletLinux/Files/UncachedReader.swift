@@ -43,6 +43,7 @@ package struct UncachedReader: ~Copyable {
 
     /// Hands the next bytes, at most 1 MiB, to `body`; false at the end. The bytes are valid within `body` only. Blocks.
     package mutating func next(_ body: (UnsafeRawBufferPointer) -> Void) throws(SystemError) -> Bool {
+        try SystemCall.injected("read", path)
         if isDirect, offset % Int64(Self.alignment) != 0, offset < size { try leaveDirect() }
         var count = read()
         if count < 0, isDirect, errno == EINVAL {

@@ -70,11 +70,22 @@ enum SystemCall {
     static func result<Result: SignedInteger>(
         _ call: String, _ path: FilePath? = nil, target: FilePath? = nil, _ body: () -> Result
     ) throws(SystemError) -> Result {
+        try injected(call, path, target)
         while true {
             let result = body()
             if result != -1 { return result }
             if errno != EINTR { throw SystemError.last(call, path, target: target) }
         }
+    }
+
+    /// Throws where a test lets this call fail; does nothing in release builds.
+    @inline(__always)
+    static func injected(_ call: String, _ path: FilePath?, _ target: FilePath? = nil) throws(SystemError) {
+        #if DEBUG
+            if let code = KernelFaults.next(call, path) {
+                throw SystemError(call: call, path: path, target: target, code: code)
+            }
+        #endif
     }
 
     /// `lstat(2)`: what is at `path` itself, symlinks not followed.

@@ -1,3 +1,4 @@
+import InletCore
 import NIOCore
 import Synchronization
 
@@ -6,14 +7,14 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
     private struct State {
         var waiting: [OperationFault<Operation>]
         var injected: [OperationFault<Operation>] = []
-        var random: SplitMix64
+        var random: SeededGenerator
     }
 
     private let state: Mutex<State>
     let held = HeldConnections()
 
     init(_ plan: FaultPlan<Operation>) {
-        state = Mutex(State(waiting: plan.faults, random: SplitMix64(state: plan.seed)))
+        state = Mutex(State(waiting: plan.faults, random: SeededGenerator(seed: plan.seed)))
     }
 
     /// Faults are tried in the order in which they were added; one request meets one of them.
@@ -59,20 +60,4 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
     func randomBytes(_ count: Int) -> [UInt8] {
         state.withLock { state in (0..<count).map { _ in UInt8(truncatingIfNeeded: state.random.next()) } }
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, good enough to choose faults and fill garbage.
-struct SplitMix64: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    /// In 0..<1.
-    mutating func fraction() -> Double { Double(next() >> 11) / Double(1 << 53) }
 }
