@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -78,6 +79,41 @@ import Testing
             #expect(
                 try await place.pipeline.verify(VerifyOrder(proof: proof)) == .missing("\(picture.string) is not there")
             )
+        }
+    }
+
+    @Test func `results that never came are missing, whatever else is there`() async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file()
+            let proof = try await place.deliver(path, order)
+            let job = try #require(proof.details?["job_id"])
+            place.sandbox.rules.droppedLinks = 2
+            let folder = place.results.appending(job).string
+            try FileManager.default.removeItem(atPath: folder)
+            let results = VOPIResults(api: place.api, client: place.client, pool: place.pool)
+            #expect(try await results.fetch(job: job, into: place.results.appending(job)).absent == 2)
+            for reads in [false, true] {
+                guard
+                    case .missing(let why) = try await place.pipeline.verify(
+                        VerifyOrder(proof: proof, readsBytes: reads))
+                else {
+                    Issue.record("two pictures are not there")
+                    return
+                }
+                let all = place.sandbox.pictures(of: job).count
+                #expect(why.hasPrefix("2 of \(all) results never came") && why.contains("inlet vopi download \(job)"))
+            }
+            place.sandbox.rules.droppedLinks = 0
+            #expect(try await results.fetch(job: job, into: place.results.appending(job)).absent == 0)
+            if case .same = try await place.pipeline.verify(VerifyOrder(proof: proof)) {
+            } else {
+                Issue.record("all are there now")
+            }
+            try FileManager.default.removeItem(atPath: folder + "/product.json")
+            if case .missing = try await place.pipeline.verify(VerifyOrder(proof: proof)) {
+            } else {
+                Issue.record("nothing says what there is")
+            }
         }
     }
 }

@@ -133,6 +133,12 @@ struct VOPIChain: Sendable, Equatable {
         record.job = job
     }
 
+    /// How long results that do not come are left alone: ever longer, since each look asks for every one of them. Shorter
+    /// than `limits.away`, so that all of that time counts.
+    func patience(since start: Int64, now: WallTime) -> Duration {
+        .milliseconds(min(max(0, now.milliseconds - start) / 10, limits.away.milliseconds / 2))
+    }
+
     /// When to look at the job again: `poll` in its first minute, then ever more rarely, never before its time.
     func pause<Generator: RandomNumberGenerator>(
         since start: Int64, now: WallTime, using generator: inout Generator

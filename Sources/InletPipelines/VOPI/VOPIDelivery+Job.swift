@@ -143,7 +143,8 @@ extension VOPIDelivery {
         attempt.report(StepProgress(percent: 95, step: "fetching results"))
         let summary: VOPIResults.Summary
         do throws(DeliveryError) {
-            summary = try await VOPIResults(api: api, client: client, pool: pool, isStopping: attempt.isStopping).fetch(
+            let results = VOPIResults(api: api, client: client, pool: pool, isStopping: attempt.isStopping)
+            summary = try await results.fetchAll(
                 job.id, known, into: folder, source: video(chain.record),
                 noted: { manifest throws(DeliveryError) in
                     chain.record.results = manifest
@@ -172,7 +173,10 @@ extension VOPIDelivery {
         let since = chain.record.job?.fetchingSince ?? job.since
         let isOver = now().milliseconds - since >= limits.fetching.milliseconds
         switch error.verdict {
-        case .retry where !isOver: return try passing(error, since: since, chain)
+        case .retry(let after) where !isOver:
+            var unfinished = error
+            unfinished.verdict = .retry(after: after ?? chain.patience(since: since, now: now()))
+            return try passing(unfinished, since: since, chain)
         // The server is still putting them together, or something else answers in its place.
         case .giveUp where [.conflict, .badRequest, .redirected].contains(error.code) && !isOver:
             return try passing(error, since: since, chain)
@@ -192,10 +196,9 @@ extension VOPIDelivery {
     }
 
     private func proof(_ record: VOPIRecord, _ job: VOPIRecord.Job, _ summary: VOPIResults.Summary) -> Proof {
-        var details = [
+        let details = [
             "job_id": job.id, "results": summary.folder.display, "files": String(summary.files.count),
         ]
-        if summary.absent > 0 { details["missing"] = String(summary.absent) }
         let md5 = record.sent.flatMap { Digest(.md5, hex: $0.md5) }
         return Proof(
             key: order.key, size: size, method: record.sent?.isProved == true ? .md5Parts : .size,

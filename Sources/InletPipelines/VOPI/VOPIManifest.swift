@@ -43,6 +43,16 @@ struct VOPIManifest: Sendable, Equatable, Codable {
         }
     }
 
+    /// Takes in what the job says that it made, beside the links to it. A picture that it no longer speaks of, and that has
+    /// no link, was deleted at the server.
+    mutating func settle(_ result: VOPIResult, _ downloads: VOPIDownloads) {
+        expected = result.count
+        entries.removeAll { entry in
+            guard let variant = entry.variant, let version = entry.version else { return false }
+            return result.commercialImages[variant]?[version] == nil && downloads.images[variant]?[version] == nil
+        }
+    }
+
     /// `folder/stem.ext`, or with `_2` and so on; names that differ in case only do not live everywhere.
     private static func free(_ folder: String, _ stem: String, _ ending: String, _ taken: inout Set<String>) -> String {
         var path = "\(folder)/\(stem).\(ending)"

@@ -14,6 +14,8 @@ package struct VOPIDownloads: Sendable {
     package var images: [String: [String: HTTPURL]]
     /// Kept as it is: transcript, product, platforms.
     package var productMetadata: VOPIValue?
+    /// Whether the answer says what there is of it, if only that there is none.
+    var saysMetadata: Bool
     /// Links that were not taken: their host or scheme is refused, with the reason.
     package var refused: [String]
 
@@ -45,6 +47,7 @@ package struct VOPIDownloads: Sendable {
         self.refused = refused
         expiresIn = value["expiresIn"].number.map { .seconds(max($0, 0)) } ?? asked
         productMetadata = value["productMetadata"].objectIfSet
+        saysMetadata = value.members.keys.contains("productMetadata")
     }
 
     /// Links of both kinds.

@@ -93,8 +93,8 @@ package struct VOPIResult: Sendable, Equatable {
         commercialImages = VOPIValue.links(value["commercialImages"])
     }
 
-    /// Pictures of both kinds.
-    package var count: Int { finalFrames.count + commercialImages.values.reduce(0) { $0 + $1.count } }
+    /// Pictures of both kinds; one that is named twice is one file.
+    package var count: Int { Set(finalFrames).count + commercialImages.values.reduce(0) { $0 + $1.count } }
 }
 
 /// A job as one of the calls tells it; what a call does not tell is nil.

@@ -26,6 +26,9 @@ struct VOPIProduct: Sendable {
     /// Kept as the server sends it: transcript, product, platforms.
     var metadata: VOPIValue?
 
+    /// How many files the job speaks of, or has links to.
+    var count: Int { max(manifest.expected ?? 0, manifest.entries.count) }
+
     /// How many files the job speaks of that are not there.
     var absent: Int { max(missing.count, (manifest.expected ?? 0) - manifest.entries.count + missing.count) }
 

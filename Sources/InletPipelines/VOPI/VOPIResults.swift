@@ -11,10 +11,12 @@ package struct VOPIResults: Sendable {
         package var folder: FilePath
         /// Below it, in their order.
         package var files: [String]
-        /// What the job speaks of and did not give; such a fetch is partial, and final.
+        /// What the job speaks of and did not give.
         package var missing: [String]
         /// How many files of the job are not there: those in `missing`, or more, where the server does not name them.
         package var absent: Int
+        /// Why the first of them is not; nil where all are there.
+        package var reason: String?
         package var bytes: Int64
     }
 
@@ -47,31 +49,56 @@ package struct VOPIResults: Sendable {
         settings.results.appending(VOPIName.safe(job, or: "job"))
     }
 
-    /// Fetches a job's results into `folder`, which is made; files that are there already stay.
+    /// Fetches a job's results into `folder`, which is made, as far as the server gives them; files that are there already
+    /// stay. `product.json` says what is missing.
     ///
     /// - Throws: `.conflict` when the job has no results yet, `.notFound`; as `Fetching.run`.
     package func fetch(
         job: String, into folder: FilePath, progress: @escaping Progress = { _, _, _ in }
     ) async throws(DeliveryError) -> Summary {
-        try await fetch(job, VOPIManifest(), into: folder, source: nil, noted: { _ in }, progress: progress)
+        let (product, missing) = try await fetch(
+            job, VOPIManifest(), into: folder, source: nil, noted: { _ in }, progress: progress)
+        return try await write(product, missing, folder)
     }
 
-    /// As above, from what an earlier attempt has settled; `noted` makes it durable when it has changed.
-    func fetch(
+    /// As above, from what an earlier attempt has settled; `noted` makes it durable when it has changed. Nothing is written
+    /// beside the files before all are there.
+    ///
+    /// - Throws: `.badAnswer`, which passes, while there are less than the job speaks of.
+    func fetchAll(
         _ id: String, _ known: VOPIManifest, into folder: FilePath, source: VOPIProduct.Source?,
         noted: (VOPIManifest) async throws(DeliveryError) -> Void, progress: @escaping Progress
     ) async throws(DeliveryError) -> Summary {
+        let (product, missing) = try await fetch(
+            id, known, into: folder, source: source, noted: noted, progress: progress)
+        guard product.absent == 0 else {
+            throw DeliveryError(
+                .retry(after: nil), .badAnswer,
+                "\(product.absent) of \(product.count) results of job \(id) are not there yet: "
+                    + (Self.reason(missing) ?? Self.unlinked))
+        }
+        return try await write(product, missing, folder)
+    }
+
+    private static let unlinked = "the server gives no links to them"
+
+    private static func reason(_ missing: [Missing]) -> String? {
+        missing.first.map { "\($0.entry.path): \($0.error.reason)" }
+    }
+
+    private func fetch(
+        _ id: String, _ known: VOPIManifest, into folder: FilePath, source: VOPIProduct.Source?,
+        noted: (VOPIManifest) async throws(DeliveryError) -> Void, progress: @escaping Progress
+    ) async throws(DeliveryError) -> (VOPIProduct, [Missing]) {
         let job = try await api.job(id)
         var manifest = known
-        var metadata: VOPIValue?
+        var links: VOPIDownloads
         var missing: [Missing] = []
         var fruitless = 0
-        while true {
+        repeat {
             if isStopping() { throw .stopping }
             let before = manifest
-            let links = try await links(of: id, into: &manifest)
-            metadata = links.productMetadata ?? metadata
-            manifest.expected = job.result?.count ?? manifest.expected
+            links = try await self.links(of: job, into: &manifest)
             if manifest != before { try await noted(manifest) }
             let (wanted, bytes) = try await absent(manifest, in: folder)
             let round = Round(
@@ -80,21 +107,25 @@ package struct VOPIResults: Sendable {
                 room: VOPIRoom(folder, taken: bytes), progress: progress)
             missing = try await fetch(wanted, round)
             fruitless = missing.count < wanted.count ? 0 : fruitless + 1
-            if missing.isEmpty || fruitless >= Self.rounds { break }
-        }
+            // What one link does not give another may not give either; one that was refused may have expired.
+        } while missing.contains(where: \.isRefused) && fruitless < Self.rounds
         if let refused = missing.first(where: \.isRefused) {
             throw DeliveryError(
                 .retry(after: nil), .urlExpired,
                 "the store refuses fresh links (403), such as \(refused.entry.object); check this machine's clock")
         }
-        if metadata == nil { metadata = try? await api.metadata(id) }
+        // A server that says with its links that there is none is not asked a second time.
+        let metadata = links.saysMetadata ? links.productMetadata : try await api.metadata(id)
         let product = VOPIProduct(
             job: job, source: source, manifest: manifest, missing: missing.map(\.entry.path), metadata: metadata)
-        return try await write(product, folder)
+        return (product, missing)
     }
 
     /// Fresh links, and what they are of.
-    private func links(of id: String, into manifest: inout VOPIManifest) async throws(DeliveryError) -> VOPIDownloads {
+    private func links(
+        of job: VOPIJob, into manifest: inout VOPIManifest
+    ) async throws(DeliveryError) -> VOPIDownloads {
+        let id = job.id
         let links = try await api.downloadURLs(id, life: .seconds(3600))
         if let reason = links.refused.first {
             throw DeliveryError(.giveUp, .forbiddenURL, "a link to results of job \(id) is refused: \(reason)")
@@ -103,6 +134,11 @@ package struct VOPIResults: Sendable {
         guard manifest.entries.count <= Self.most else {
             throw DeliveryError(
                 .giveUp, .answerTooLarge, "job \(id) speaks of more than \(Self.most) files; none more are fetched")
+        }
+        if let result = job.result { manifest.settle(result, links) }
+        guard manifest.expected != nil || !manifest.entries.isEmpty else {
+            throw DeliveryError(
+                .retry(after: nil), .badAnswer, "the server names no results of job \(id), nor how many there are")
         }
         return links
     }
@@ -122,8 +158,10 @@ package struct VOPIResults: Sendable {
 
     private struct Missing: Sendable {
         var entry: VOPIManifest.Entry
+        var error: DeliveryError
+
         /// Whether its link was refused, so that another one may do.
-        var isRefused: Bool
+        var isRefused: Bool { error.code == .urlExpired }
     }
 
     private struct Round: Sendable {
@@ -168,7 +206,7 @@ package struct VOPIResults: Sendable {
                     done += 1
                     round.progress(done, round.all, entry.path)
                 case .failure(let error) where error.code == .notFound || error.code == .urlExpired:
-                    missing.append(Missing(entry: entry, isRefused: error.code == .urlExpired))
+                    missing.append(Missing(entry: entry, error: error))
                 case .failure(let error):
                     failure = failure ?? error
                     group.cancelAll()
@@ -214,7 +252,10 @@ package struct VOPIResults: Sendable {
     }
 
     /// Last: its presence says that all there is to fetch has been fetched.
-    private func write(_ product: VOPIProduct, _ folder: FilePath) async throws(DeliveryError) -> Summary {
+    private func write(
+        _ product: VOPIProduct, _ missing: [Missing], _ folder: FilePath
+    ) async throws(DeliveryError) -> Summary {
+        let reason = product.absent == 0 ? nil : Self.reason(missing) ?? Self.unlinked
         let result = await pool.run { () -> Result<Summary, DeliveryError> in
             do throws(SystemError) {
                 let place = try Self.open("", in: folder)
@@ -223,8 +264,7 @@ package struct VOPIResults: Sendable {
                 return .success(
                     Summary(
                         folder: folder, files: files + [VOPIProduct.name], missing: product.missing,
-                        absent: product.absent,
-                        bytes: bytes + Int64(json.count)))
+                        absent: product.absent, reason: reason, bytes: bytes + Int64(json.count)))
             } catch {
                 return .failure(FolderPipeline.unwritable(error))
             }

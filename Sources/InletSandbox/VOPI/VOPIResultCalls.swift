@@ -26,11 +26,12 @@ struct VOPIResultCalls: Sendable {
         let frames = job.frames.compactMap { frame -> SandboxJSON? in
             link(frame.object).map { ["frameId": .string(frame.id), "downloadUrl": $0] }
         }
-        return try .json(
-            [
-                "jobId": .string(id), "expiresIn": .number(Double(lifetime)), "frames": .array(frames),
-                "commercialImages": job.images(link), "productMetadata": job.metadata ?? .null,
-            ] as SandboxJSON)
+        var answer: [String: SandboxJSON] = [
+            "jobId": .string(id), "expiresIn": .number(Double(lifetime)), "frames": .array(frames),
+            "commercialImages": job.images(link),
+        ]
+        if shop.rules.listsMetadata { answer["productMetadata"] = job.metadata ?? .null }
+        return try .json(SandboxJSON.object(answer))
     }
 
     func metadata(_ id: String) throws -> Response {

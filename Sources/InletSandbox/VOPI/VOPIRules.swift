@@ -60,6 +60,8 @@ package struct VOPIRules: Sendable {
     package var droppedLinks: Int
     /// Whether results carry product metadata.
     package var hasMetadata: Bool
+    /// Whether `download-urls` says so, beside the call of their own.
+    package var listsMetadata: Bool
     /// Every call that needs the database answers 401, `/ready` 503.
     package var isDatabaseDown: Bool
     /// The user was deleted.
@@ -75,7 +77,7 @@ package struct VOPIRules: Sendable {
     package init(
         generation: Generation = .bearer, pace: Pace = .polls(steps: 1), outcome: Outcome = .completes,
         names: Names = .plain, progress: Progress? = nil, frames: Int = 3, droppedLinks: Int = 0,
-        hasMetadata: Bool = true, isDatabaseDown: Bool = false, isUserGone: Bool = false,
+        hasMetadata: Bool = true, listsMetadata: Bool = true, isDatabaseDown: Bool = false, isUserGone: Bool = false,
         accessLifetime: Duration = .seconds(900), refreshLifetime: Duration = .seconds(7 * 86_400),
         refreshLimit: Int = 30, apiKeyUses: Int? = nil
     ) {
@@ -87,6 +89,7 @@ package struct VOPIRules: Sendable {
         self.frames = frames
         self.droppedLinks = droppedLinks
         self.hasMetadata = hasMetadata
+        self.listsMetadata = listsMetadata
         self.isDatabaseDown = isDatabaseDown
         self.isUserGone = isUserGone
         self.accessLifetime = accessLifetime

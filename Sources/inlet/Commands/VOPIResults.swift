@@ -66,7 +66,8 @@ extension VOPI {
             abstract: "Fetches what a job made: its pictures, chosen frames and product.json.",
             discussion: """
                 They go into a folder with the job's id. What is there whole is not fetched again; what was broken off is
-                gone on with.
+                gone on with. Where the server does not give all that the job speaks of, product.json says what is
+                missing, and the command exits with 1; give it again later.
 
                 Examples:
                   inlet vopi download 3f0c2b9e-…
@@ -109,8 +110,9 @@ extension VOPI {
             for file in fetched.files { Console.print(fetched.folder.pushing(FilePath(file)).display) }
             Console.print("\(fetched.files.count) files, \(ByteText.format(fetched.bytes))")
             guard fetched.absent == 0 else {
-                let names = fetched.missing.map { ": " + DisplayText.escape($0) }.joined()
-                Console.printError("inlet: the server does not give \(fetched.absent) of the files of the job\(names)")
+                let why = fetched.reason.map { ": " + $0 } ?? ""
+                Console.printError("inlet: the server does not give \(fetched.absent) of the files of the job\(why)")
+                for name in fetched.missing { Console.printError("  \(DisplayText.escape(name))") }
                 throw ExitStatus.failed
             }
         }

@@ -1,11 +1,12 @@
 import Foundation
 import InletCore
 import InletLinux
-import InletPipelines
 import InletSandbox
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// How results get onto the disk.
 @Suite(.timeLimit(.minutes(8))) struct VOPIFetchTests {
@@ -52,26 +53,133 @@ import Testing
         }
     }
 
-    @Test func `what the server leaves out is told, not waited for`() async throws {
-        try await withVOPI(VOPIRules(droppedLinks: 2)) { place in
-            let job = try await result(place)
-            let made = place.sandbox.pictures(of: job).count
-            #expect(try place.fetched(of: job).count == made - 2)
-            let product = try place.product(of: job)
-            #expect(product["complete"] as? Bool == false)
-            #expect(product["expected"] as? Int == made)
+    /// Attempts until `condition` holds; stops early at an error, which it returns.
+    private func attempts(
+        _ place: VOPIPlace, _ path: FilePath, _ order: DeliveryOrder, _ notes: Notes,
+        until condition: () -> Bool = { false }
+    ) async throws -> DeliveryError? {
+        for _ in 1...600 where !condition() {
+            switch try await place.attempt(path, order, notes.attempt()) {
+            case .failure(let error): return error
+            case .success(.delivered): throw DeliveryError(.giveUp, .internalFault, "delivered")
+            case .success(.waiting(let until, _)): place.clock.advance(to: until)
+            }
+        }
+        return nil
+    }
+
+    /// What keeps results away: links that are left out, one or all of them, and links to nothing.
+    enum Absence: CaseIterable {
+        case someLinks
+        case allLinks
+        case objects
+
+        func begin(_ place: VOPIPlace) {
+            switch self {
+            case .someLinks: place.sandbox.rules.droppedLinks = 2
+            case .allLinks: place.sandbox.rules.droppedLinks = 1000
+            case .objects: place.misbehave(.status(404), at: .download, times: nil)
+            }
+        }
+
+        func end(_ place: VOPIPlace) {
+            place.sandbox.rules.droppedLinks = 0
+            place.sandbox.faults.clear()
         }
     }
 
-    @Test func `pictures that are gone are named as missing`() async throws {
+    @Test(arguments: Absence.allCases) func `results that are not there yet are waited for`(
+        _ absence: Absence
+    ) async throws {
         try await withVOPI { place in
-            place.misbehave(.status(404), at: .download, times: nil)
+            absence.begin(place)
             let (path, order) = try place.file()
-            let proof = try await place.deliver(path, order)
+            let notes = Notes()
+            let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 5 }
+            #expect(error == nil)
             let job = try #require(place.sandbox.jobs().first).id
-            let made = place.sandbox.pictures(of: job).count
-            #expect(proof.details?["missing"] == String(made))
-            #expect((try place.product(of: job)["missing"] as? [String])?.count == made)
+            #expect(try place.files(of: job)["product.json"] == nil, "a shop would take it for all there is")
+            guard case .waiting(_, let saying) = try await place.attempt(path, order, notes.attempt()).get() else {
+                Issue.record("does not wait")
+                return
+            }
+            #expect(saying?.contains("results of job \(job) are not there yet: ") == true, "\(saying ?? "")")
+            absence.end(place)
+            let proof = try await place.deliver(path, order, notes)
+            #expect(try place.fetched(of: job) == place.pictures(of: job))
+            #expect(proof.details?["files"] == String(try place.files(of: job).count))
+            #expect(try place.product(of: job)["complete"] as? Bool == true)
+            #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+
+    @Test(arguments: Absence.allCases)
+    func `results that never come fail the file after a day, and a retry fetches them without another job`(
+        _ absence: Absence
+    ) async throws {
+        try await withVOPI { place in
+            absence.begin(place)
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await attempts(place, path, order, notes) { place.count(.downloadURLs) > 0 }
+            let start = place.clock.now
+            let error = try #require(try await attempts(place, path, order, notes))
+            #expect(error.verdict == .giveUp)
+            #expect(error.reason.contains("'inlet queue retry' fetches the results without another job"))
+            #expect((.seconds(86_000) ... .seconds(90_000)).contains(place.clock.now - start))
+            #expect(place.count(.downloadURLs) < 1000, "each look asks for all of them")
+            absence.end(place)
+            let entries = notes.entries
+            await #expect(throws: DeliveryError.self) {
+                try await place.pipeline.abandon(order, checkpoint: entries)
+            }
+            _ = try await place.deliver(path, order, notes)
+            let job = try #require(place.sandbox.jobs().first).id
+            #expect(try place.fetched(of: job) == place.pictures(of: job))
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.charges) == (1, 1, 1))
+        }
+    }
+
+    @Test func `a server that says neither what a job made nor how much is not believed to have made nothing`()
+        async throws
+    {
+        try await withVOPI(VOPIRules(generation: .apiKey, droppedLinks: 1000)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 3 }
+            #expect(error == nil && place.count(.downloadURLs) >= 3)
+            place.sandbox.rules.droppedLinks = 0
+            _ = try await place.deliver(path, order, notes)
+            let job = try #require(place.sandbox.jobs().first).id
+            #expect(try place.fetched(of: job) == place.pictures(of: job))
+        }
+    }
+
+    @Test func `a picture that somebody deleted at the server meanwhile is not waited for`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            place.sandbox.advance(steps: 20)
+            place.misbehave(.status(404), at: .download, times: nil)
+            let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 2 }
+            #expect(error == nil)
+            let job = try #require(place.sandbox.jobs().first).id
+            _ = try await place.api.deleteImage(job, frame: "hero", version: "transparent")
+            place.sandbox.faults.clear()
+            _ = try await place.deliver(path, order, notes)
+            #expect(try place.product(of: job)["complete"] as? Bool == true)
+            #expect(try place.fetched(of: job) == place.pictures(of: job))
+        }
+    }
+
+    @Test func `what the server says of the product is waited for like a picture`() async throws {
+        try await withVOPI(VOPIRules(listsMetadata: false)) { place in
+            place.misbehave(.status(500), at: .metadata, times: 2)
+            let job = try await result(place)
+            #expect(place.count(.metadata) == 3)
+            #expect(try place.product(of: job)["platforms"] != nil)
         }
     }
 
