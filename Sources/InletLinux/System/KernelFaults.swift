@@ -97,14 +97,21 @@
         private struct State {
             var plans: [Int: KernelFaultPlan] = [:]
             var newest = 0
+            /// Opened with the first call, before the process is confined.
+            var log: CInt?
+
+            init() {
+                guard let plan = ProcessSetup.environment("INLET_FAULTS").flatMap({ KernelFaultPlan($0) }) else {
+                    return
+                }
+                plans[0] = plan
+                log = ProcessSetup.environment("INLET_FAULTS_LOG").map {
+                    open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+                }
+            }
         }
 
-        private static let state = Mutex(
-            State(
-                plans: ProcessSetup.environment("INLET_FAULTS").flatMap { KernelFaultPlan($0) }.map { [0: $0] } ?? [:]))
-        private static let log = ProcessSetup.environment("INLET_FAULTS_LOG").map {
-            open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-        }
+        private static let state = Mutex(State())
 
         /// - Returns: by what the plan is asked for and ended.
         package static func begin(_ plan: KernelFaultPlan) -> Int {
@@ -128,14 +135,14 @@
         static func next(_ call: String, _ path: FilePath?) -> Errno? {
             guard let path, state.withLock({ !$0.plans.isEmpty }) else { return nil }
             let whole = whole(path)
-            let code = state.withLock { state in
+            return state.withLock { state in
                 for number in state.plans.keys {
-                    if let code = state.plans[number]?.next(call, whole) { return Errno?.some(code) }
+                    guard let code = state.plans[number]?.next(call, whole) else { continue }
+                    if let log = state.log { note("\(call) \(code.rawValue) \(whole)\n", log) }
+                    return code
                 }
                 return nil
             }
-            if let code, let log { note("\(call) \(code.rawValue) \(whole)\n", log) }
-            return code
         }
 
         /// `Folder.at` makes calls by paths below `/proc/self/fd`: where those lead.
