@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GRDB
 package import InletCore
+internal import SystemPackage
 
 extension Journal {
     /// Files whose deliveries have ended but which are not finished, oldest first. What cannot be read of one shows in its
@@ -74,6 +75,54 @@ extension Journal {
                 arguments: [intent.map { Data($0) }, file, intent.map { Data($0) }])
             guard database.changesCount > 0 else { throw BackInQueue() }
         }
+    }
+
+    /// Writes the first intent for a file that still has its own name, unless another job needs what is there: a newer one
+    /// of the same name, or one that sends the same file from another folder, or for a person.
+    ///
+    /// - Returns: that job; then nothing was written.
+    package func beginFinish(_ file: FileRow, _ intent: [UInt8]) async throws(JournalError) -> Int64? {
+        try await commit { database in
+            if let other = try Self.needing(file, database) { return other }
+            let changed = try database.change(
+                "UPDATE file SET intent = ? WHERE id = ? AND state <> 'pending'", .bytes(intent), .integer(file.id))
+            guard changed > 0 else { throw BackInQueue() }
+            return nil
+        }
+    }
+
+    /// Of the same root every newer job that is not finished, as it disposes of the file itself. Of other roots those that
+    /// have yet to send it: they may wait for each other otherwise.
+    private static func needing(_ file: FileRow, _ database: Database) throws -> Int64? {
+        let newer = "id > ?1 AND finished_at IS NULL"
+        let same =
+            if let volume = file.volume {
+                try database.row(
+                    "SELECT id FROM file WHERE volume = ?2 AND path = ?3 AND \(newer) LIMIT 1", .integer(file.id),
+                    .text(volume), .bytes(file.path.bytes)
+                ) { $0.integer(0) }
+            } else {
+                try database.row(
+                    "SELECT id FROM file WHERE root = ?2 AND path = ?3 AND \(newer) LIMIT 1", .integer(file.id),
+                    .bytes(file.root.bytes), .bytes(file.path.bytes)
+                ) { $0.integer(0) }
+            }
+        if let same { return same }
+        let whole = file.fullPath
+        var root = whole
+        while root.removeLastComponent() {
+            var rest = whole
+            guard root != file.root, rest.removePrefix(root) else { continue }
+            if let other = try pending(root, FilePath(root: nil, rest.components), database) { return other }
+        }
+        return file.root.isEmpty ? nil : try pending("", whole, database)
+    }
+
+    private static func pending(_ root: FilePath, _ path: FilePath, _ database: Database) throws -> Int64? {
+        try database.row(
+            "SELECT id FROM file WHERE root = ? AND path = ? AND state = 'pending' LIMIT 1", .bytes(root.bytes),
+            .bytes(path.bytes)
+        ) { $0.integer(0) }
     }
 
     /// Durable point 3: the source is disposed of as `disposition` says, and the receipt is written.

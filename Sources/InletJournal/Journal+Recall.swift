@@ -99,10 +99,13 @@ extension Journal {
     }
 
     /// Takes note that a known file has another inode, device or ctime but the same content. A running
-    /// delivery keeps what it began with, and notices the change itself.
+    /// delivery keeps what it began with, and notices the change itself; and one that awaits its disposal, and of which no
+    /// checksum is known, keeps the ctime that it was delivered with: nothing else tells whether it was edited since.
     package func refresh(_ id: Int64, identity: FileIdentity) async throws(JournalError) {
-        try await refresh([(id: id, identity: identity)])
+        try await refresh([(id: id, identity: identity)], sparing: Self.isUnprovable)
     }
+
+    static let isUnprovable = "content IS NULL AND state <> 'pending' AND finished_at IS NULL"
 
     /// The newest file of each of these paths; nil for those that the journal does not know.
     package func newest(

@@ -59,11 +59,12 @@ extension Journal {
             )
             guard running == nil else { return false }
             let path = SQLValue.bytes(arrival.path.bytes)
-            for table in ["file", "history_file"] {
-                try database.change(
-                    "UPDATE \(table) SET path = ?, changed = ? WHERE id = ?", path,
-                    .integer(arrival.identity.changed), .integer(id))
-            }
+            let changed = SQLValue.integer(arrival.identity.changed)
+            try database.change(
+                "UPDATE file SET path = ?, changed = iif(\(Self.isUnprovable), changed, ?) WHERE id = ?", path, changed,
+                .integer(id))
+            try database.change(
+                "UPDATE history_file SET path = ?, changed = ? WHERE id = ?", path, changed, .integer(id))
             if renamed.isUntold, let plan { try Self.replan(id, plan, database) }
             return true
         }

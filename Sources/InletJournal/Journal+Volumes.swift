@@ -105,14 +105,24 @@ extension Journal {
         }
     }
 
-    /// Takes note that files have another inode or device, as after each mount of FAT. What is being delivered keeps what it
-    /// began with.
+    /// Takes note that files have another inode or device, as after each mount of FAT, or another ctime by a rename of ours.
+    /// What is being delivered keeps what it began with.
     package func refresh(_ identities: [(id: Int64, identity: FileIdentity)]) async throws(JournalError) {
+        try await refresh(identities, sparing: "0")
+    }
+
+    /// - Parameter spared: the condition for rows that stay as they are.
+    func refresh(
+        _ identities: [(id: Int64, identity: FileIdentity)], sparing spared: String
+    ) async throws(JournalError) {
         try await commit { database in
             for (id, identity) in identities {
                 let isHere = try Self.refresh(
-                    "file", " AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')",
-                    id, identity, database)
+                    "file",
+                    """
+                     AND NOT (\(spared))
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')
+                    """, id, identity, database)
                 if !isHere { try Self.refresh("history_file", "", id, identity, database) }
             }
         }

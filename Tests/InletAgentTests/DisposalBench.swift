@@ -3,6 +3,7 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
 
@@ -21,10 +22,12 @@ struct DisposalBench {
     var held: FilePath { root.pushing(FilePath(".inlet/held/\(id)/a.txt")) }
     var archived: FilePath { root.pushing(".inlet/done/sub/a.txt") }
 
-    init(_ onSuccess: Route.OnSuccess) async throws {
+    /// - Parameter hasChecksum: whether what was delivered was proved by more than its length.
+    init(_ onSuccess: Route.OnSuccess, hasChecksum: Bool = false) async throws {
         directory = try TemporaryDirectory()
         root = directory.path.appending("drop")
         try directory.write(Array("content".utf8), to: "drop/sub/a.txt")
+        try setTime(root.pushing("sub/a.txt"))
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         let identity = try #require(try FileLook.look(at: root.pushing("sub/a.txt")).identity)
         let plan = Plan(
@@ -37,20 +40,25 @@ struct DisposalBench {
         self.id = id
         let rooms = [ClaimRoom(destination: "here", limits: [.small: 1])]
         _ = try await journal.withClaim(.small, rooms: rooms, owner: "test", clock: { .now }) { _ in
-            (.delivered(Proof(key: "a", size: 7, method: .size)), ())
+            (.delivered(hasChecksum ? Self.proved : Proof(key: "a", size: 7, method: .size)), ())
         }
         places = FinishPlaces(root: root, settings: nil)
     }
 
+    private static let proved = Proof(
+        key: "a", size: 7, method: .sha256,
+        content: ContentHash(digest: Checksum.sha256(Array("content".utf8)), partSize: nil))
+
     func intend(
         _ action: FinishAction, at path: FilePath? = nil, heldUntil: WallTime? = nil, target: FilePath? = nil,
-        copy: FilePath? = nil
+        copy: FilePath? = nil, changed: Int64? = nil
     ) async throws {
         var intent = FinishIntent(
             action: action, privateFile: path ?? privateFile, target: target ?? (action == .archive ? archived : nil),
             heldUntil: heldUntil)
         intent.isMoving = target == nil ? nil : true
         intent.copy = copy?.bytes
+        intent.changed = changed
         try await journal.intend(id, intent.note)
     }
 

@@ -180,6 +180,112 @@ import Testing
         }
     }
 
+    @Test func `an edited file whose size and time were put back is another one, by its checksum`() async throws {
+        let bench = try await DisposalBench(.delete, hasChecksum: true)
+        try edit(bench.file, "CONTENT")
+        let ending = try await bench.dispose()
+        #expect(ending.state == .superseded)
+        #expect(try text(bench.file) == "CONTENT")
+        #expect(try await bench.journal.job(bench.id)?.file.intent == nil)
+    }
+
+    @Test func `a file that was only touched goes, by its checksum, which is compared once`() async throws {
+        let bench = try await DisposalBench(.delete, hasChecksum: true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: bench.file.string)
+        try await whileWriting(bench.file) {
+            let ending = try await bench.dispose()
+            #expect(ending.isWait)
+        }
+        let now = try FileLook.look(at: bench.file).identity
+        #expect(try await bench.journal.job(bench.id)?.file.identity == now)
+        // On some file systems a writer counts for a moment after it has closed.
+        try await eventually("it is deleted") { try await bench.dispose().disposition == Disposition.deleted }
+        #expect(!isThere(bench.file))
+    }
+
+    @Test func `a touched file of which no checksum is known is kept, and that is said`() async throws {
+        for action in [Route.OnSuccess.delete, .archive] {
+            let bench = try await DisposalBench(action)
+            try edit(bench.file, "CONTENT")
+            // What intake does with a known file that was touched.
+            let now = try #require(try FileLook.look(at: bench.file).identity)
+            try await bench.journal.refresh(bench.id, identity: now)
+            let ending = try await bench.dispose()
+            #expect(ending.state == nil)
+            #expect(ending.disposition?.contains("no checksum tells") == true)
+            #expect(try text(bench.file) == "CONTENT")
+        }
+    }
+
+    @Test func `a file that another job is to send waits for that`() async throws {
+        let bench = try await DisposalBench(.delete)
+        let identity = try #require(try FileLook.look(at: bench.file).identity)
+        let plan = Plan(route: "all", category: "other", key: "again", mediaType: "text/plain", destinations: ["here"])
+        let again = Admission(
+            Arrival(root: "", path: bench.file, identity: identity), plan: plan, lanes: ["here": .small], uptimes: [:])
+        guard case .admitted(let other) = try await bench.journal.admit(again, at: .now) else { throw Unexpected() }
+        guard case .wait(_, let note) = try await bench.dispose() else { throw Unexpected() }
+        #expect(note == "waiting: job \(other) needs the file")
+        #expect(isThere(bench.file))
+        _ = try await bench.journal.cancel(other, at: .now)
+        #expect(try await bench.dispose().disposition == Disposition.deleted)
+    }
+
+    @Test func `a newer job of the path that is not finished keeps the file`() async throws {
+        let bench = try await DisposalBench(.delete, hasChecksum: true)
+        var identity = try #require(try FileLook.look(at: bench.file).identity)
+        identity.inode += 1
+        let plan = Plan(route: "all", category: "other", key: "b", mediaType: "text/plain", destinations: ["here"])
+        let newer = Admission(
+            Arrival(root: bench.root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
+            uptimes: [:])
+        guard case .admitted = try await bench.journal.admit(newer, at: .now) else { throw Unexpected() }
+        #expect(try await bench.dispose().isWait)
+        #expect(try text(bench.file) == "content")
+    }
+
+    @Test func `a held file that was edited through an open descriptor comes back`() async throws {
+        let bench = try await DisposalBench(.delete, hasChecksum: true)
+        try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
+        try move(bench.file, to: bench.held)
+        let changed = try FileLook.look(at: bench.held).identity?.changed
+        try await bench.intend(.delete, at: bench.held, heldUntil: .now, changed: changed)
+        try edit(bench.held, "CONTENT")
+        #expect(try await bench.dispose().state == .superseded)
+        #expect(try text(bench.file) == "CONTENT")
+    }
+
+    @Test func `a file that gets its name back after an archive failed needs no checksum for the next try`()
+        async throws
+    {
+        let bench = try await DisposalBench(.archive)
+        try bench.directory.makeDirectory("drop/.inlet/done")
+        try await bench.intend(.archive)
+        try move(bench.file, to: bench.privateFile)
+        try bench.directory.write(Array("in the way".utf8), to: "drop/.inlet/done/sub")
+        await #expect(throws: (any Error).self) { try await bench.dispose() }
+        #expect(try text(bench.file) == "content")
+        try remove(bench.root.pushing(".inlet/done/sub"))
+        #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
+    }
+
+    @Test(arguments: [
+        (0, 0, 0, false, SourceStanding.same), (1, 0, 0, false, .changed), (0, 1, 0, false, .changed),
+        (0, 0, 1, false, .unclear), (0, 0, 1, true, .same), (1, 0, 1, true, .changed),
+    ])
+    func `numbers tell a changed file, and what only a checksum tells`(
+        _ size: Int64, _ modified: Int64, _ changed: Int64, _ isRenamed: Bool, _ standing: SourceStanding
+    ) {
+        let proved = FileIdentity(size: 7, modified: 7, changed: 7, inode: 7, device: 7)
+        let now = FileIdentity(size: 7 + size, modified: 7 + modified, changed: 7 + changed, inode: 7, device: 7)
+        #expect(SourceStanding(now, since: proved, ignoringChangeTime: isRenamed) == standing)
+        var other = now
+        other.inode += 1
+        #expect(
+            SourceStanding(other, since: proved, ignoringChangeTime: isRenamed)
+                == (standing == .changed ? .changed : .unclear))
+    }
+
     @Test func `a file that was removed by somebody else is let go`() async throws {
         let bench = try await DisposalBench(.delete)
         try remove(bench.file)

@@ -8,6 +8,20 @@ func move(_ path: FilePath, to target: FilePath) throws {
     try FileManager.default.moveItem(atPath: path.string, toPath: target.string)
 }
 
+/// A time that can be put back exactly.
+let someTime = Date(timeIntervalSince1970: 1_700_000_000)
+
+func setTime(_ path: FilePath) throws {
+    try FileManager.default.setAttributes([.modificationDate: someTime], ofItemAtPath: path.string)
+}
+
+/// Edits a file in place as `exiftool -P` does: another content of the same length, and its time put back.
+func edit(_ path: FilePath, _ text: String) throws {
+    let descriptor = try FileDescriptor.open(path, .writeOnly)
+    try descriptor.closeAfter { _ = try descriptor.writeAll(Array(text.utf8)) }
+    try setTime(path)
+}
+
 /// Runs `body` while the file is open for writing.
 func whileWriting(_ path: FilePath, _ body: () async throws -> Void) async throws {
     let descriptor = try FileDescriptor.open(path, .writeOnly)

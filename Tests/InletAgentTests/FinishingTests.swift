@@ -133,6 +133,47 @@ import Testing
         }
     }
 
+    @Test func `what is edited while it waits for its end, with size and time put back, is sent before it is deleted`()
+        async throws
+    {
+        var scene = try Scene()
+        scene.route.onSuccess = .delete
+        let (first, second) = (Gate(), Gate())
+        scene.here.script("a", .hold(first, .prove))
+        scene.here.script("a_2", .hold(second, .prove))
+        try await scene.run { stage in
+            let draft = try scene.directory.write(Array("first".utf8), to: "draft")
+            try setTime(draft)
+            let file = stage.root.appending("a")
+            try move(draft, to: file)
+            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            var job: Job?
+            try await whileWriting(file) {
+                first.open()
+                job = try await stage.job("a", "waiting") {
+                    $0.file.disposition?.hasPrefix("waiting: open for writing") == true
+                }
+                try edit(file, "FIRST")
+            }
+            try await eventually("what it is now is on its way") {
+                scene.here.record.orders.map(\.key) == ["a", "a_2"]
+            }
+            let old = try #require(job).file.id
+            // Not after half a minute, but at the finisher's next turn, which another file brings.
+            try await stage.journal.postponeFinish(old, until: .now, note: "looked at next")
+            try scene.drop("b")
+            try await stage.finished("b")
+            try await eventually("it was looked at") {
+                try await stage.journal.job(old)?.file.disposition != "looked at next"
+            }
+            #expect(try text(file) == "FIRST")
+            second.open()
+            try await stage.finished("a")
+            #expect(!isThere(file))
+            #expect(scene.here.record.stored["a_2"] == Array("FIRST".utf8))
+        }
+    }
+
     @Test func `a file that is opened after it was renamed away gets its name back and waits`() async throws {
         let scene = try Scene()
         try await scene.run { stage in

@@ -27,6 +27,26 @@ enum FinishAction: String, Sendable, Equatable, Codable {
     }
 }
 
+/// How a source stands to what was delivered, as far as its numbers tell.
+enum SourceStanding: Sendable, Equatable {
+    case same
+    /// Its size or mtime is another one, and so is its content.
+    case changed
+    /// Size and mtime can be put back (`touch -r`, `exiftool -P`), while ctime, inode and device change for less than
+    /// another content (a chmod, a remount): only a checksum tells.
+    case unclear
+
+    /// - Parameter ignoringChangeTime: after a rename of ours, which changes it too.
+    init(_ now: FileIdentity, since proved: FileIdentity, ignoringChangeTime: Bool) {
+        self =
+            if now.isUntouched(since: proved, ignoringChangeTime: ignoringChangeTime) {
+                .same
+            } else {
+                now.isKnown(as: proved) ? .unclear : .changed
+            }
+    }
+}
+
 /// What the finisher journals before it touches a file, so that after a crash it knows what it was doing.
 struct FinishIntent: Sendable, Equatable, Codable {
     var action: FinishAction
@@ -38,6 +58,8 @@ struct FinishIntent: Sendable, Equatable, Codable {
     var isMoving: Bool?
     /// What a copy to another file system is called until it is whole. A new name for each try.
     var copy: [UInt8]?
+    /// Its ctime once it had its private name: what is noted with it has not been touched since.
+    var changed: Int64?
     /// It waits in `.inlet/held` until then, because writers cannot be known here.
     var heldUntil: WallTime?
 

@@ -44,20 +44,27 @@ struct SourceDisposal: Sendable {
             if roots.isAway(file) { return away }
             return .done(Disposition.untouched("it is no longer there"), state: nil, place: nil)
         }
-        guard try await isSame(identity, source) else { return superseded("changed") }
+        switch try await judge(identity, source) {
+        case .same: break
+        case .changed: return superseded("changed")
+        case .moving: return Self.moving
+        // To move it away hides nothing from anybody.
+        case .doubtful where action == .quarantine: break
+        case .doubtful: return .done(Self.doubtful, state: nil, place: file.fullPath)
+        }
         switch source.writer {
         case .busy: return busy
         case .free: break
         case .unknown where action == .quarantine: break
-        case .unknown: return try await hold(action, source)
+        case .unknown: return try await hold(action, source, identity)
         }
-        let intent = FinishIntent(
+        var intent = FinishIntent(
             action: action, privateFile: places.privateFile(file), target: places.target(file, action))
         if let target = intent.targetFile {
             // Found out now, while the file still has its own name.
             try places.open(target, making: 0o755).folder.requireWritable()
         }
-        try await rename(source, to: intent)
+        if let ending = try await rename(source, identity, to: &intent) { return ending }
         return try await resume(intent)
     }
 
@@ -87,51 +94,108 @@ struct SourceDisposal: Sendable {
         .wait(until: .now + Self.busyPause, note: "waiting: open for writing by another program")
     }
 
-    /// Whether this is what was delivered. Where only device or inode differ (a remount, a restore), content decides.
-    private func isSame(_ now: FileIdentity, _ found: OpenName) async throws -> Bool {
-        if now.isUntouched(since: file.identity, ignoringChangeTime: true) { return true }
-        guard now.isKnown(as: file.identity), let content = file.content else { return false }
-        return try await Fingerprint.matches(content, try found.source(), on: hashing)
+    /// Looked at while somebody was at it: a moment later it stands still.
+    private static var moving: Ending { .wait(until: .now + soon, note: "waiting: it changes while it is looked at") }
+
+    private static let doubtful = Disposition.untouched(
+        "it was touched after it was delivered, and no checksum tells whether its content changed; "
+            + "compare it with what was delivered, and remove it yourself")
+
+    private enum Judgement {
+        case same, changed
+        /// Touched, and nothing tells whether its content is another one.
+        case doubtful
+        /// Touched while it was read.
+        case moving
+    }
+
+    /// Whether this is what was delivered. Where only ctime, device or inode differ, content decides.
+    ///
+    /// - Parameter ours: its ctime after our own rename; nil where it is not known, and is left out.
+    private func judge(
+        _ now: FileIdentity, _ found: OpenName, isRenamed: Bool = false, ours: Int64? = nil
+    ) async throws -> Judgement {
+        var proved = file.identity
+        if let ours { proved.changed = ours }
+        switch SourceStanding(now, since: proved, ignoringChangeTime: isRenamed && ours == nil) {
+        case .same: return .same
+        case .changed: return .changed
+        case .unclear: break
+        }
+        guard let content = file.content else {
+            return now.inode == proved.inode && now.device == proved.device ? .doubtful : .changed
+        }
+        guard try await Fingerprint.matches(content, try found.source(), on: hashing) else { return .changed }
+        guard try found.look().identity == now else { return .moving }
+        // Read once, not at each try.
+        if !isRenamed { try await journal.refresh([(id: file.id, identity: now)]) }
+        return .same
     }
 
     /// Where writers cannot be known, the file is taken out of their way and looked at again after `hold`.
-    private func hold(_ action: FinishAction, _ source: OpenName) async throws -> Ending {
+    private func hold(_ action: FinishAction, _ source: OpenName, _ identity: FileIdentity) async throws -> Ending {
         let until = WallTime.now + places.hold
         do {
-            try await hold(action, source, in: places.root, until)
+            return try await hold(action, source, identity, in: places.root, until)
         } catch let error as SystemError where error.isCrossDevice {
             // Another file system is mounted below the root: the file stays on its own.
-            try await hold(action, source, in: file.fullPath.removingLastComponent(), until)
+            return try await hold(action, source, identity, in: file.fullPath.removingLastComponent(), until)
         }
-        return .wait(until: until, note: Self.holdNote(until))
     }
 
     private func hold(
-        _ action: FinishAction, _ source: OpenName, in folder: FilePath, _ until: WallTime
-    ) async throws {
+        _ action: FinishAction, _ source: OpenName, _ identity: FileIdentity, in folder: FilePath, _ until: WallTime
+    ) async throws -> Ending {
         let held = places.heldFile(file, below: folder)
         _ = try places.open(held, making: 0o755)
-        try await rename(
-            source,
-            to: FinishIntent(
-                action: action, privateFile: held, target: places.target(file, action), heldUntil: until))
+        var intent = FinishIntent(
+            action: action, privateFile: held, target: places.target(file, action), heldUntil: until)
+        if let ending = try await rename(source, identity, to: &intent) { return ending }
+        try await journal.intend(file.id, intent.note)
+        return .wait(until: until, note: Self.holdNote(until))
     }
 
     private static func holdNote(_ until: WallTime) -> String {
         "held until \(until.rfc3339): writers cannot be known here"
     }
 
-    private func rename(_ source: OpenName, to intent: FinishIntent) async throws {
+    /// Renames what is `identity` to its private name, whose ctime `intent` gets.
+    ///
+    /// - Returns: why it was left where it is; nil once it is renamed.
+    private func rename(
+        _ source: OpenName, _ identity: FileIdentity, to intent: inout FinishIntent
+    ) async throws -> Ending? {
         Failpoint.intending.reached()
-        try await journal.intend(file.id, intent.note)
+        if let other = try await journal.beginFinish(file, intent.note) {
+            return .wait(until: .now + Self.busyPause, note: "waiting: job \(other) needs the file")
+        }
         Failpoint.intentWritten.reached()
+        let hidden: OpenName
         do {
-            try source.rename(to: privateName(intent, beside: source))
+            hidden = try privateName(intent, beside: source)
+            // The last moment at which its ctime is not ours.
+            guard try source.look().identity == identity else {
+                try await journal.intend(file.id, nil)
+                return Self.moving
+            }
+            try source.rename(to: hidden)
         } catch {
             try await journal.intend(file.id, nil)
             throw error
         }
+        intent.changed = try hidden.look().identity?.changed
         Failpoint.renamedAway.reached()
+        return nil
+    }
+
+    /// Gives the file its own name back. That was our rename too: what had not changed until then has the ctime of that.
+    private func renameBack(_ hidden: OpenName, _ identity: FileIdentity) async throws {
+        let back = try places.open(file.fullPath)
+        try hidden.rename(to: back)
+        guard let now = try back.look().identity, now.isUntouched(since: identity, ignoringChangeTime: true) else {
+            return
+        }
+        try await journal.refresh([(id: file.id, identity: now)])
     }
 
     /// In the folder that is open, where it is to stay in that.
@@ -149,10 +213,17 @@ struct SourceDisposal: Sendable {
             return try await withoutPrivateFile(intent)
         }
         if let until = intent.heldUntil, until > .now { return .wait(until: until, note: Self.holdNote(until)) }
-        guard try await isSame(identity, hidden) else { return try await putBack(hidden) }
-        if hidden.writer == .busy { return try await lend(hidden, intent) }
+        switch try await judge(identity, hidden, isRenamed: true, ours: intent.changed) {
+        case .same: break
+        case .changed: return try await putBack(hidden, superseded("changed"))
+        case .moving: return Self.moving
+        case .doubtful where intent.action == .quarantine: break
+        case .doubtful:
+            return try await putBack(hidden, .done(Self.doubtful, state: nil, place: file.fullPath))
+        }
+        if hidden.writer == .busy { return try await lend(hidden, identity, intent) }
         switch intent.action {
-        case .keep: return try await putBack(hidden)
+        case .keep: return try await putBack(hidden, superseded("changed"))
         case .delete:
             try hidden.remove()
             try hidden.folder.synchronize()
@@ -162,8 +233,9 @@ struct SourceDisposal: Sendable {
                 let end = try await move(intent).run(hidden, identity)
                 return .done(end.disposition, state: nil, place: end.place)
             } catch {
-                // A person must not find the file hidden for as long as the archive cannot be used.
-                try? hidden.rename(to: places.open(file.fullPath))
+                // A person must not find the file hidden for as long as the archive cannot be used. Where it stays hidden
+                // all the same, the intent says so, and what went wrong first is what a person must mend.
+                try? await renameBack(hidden, identity)
                 throw error
             }
         }
@@ -173,11 +245,13 @@ struct SourceDisposal: Sendable {
     private func withoutPrivateFile(_ intent: FinishIntent) async throws -> Ending {
         if roots.isAway(file) { return away }
         if let source = try places.find(file.fullPath), let identity = try source.look().identity,
-            try await isSame(identity, source)
+            case .same = try await judge(identity, source, isRenamed: true)
         {
             if try isCopied(intent, source) {
                 // Only the removal failed; another copy would be a second file in the archive.
                 try source.rename(to: privateName(intent, beside: source))
+                var intent = intent
+                intent.changed = nil
                 return try await resume(intent)
             }
             try await journal.intend(file.id, nil)
@@ -205,22 +279,22 @@ struct SourceDisposal: Sendable {
 
     /// The writer has the file under its own name while it is waited for, unless another file has that name by now. What is
     /// known of a copy that was begun stays known.
-    private func lend(_ hidden: OpenName, _ intent: FinishIntent) async throws -> Ending {
+    private func lend(_ hidden: OpenName, _ identity: FileIdentity, _ intent: FinishIntent) async throws -> Ending {
         do {
-            try hidden.rename(to: places.open(file.fullPath))
-        } catch {
-            if error.isTaken { return busy }
-            throw error
+            try await renameBack(hidden, identity)
+        } catch let error as SystemError where error.isTaken {
+            return busy
         }
         if intent.isMoving != true { try await journal.intend(file.id, nil) }
         return busy
     }
 
-    private func putBack(_ hidden: OpenName) async throws -> Ending {
+    /// - Parameter ending: what became of it where it got its own name back.
+    private func putBack(_ hidden: OpenName, _ ending: Ending) async throws -> Ending {
         // Somebody may have cleaned up a folder that looked empty.
         let path = try hidden.renameNumbered(to: places.open(file.fullPath, making: 0o755)).path
         try await journal.intend(file.id, nil)
-        if path == file.fullPath { return superseded("changed") }
+        if path == file.fullPath { return ending }
         // Somebody put a new file there meanwhile: both are kept, under a name that says so.
         return .done(Disposition.untouched("kept as \(path.display)"), state: .superseded, place: nil)
     }
