@@ -8,31 +8,43 @@ internal import ServiceLifecycle
 extension AgentParts {
     static func renewals(
         _ settings: Settings, _ notifier: Notifier, _ ping: PingPlan, _ journal: Journal, _ log: EventLog,
-        keepAlive: KeepAlive, pinger: @escaping @Sendable (PingPlan) -> Pinger
+        _ restarts: ServiceRestarts, keepAlive: KeepAlive, pinger: @escaping @Sendable (PingPlan) -> Pinger
     ) -> ReloadSteps.Renewals {
         ReloadSteps.Renewals(
-            notifier: Renewed(notifier) { try? await $0.run() },
-            pinger: Renewed(ping) { try? await pinger($0).run() },
+            notifier: Renewed(notifier) { notifier in
+                await restarts.keep("sending notifications") { try await notifier.run() }
+            },
+            pinger: Renewed(ping) { plan in
+                await restarts.keep("pinging the dead man's switch") { try await pinger(plan).run() }
+            },
             backups: Renewed(settings.journalBackup) { rule in
                 guard let rule else { return }
-                try? await BackupKeeper(backups: JournalBackups(journal), rule: rule, log: log).run()
+                await restarts.keep("backing up the journal") {
+                    try await BackupKeeper(backups: JournalBackups(journal), rule: rule, log: log).run()
+                }
             },
             history: Renewed(settings.historyAfter) { age in
                 guard let age else { return }
-                try? await HistoryKeeper(journal: journal, age: age, log: log).run()
+                await restarts.keep("moving old files to the history") {
+                    try await HistoryKeeper(journal: journal, age: age, log: log).run()
+                }
             },
             // Those that have such credentials may be others.
-            keepAlive: Renewed(0) { _ in try? await keepAlive.run() })
+            keepAlive: Renewed(0) { _ in
+                await restarts.keep("keeping logins alive") { try await keepAlive.run() }
+            })
     }
 
     static func intakes(
-        _ running: RunningSettings, _ admitter: Admitter, _ heartbeat: Heartbeat, _ places: Settler.Places
+        _ running: RunningSettings, _ admitter: Admitter, _ heartbeat: Heartbeat, _ places: Settler.Places,
+        _ restarts: ServiceRestarts
     ) throws -> Intakes {
         try Intakes(
             running.watch,
             Intakes.Tools(
                 admitter: admitter, running: running, journal: admitter.journal, log: admitter.log,
-                heartbeat: heartbeat, stateDirectory: running.settings.stateDirectory, places: places,
+                heartbeat: heartbeat, restarts: restarts, stateDirectory: running.settings.stateDirectory,
+                places: places,
                 wake: {
                     admitter.bells.ringAll()
                     admitter.finisherBell.ring()

@@ -34,6 +34,7 @@ struct AgentParts: Sendable {
     private let smallWork = SmallWork()
     private let earlier: EarlierNotes
     let heartbeat: Heartbeat
+    private let restarts: ServiceRestarts
     private let isStopping = StopFlag()
     /// One for all who speak to it.
     let manager = ManagerNews(ServiceNotify())
@@ -61,7 +62,7 @@ struct AgentParts: Sendable {
         earlier = EarlierNotes(begun)
         self.settings = settings
         (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
-        (self.holdPatience, self.silence) = (holdPatience, silence)
+        (self.holdPatience, self.silence, restarts) = (holdPatience, silence, ServiceRestarts(log: log))
         let connections = board.connections
         let bells = WorkBells(
             loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(Self.leastSmallLoops, connections))])
@@ -71,7 +72,7 @@ struct AgentParts: Sendable {
             journal: journal, routes: running.routes, board: board, log: log, bells: bells,
             finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
-        intakes = try Self.intakes(running, admitter, heartbeat, places)
+        intakes = try Self.intakes(running, admitter, heartbeat, places, restarts)
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
             shut: { [heldBell] names in
@@ -85,7 +86,7 @@ struct AgentParts: Sendable {
         self.heartbeat = heartbeat
         self.admitter = admitter
         renewals = Self.renewals(
-            settings, notifier, PingPlan(ping: ping, settings.ping), journal, log,
+            settings, notifier, PingPlan(ping: ping, settings.ping), journal, log, restarts,
             keepAlive: KeepAlive(board: board, log: log, bell: probeBell),
             pinger: Self.pingers(admitter, heartbeat, Self.nudge(bells, intakes)))
     }
@@ -104,7 +105,7 @@ struct AgentParts: Sendable {
     }
 
     var sweeper: Sweeper {
-        Sweeper(journal: journal, board: board, orders: orders, log: log, bell: sweeperBell)
+        Sweeper(journal: journal, board: board, orders: orders, log: log, bell: sweeperBell, health: admitter.health)
     }
 
     var heldDeliveries: HeldDeliveries {
@@ -121,7 +122,8 @@ struct AgentParts: Sendable {
             receipts: ReceiptFiles(
                 stateDirectory: settings.stateDirectory,
                 origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: log),
-            pool: moving, bell: finisherBell, batchBell: batchBell, states: intakes.states, ended: ended,
+            pool: moving, bell: finisherBell, batchBell: batchBell, health: admitter.health, states: intakes.states,
+            ended: ended,
             lookAgain: lookAgain)
     }
 
@@ -204,6 +206,7 @@ struct AgentParts: Sendable {
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
+            incidents: { [restarts] in restarts.incidents() },
             limits: limits.standings,
             windows: { [running] in
                 running.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }

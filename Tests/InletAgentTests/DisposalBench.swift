@@ -59,7 +59,7 @@ struct DisposalBench {
         intent.isMoving = target == nil ? nil : true
         intent.copy = copy?.bytes
         intent.changed = changed
-        try await journal.intend(id, intent.note)
+        try await journal.intend(id, try intent.note)
     }
 
     /// What the finisher makes of it now, as at the next start.

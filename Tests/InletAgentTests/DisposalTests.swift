@@ -286,6 +286,31 @@ import Testing
                 == (standing == .changed ? .changed : .unclear))
     }
 
+    @Test(arguments: ["", "sub/", "held"])
+    func `a damaged intent is not taken for none: the file gets its name back, and all begins anew`(
+        _ place: String
+    ) async throws {
+        let bench = try await DisposalBench(.delete)
+        try await bench.journal.intend(bench.id, Array("{".utf8))
+        if place == "sub/" { try move(bench.file, to: bench.privateFile) }
+        if place == "held" {
+            try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
+            try move(bench.file, to: bench.held)
+        }
+        #expect(try await bench.dispose().isWait)
+        #expect(try text(bench.file) == "content")
+        #expect(try await bench.journal.job(bench.id)?.file.intent == nil)
+    }
+
+    @Test func `a damaged intent of a file that is nowhere is said, and nothing is concluded from it`() async throws {
+        let bench = try await DisposalBench(.archive)
+        try await bench.journal.intend(bench.id, Array("{".utf8))
+        try remove(bench.file)
+        let error = await #expect(throws: UnreadableIntent.self) { try await bench.dispose() }
+        #expect(error.map { "\($0)" }?.contains("damaged") == true)
+        #expect(try await bench.journal.job(bench.id)?.file.intent != nil)
+    }
+
     @Test func `a file that was removed by somebody else is let go`() async throws {
         let bench = try await DisposalBench(.delete)
         try remove(bench.file)
@@ -294,13 +319,12 @@ import Testing
         #expect(ending.state == nil)
     }
 
-    @Test func `an intent survives its own encoding, whatever bytes the name has`() {
+    @Test func `an intent survives its own encoding, whatever bytes the name has`() throws {
         let intent = FinishIntent(
             action: .quarantine, privateFile: FilePath(bytes: [0x2F, 0xFF, 0x0A, 0x22]), target: "/x",
             heldUntil: WallTime(milliseconds: 5))
-        #expect(FinishIntent(intent.note) == intent)
-        #expect(FinishIntent(Array("{".utf8)) == nil)
-        #expect(FinishIntent(nil) == nil)
+        #expect(try FinishIntent(intent.note) == intent)
+        #expect(throws: (any Error).self) { try FinishIntent(Array("{".utf8)) }
     }
 
     @Test(arguments: [

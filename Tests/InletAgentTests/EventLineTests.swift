@@ -77,6 +77,7 @@ import Testing
         (.receiptElsewhere(root: path, folder: "/state/receipts", reason: hostile), "receipt.elsewhere"),
         (.uploadAborted(ref), "transfer.aborted"),
         (.agentTrouble(reason: hostile), "agent.trouble"),
+        (.serviceFailed(service: hostile, reason: hostile, wait: .seconds(1)), "agent.service_failed"),
         (.queueResuming(waiting: 9), "queue.resuming"),
         (.queueResumed(ResumeSummary(of: 9)), "queue.resumed"),
         (.queueWarning(waiting: 30, limit: 20), "queue.warning"),
@@ -188,6 +189,11 @@ import Testing
         for _ in 0..<3 { health.works() }
         #expect(!health.isFailing)
         health.fails(.ioError("/j", cause: "again"))
-        #expect(record.names == ["journal.full", "journal.free", "journal.failing"])
+        health.fails(.ioError("/j", cause: "again"), for: .finisher)
+        // Who can write it says nothing of who cannot read what he needs of it.
+        health.works()
+        #expect(health.isFailing)
+        health.works(for: .finisher)
+        #expect(record.names == ["journal.full", "journal.free", "journal.failing", "journal.free"])
     }
 }

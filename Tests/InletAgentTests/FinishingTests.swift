@@ -182,7 +182,7 @@ import Testing
             let hidden = FinishPlaces(root: stage.root, settings: nil).privateFile(job.file)
             try move(file, to: hidden)
             var row = job
-            row.file.intent = FinishIntent(action: .delete, privateFile: hidden, target: nil).note
+            row.file.intent = try FinishIntent(action: .delete, privateFile: hidden, target: nil).note
             let pool = BlockingPool(name: "test", threads: 1)
             let disposal = SourceDisposal(
                 journal: stage.journal, places: FinishPlaces(root: stage.root, settings: nil), job: row, hashing: pool)

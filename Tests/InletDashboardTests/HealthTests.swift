@@ -16,6 +16,10 @@ import Testing
     /// What is changed, and what then comes first.
     static let cases: [(String, Health.State, @Sendable (inout StatusReport) throws -> Void)] = [
         ("the journal cannot be written", .trouble, { $0.journal_failing = true }),
+        (
+            "backing up the journal has stopped by itself", .trouble,
+            { $0.incidents = [.init(service: "backing up the journal", reason: "no disk")] }
+        ),
         ("no agent runs", .trouble, { $0.running = false }),
         ("no agent runs", .attention, { ($0.running, $0.pending) = (false, 0) }),
         ("store refuses its credentials", .trouble, { $0.destinations[0].state = "credentials refused" }),

@@ -24,6 +24,7 @@ enum AcrossFileSystems {
             }
             try copy.rename(to: target)
         } catch {
+            // What is left of it has its name in the intent, and goes at the next try.
             try? copy.remove()
             if let error = error as? SystemError, error.isTaken { return false }
             throw error
@@ -34,8 +35,9 @@ enum AcrossFileSystems {
         return true
     }
 
-    /// Removes what is left of a copy whose process died. Best effort; no such copy runs, as a file has one finisher.
+    /// Removes what is left of a copy whose process died; no such copy runs, as a file has one finisher.
     static func removeUnfinished(_ intent: FinishIntent, in places: FinishPlaces) {
+        // Where the archive cannot be reached, what is to be done next fails there too, and says so.
         guard let path = intent.copyFile, let copy = try? places.find(path) else { return }
         try? copy.remove()
     }
@@ -55,7 +57,7 @@ enum AcrossFileSystems {
         while try reader.next({ comparison.add($0) }) {
             if Task.isCancelled { throw CancellationError() }
         }
-        return comparison.isSame
+        return try comparison.isSame()
     }
 }
 
@@ -65,18 +67,28 @@ private final class Comparison {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
     private var offset: Int64 = 0
     private var isEqual = true
+    private var failure: SystemError?
 
     init(_ source: SourceFile) { self.source = source }
     deinit { buffer.deallocate() }
 
-    /// Whether all of the source was compared, and equal.
-    var isSame: Bool { isEqual && offset == source.opened.size }
+    /// Whether all of the source was compared, and equal. One that could not be read is not another content.
+    func isSame() throws(SystemError) -> Bool {
+        if let failure { throw failure }
+        return isEqual && offset == source.opened.size
+    }
 
     func add(_ chunk: UnsafeRawBufferPointer) {
         var rest = chunk[...]
-        while isEqual, !rest.isEmpty {
+        while isEqual, failure == nil, !rest.isEmpty {
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(buffer.count, rest.count)])
-            let count = (try? source.read(into: room, at: offset)) ?? 0
+            let count: Int
+            do throws(SystemError) {
+                count = try source.read(into: room, at: offset)
+            } catch {
+                failure = error
+                return
+            }
             isEqual = count > 0 && rest.prefix(count).elementsEqual(room[..<count])
             rest = rest.dropFirst(count)
             offset += Int64(count)

@@ -74,12 +74,21 @@ struct FinishIntent: Sendable, Equatable, Codable {
         self.heldUntil = heldUntil
     }
 
-    init?(_ note: [UInt8]?) {
-        guard let note, let intent = try? JSONDecoder().decode(FinishIntent.self, from: Data(note)) else { return nil }
-        self = intent
-    }
+    init(_ note: [UInt8]) throws { self = try JSONDecoder().decode(FinishIntent.self, from: Data(note)) }
 
-    var note: [UInt8] { (try? JSONEncoder().encode(self)).map(Array.init) ?? [] }
+    var note: [UInt8] { get throws { Array(try JSONEncoder().encode(self)) } }
+}
+
+/// What the journal has of an intent cannot be read, and the file is under none of the names that it can have by one.
+struct UnreadableIntent: Error, CustomStringConvertible {
+    let file: FileRow
+    let archive: FilePath
+    let quarantine: FilePath
+
+    var description: String {
+        "\(file.fullPath.display): what the journal notes of its disposal is damaged, and it is not there; "
+            + "look in \(archive.display) and \(quarantine.display): 'inlet queue forget \(file.id)' once it is found"
+    }
 }
 
 /// Where the finisher puts things for one root.
@@ -108,6 +117,11 @@ struct FinishPlaces: Sendable {
     func heldFile(_ file: FileRow, below folder: FilePath) -> FilePath {
         folder.appending(".inlet").appending("held").appending("\(file.id)").pushing(
             FilePath(root: nil, file.path.lastComponent.map { [$0] } ?? []))
+    }
+
+    /// Where a file may be that has neither its own name nor a last one.
+    func privateNames(_ file: FileRow) -> [FilePath] {
+        [privateFile(file), heldFile(file, below: root), heldFile(file, below: file.fullPath.removingLastComponent())]
     }
 
     /// The relative path is kept below the archive or quarantine.

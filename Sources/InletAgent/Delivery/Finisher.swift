@@ -19,6 +19,7 @@ struct Finisher: Service {
     let bell: Doorbell
     /// Rings when a batch has ended.
     let batchBell: Doorbell
+    let health: JournalHealth
     var states = RootStates([])
     /// Told of a file that is finished.
     var ended: @Sendable (FileRow) -> Void = { _ in }
@@ -27,29 +28,40 @@ struct Finisher: Service {
 
     private static let shortestPause = Duration.seconds(60)
     private static let longestPause = Duration.seconds(3600)
+    /// Before a journal that could not be read is asked again.
+    private static let journalPause = Duration.seconds(5)
     private static let batch = 64
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withTaskExecutorPreference(pool) {
                 while !Task.isCancelled {
-                    if await finishBatch() { continue }
-                    // What could not be finished was put off; if even that failed, the journal needs a pause.
-                    let next = (try? await journal.nextFinish()) ?? nil
-                    await bell.wait(until: next.map { ContinuousClock.now.advanced(by: max($0 - .now, .seconds(1))) })
+                    let next = await finishBatch()
+                    if let next, next <= .now { continue }
+                    await bell.wait(until: next)
                 }
             }
         }
     }
 
-    private func finishBatch() async -> Bool {
-        guard let jobs = try? await journal.unfinished(at: .now, limit: Self.batch), !jobs.isEmpty else { return false }
-        var progress = false
-        await withTaskGroup(of: Bool.self) { group in
-            for job in jobs { group.addTask { await self.finish(job) } }
-            for await isFinished in group where isFinished { progress = true }
+    /// Finishes what is due. - Returns: when to look next, unless somebody rings: nil where nothing is unfinished.
+    private func finishBatch() async -> ContinuousClock.Instant? {
+        do throws(JournalError) {
+            let jobs = try await journal.unfinished(at: .now, limit: Self.batch)
+            var progress = false
+            await withTaskGroup(of: Bool.self) { group in
+                for job in jobs { group.addTask { await self.finish(job) } }
+                for await isFinished in group where isFinished { progress = true }
+            }
+            // What could not be finished was put off; where even that failed, the journal needs a pause.
+            let next = progress ? .now : try await journal.nextFinish()
+            health.works(for: .finisher)
+            return next.map { .now.advanced(by: progress ? .zero : max($0 - .now, .seconds(1))) }
+        } catch {
+            if Task.isCancelled { return nil }
+            health.fails(error, for: .finisher)
+            return .now.advanced(by: Self.journalPause)
         }
-        return progress
     }
 
     /// - Returns: false when the file must wait.
@@ -88,7 +100,11 @@ struct Finisher: Service {
         if file.disposition != note {
             log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: reason))
         }
-        try? await journal.postponeFinish(file.id, until: .now + pause, note: note)
+        do {
+            try await journal.postponeFinish(file.id, until: .now + pause, note: note)
+        } catch {
+            health.fails(error, for: .finisher)
+        }
     }
 
     /// As long as it has been tried already: each try may copy the whole file to another file system.

@@ -49,8 +49,18 @@ struct OpenName: Sendable {
 
     func look() throws(SystemError) -> FileLook { try folder.look(name) }
     func source() throws(SystemError) -> SourceFile { try SourceFile(opening: name, in: folder) }
-    /// Who may write to it.
-    var writer: LeaseProbe { WriterProbe.look(at: name, in: folder).writer }
+    /// Who may write to it. What cannot be opened just now (no descriptor, a disk that does not answer) throws: it says nothing
+    /// of writers, and a file whose writers are unknown is held for long. Who may not read it never learns more.
+    func writer() throws(SystemError) -> LeaseProbe {
+        let probe = WriterProbe.look(at: name, in: folder).writer
+        guard case .unknown = probe else { return probe }
+        do throws(SystemError) {
+            _ = try source()
+        } catch  where error.code == .permissionDenied || error.code == .notPermitted {
+            return probe
+        }
+        return probe
+    }
     /// Never overwrites; durable after `synchronize` of both folders.
     func rename(to other: OpenName) throws(SystemError) { try folder.rename(name, to: other.folder, other.name) }
     func remove() throws(SystemError) { try folder.remove(name) }

@@ -27,7 +27,13 @@ struct SourceDisposal: Sendable {
     private var file: FileRow { job.file }
 
     func dispose() async throws -> Ending {
-        if let intent = FinishIntent(file.intent) {
+        if let note = file.intent {
+            let intent: FinishIntent
+            do {
+                intent = try FinishIntent(note)
+            } catch {
+                return try await withoutIntent()
+            }
             AcrossFileSystems.removeUnfinished(intent, in: places)
             return try await resume(intent)
         }
@@ -37,6 +43,21 @@ struct SourceDisposal: Sendable {
             return .done(Disposition.kept, state: nil, place: file.fullPath)
         }
         return try await begin(action)
+    }
+
+    /// Something was begun, and its note is damaged: a file that has one of our names gets its own back, and all begins
+    /// anew. Where it has none of them, only a person can find out what became of it.
+    private func withoutIntent() async throws -> Ending {
+        for path in places.privateNames(file) {
+            guard let hidden = try places.find(path), try hidden.look().identity != nil else { continue }
+            return try await putBack(hidden, .wait(until: .now + Self.soon, note: "waiting: to be looked at anew"))
+        }
+        guard let source = try places.find(file.fullPath), try source.look().identity != nil else {
+            if roots.isAway(file) { return away }
+            throw UnreadableIntent(file: file, archive: places.archive, quarantine: places.quarantine)
+        }
+        try await journal.intend(file.id, nil)
+        return .wait(until: .now + Self.soon, note: "waiting: to be looked at anew")
     }
 
     private func begin(_ action: FinishAction) async throws -> Ending {
@@ -52,7 +73,7 @@ struct SourceDisposal: Sendable {
         case .doubtful where action == .quarantine: break
         case .doubtful: return .done(Self.doubtful, state: nil, place: file.fullPath)
         }
-        switch source.writer {
+        switch try source.writer() {
         case .busy: return busy
         case .free: break
         case .unknown where action == .quarantine: break
@@ -151,7 +172,7 @@ struct SourceDisposal: Sendable {
         var intent = FinishIntent(
             action: action, privateFile: held, target: places.target(file, action), heldUntil: until)
         if let ending = try await rename(source, identity, to: &intent) { return ending }
-        try await journal.intend(file.id, intent.note)
+        try await journal.intend(file.id, try intent.note)
         return .wait(until: until, note: Self.holdNote(until))
     }
 
@@ -166,7 +187,7 @@ struct SourceDisposal: Sendable {
         _ source: OpenName, _ identity: FileIdentity, to intent: inout FinishIntent
     ) async throws -> Ending? {
         Failpoint.intending.reached()
-        if let other = try await journal.beginFinish(file, intent.note) {
+        if let other = try await journal.beginFinish(file, try intent.note) {
             return .wait(until: .now + Self.busyPause, note: "waiting: job \(other) needs the file")
         }
         Failpoint.intentWritten.reached()
@@ -221,7 +242,7 @@ struct SourceDisposal: Sendable {
         case .doubtful:
             return try await putBack(hidden, .done(Self.doubtful, state: nil, place: file.fullPath))
         }
-        if hidden.writer == .busy { return try await lend(hidden, identity, intent) }
+        if try hidden.writer() == .busy { return try await lend(hidden, identity, intent) }
         switch intent.action {
         case .keep: return try await putBack(hidden, superseded("changed"))
         case .delete:

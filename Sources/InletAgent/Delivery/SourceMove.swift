@@ -31,7 +31,7 @@ struct SourceMove: Sendable {
                 step.target = target.path.bytes
                 step.copy = copy.path.bytes
                 step.isMoving = true
-                try await journal.intend(job.file.id, step.note)
+                try await journal.intend(job.file.id, try step.note)
                 Failpoint.moveNoted.reached()
                 if try moved(hidden, identity, to: target, copy) {
                     Failpoint.moved.reached()
@@ -71,6 +71,7 @@ struct SourceMove: Sendable {
         }
         // Who may write in the watched folder may have put another file under the private name since it was looked at.
         guard let now = try target.look().identity, now.inode == identity.inode, now.device == identity.device else {
+            // Where that fails it keeps the name in the archive, which the journal has: what is thrown names it.
             try? target.rename(to: hidden)
             throw SystemError(call: "rename", path: hidden.path, target: target.path, code: .staleNFSFileHandle)
         }

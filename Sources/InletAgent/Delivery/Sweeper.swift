@@ -21,7 +21,10 @@ struct Sweeper: Service {
     let orders: OrderDesk
     let log: EventLog
     let bell: Doorbell
+    let health: JournalHealth
 
+    /// Before a journal that could not be read is asked again.
+    private static let journalPause = Duration.seconds(10)
     private static let atOnce = 16
     /// How long one is left alone whose destination is not configured: disks sleep meanwhile.
     private static let unknownPause = Duration.seconds(86_400)
@@ -30,62 +33,70 @@ struct Sweeper: Service {
         await cancelWhenGracefulShutdown {
             var pace = SweepPace()
             while !Task.isCancelled {
-                let mayHaveMore = await sweep(&pace)
-                if !mayHaveMore { await bell.wait(until: await nextTry()) }
+                do throws(JournalError) {
+                    let mayHaveMore = try await sweep(&pace)
+                    let next = mayHaveMore ? nil : try await journal.nextLeftover()
+                    health.works(for: .sweeper)
+                    if mayHaveMore { continue }
+                    await bell.wait(until: next.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
+                } catch {
+                    if Task.isCancelled { return }
+                    health.fails(error, for: .sweeper)
+                    await bell.wait(until: .now.advanced(by: Self.journalPause))
+                }
             }
         }
     }
 
-    private func sweep(_ pace: inout SweepPace) async -> Bool {
-        guard let leftovers = try? await journal.leftovers(at: .now, limit: Self.atOnce) else { return false }
+    /// - Returns: whether there may be more.
+    private func sweep(_ pace: inout SweepPace) async throws(JournalError) -> Bool {
+        let leftovers = try await journal.leftovers(at: .now, limit: Self.atOnce)
         var away: Set<String> = []
         var removed = 0
+        var failure: JournalError?
         for leftover in leftovers {
             let name = leftover.delivery.destination
             // One that hangs is asked once, so that the others have their turn.
-            switch await remove(leftover, mayAsk: !away.contains(name), &pace) {
-            case .gone: removed += 1
-            case .remains: break
-            case .away: away.insert(name)
+            do throws(JournalError) {
+                switch try await remove(leftover, mayAsk: !away.contains(name), &pace) {
+                case .gone: removed += 1
+                case .remains: break
+                case .away: away.insert(name)
+                }
+            } catch {
+                // It is still in the journal; the others have their turn first.
+                failure = error
             }
         }
+        if let failure { throw failure }
         return removed == Self.atOnce
     }
 
-    private func nextTry() async -> ContinuousClock.Instant? {
-        guard let next = try? await journal.nextLeftover() else { return nil }
-        return .now.advanced(by: max(next - .now, .seconds(1)))
-    }
-
-    private func remove(_ leftover: Leftover, mayAsk: Bool, _ pace: inout SweepPace) async -> Fate {
+    private func remove(_ leftover: Leftover, mayAsk: Bool, _ pace: inout SweepPace) async throws(JournalError) -> Fate
+    {
         let delivery = leftover.delivery
-        do {
-            guard let destination = board[delivery.destination] else {
-                // Left to the store's own expiry at last, unless it comes back into the configuration.
-                try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
-                return .remains
-            }
-            guard mayAsk else {
-                try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
-                return .away
-            }
-            if let error = await abandon(leftover, at: destination) {
-                return try await keep(delivery.id, error, &pace)
-            }
-            pace.forget(delivery.id)
-            // What a retry can go on with; one that was superseded is never retried.
-            Failpoint.abandoned.reached()
-            let notes =
-                delivery.state == .superseded
-                ? [:] : destination.pipeline.reusable(journal.seal.opened(leftover.checkpoint))
-            try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(notes))
-            Failpoint.leftoverRemoved.reached()
-            log.emit(.uploadAborted(Self.ref(leftover)))
-            return .gone
-        } catch {
-            // The journal cannot be written now; the leftover is still in it.
+        guard let destination = board[delivery.destination] else {
+            // Left to the store's own expiry at last, unless it comes back into the configuration.
+            try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
             return .remains
         }
+        guard mayAsk else {
+            try await journal.postponeLeftover(delivery.id, until: .now + pace.wait(for: delivery.id))
+            return .away
+        }
+        if let error = await abandon(leftover, at: destination) {
+            return try await keep(delivery.id, error, &pace)
+        }
+        pace.forget(delivery.id)
+        // What a retry can go on with; one that was superseded is never retried.
+        Failpoint.abandoned.reached()
+        let notes =
+            delivery.state == .superseded
+            ? [:] : destination.pipeline.reusable(journal.seal.opened(leftover.checkpoint))
+        try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(notes))
+        Failpoint.leftoverRemoved.reached()
+        log.emit(.uploadAborted(Self.ref(leftover)))
+        return .gone
     }
 
     private func abandon(_ leftover: Leftover, at destination: Destination) async -> DeliveryError? {

@@ -15,6 +15,7 @@ final class Intakes: Service {
         var journal: Journal
         var log: EventLog
         var heartbeat: Heartbeat
+        var restarts: ServiceRestarts
         var stateDirectory: FilePath
         /// How much each may remember.
         var places: Settler.Places
@@ -61,7 +62,7 @@ final class Intakes: Service {
                         defer { state.new = [] }
                         return state.new
                     }
-                    for entry in new { group.addTask { await entry.run() } }
+                    for entry in new { group.addTask { await entry.run(self.tools.restarts) } }
                     await self.bell.wait(until: nil)
                 }
             }
@@ -171,23 +172,25 @@ final class WatchedEntry: Sendable {
     var volumes: VolumeRoots? { if case .volumes(let roots) = kind { roots } else { nil } }
     var hasBegun: Bool { begun.isSet }
 
-    func run() async {
+    func run(_ restarts: ServiceRestarts) async {
         begun.set()
         defer { ended.set() }
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.after?.wait()
-                if !Task.isCancelled { await self.watch() }
+                if !Task.isCancelled { await self.watch(restarts) }
             }
             await asked.wait()
             group.cancelAll()
         }
     }
 
-    private func watch() async {
-        switch kind {
-        case .fixed(let intake): try? await intake.run()
-        case .volumes(let roots): try? await roots.run()
+    private func watch(_ restarts: ServiceRestarts) async {
+        await restarts.keep("watching \(settings.path.display)") {
+            switch kind {
+            case .fixed(let intake): try await intake.run()
+            case .volumes(let roots): try await roots.run()
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ struct BackupKeeper: Service {
     private static let soon = Duration.seconds(3600)
 
     func run() async throws {
+        // Only its sleep throws, when it is asked to stop.
         try? await cancelWhenGracefulShutdown {
             var last = await backups.newest()
             var wait = untilDue(after: last, now: .now)

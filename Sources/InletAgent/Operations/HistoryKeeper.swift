@@ -18,6 +18,7 @@ struct HistoryKeeper: Service {
     private static let soon = Duration.seconds(3600)
 
     func run() async throws {
+        // `rest` ends early only when it is asked to stop.
         try? await cancelWhenGracefulShutdown {
             // A start has enough to do.
             var wait = min(age, .seconds(60))
@@ -44,6 +45,9 @@ struct HistoryKeeper: Service {
             }
         } catch {
             tell(files, start.duration(to: clock.instant()))
+            if !Task.isCancelled {
+                log.emit(.agentTrouble(reason: "old files could not be moved to the journal's history: \(error)"))
+            }
             return Self.soon
         }
         tell(files, start.duration(to: clock.instant()))

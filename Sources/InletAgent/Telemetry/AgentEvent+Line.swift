@@ -53,6 +53,10 @@ extension AgentEvent {
                 "agent.host_lost", .error,
                 ("reason", .safe("the process that starts programs and looks for writers has ended; restart the agent"))
             )
+        case .serviceFailed(let service, let reason, let wait):
+            Self.line(
+                "agent.service_failed", .error, ("service", .safe(service)), ("reason", .safe(reason)),
+                ("wait_ms", .number(wait.milliseconds)))
         default: nil
         }
     }

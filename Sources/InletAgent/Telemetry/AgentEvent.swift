@@ -52,6 +52,8 @@ package enum AgentEvent: Sendable {
     case fileTrouble(path: FilePath, reason: String)
     /// This machine cannot do its part for deliveries; they wait, and nothing is held against them. Said once.
     case agentTrouble(reason: String)
+    /// A part of the agent has ended although nobody asked it to; it begins anew after `wait`.
+    case serviceFailed(service: String, reason: String, wait: Duration)
     case journalFull(reason: String)
     /// The journal cannot be written for another reason than a full disk.
     case journalFailing(reason: String)

@@ -16,6 +16,7 @@ extension LogEventSpec {
         LogEventSpec("agent.ready", .info, fields: "roots# destinations#"),
         LogEventSpec("agent.stopping", .info),
         LogEventSpec("agent.trouble", .error, fields: "reason"),
+        LogEventSpec("agent.service_failed", .error, fields: "service reason wait_ms#"),
     ]
 
     private static let watch = [

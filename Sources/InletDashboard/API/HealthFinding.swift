@@ -37,6 +37,11 @@ extension Health {
             found.append(
                 .init(.trouble, .journal, "the journal cannot be written", "is the disk of state_dir full?"))
         }
+        for incident in report.incidents ?? [] {
+            let what = DisplayText.escape("\(incident.service) has stopped by itself")
+            let remedy = "it begins again by itself; if it goes on so, restart Inlet\(because(incident.reason))"
+            found.append(.init(.trouble, .agent, what, remedy))
+        }
         if !report.running {
             let remedy = "start it with 'inlet run', or 'systemctl start inlet'"
             found.append(.init(report.pending > 0 ? .trouble : .attention, .agent, "no agent runs", remedy))

@@ -79,6 +79,12 @@ package struct StatusReport: Codable, Sendable {
         package var oldest_waiting_ms: Int64?
     }
 
+    /// A part of the agent that has ended unasked.
+    package struct Incident: Codable, Sendable {
+        package var service: String
+        package var reason: String
+    }
+
     /// What needs somebody; nil from an agent of an older version.
     package var health: Health?
     package var running: Bool
@@ -100,6 +106,8 @@ package struct StatusReport: Codable, Sendable {
     /// Notices that their receivers (notify) have not taken yet, and those given up.
     package var notices_waiting: Int?
     package var notices_failed: Int?
+    /// Parts of the agent that have ended unasked, and begin anew.
+    package var incidents: [Incident]?
     /// How far the files are that waited at the start; nil once all have been tried.
     package var resuming: ResumeSummary?
     /// How fast may be sent, all destinations together first; nil while no agent runs.
@@ -141,7 +149,7 @@ package struct StatusReport: Codable, Sendable {
                     name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
                     waiting: waiting[$0.name] ?? 0)
             }
-        (resuming, limits, windows) = Self.live(view)
+        (resuming, limits, windows, incidents) = Self.live(view)
         roots = view.live?.roots().map(Self.root) ?? []
         in_flight = view.live?.inFlight().map(Self.transfer) ?? []
         in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
@@ -153,10 +161,12 @@ package struct StatusReport: Codable, Sendable {
         health = Health(self)
     }
 
-    private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?) {
-        (
+    private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?) {
+        let incidents = view.live?.incidents() ?? []
+        return (
             view.live?.resume(), view.live?.limits().map { LimitReport($0) },
-            view.live?.windows().map { WindowReport(route: $0.route, $0.window, at: .now) }
+            view.live?.windows().map { WindowReport(route: $0.route, $0.window, at: .now) },
+            incidents.isEmpty ? nil : incidents.map { Incident(service: $0.service, reason: $0.reason) }
         )
     }
 

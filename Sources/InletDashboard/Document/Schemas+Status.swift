@@ -15,10 +15,18 @@ extension StatusReport: Described {
             .must("destinations", .list(.named(Destination.self))), .must("roots", .list(.named(Root.self))),
             .must("in_flight", .list(.named(Transfer.self))), .may("notices_waiting", .integer),
             .may("notices_failed", .integer), .may("resuming", .named(ResumeSummary.self)),
+            .may(
+                "incidents", .list(.named(Incident.self)),
+                "Parts of the agent that have ended unasked, and begin again."),
             .may("limits", .list(.named(LimitReport.self))), .may("windows", .list(.named(WindowReport.self))),
             .may("dashboard", .named(DashboardReport.self)), .may("confinement", .named(ConfinementReport.self)),
         ])
     }
+}
+
+extension StatusReport.Incident: Described {
+    static var schemaName: String { "Incident" }
+    static var schema: Schema { .object([.must("service", .text, "What it does."), .must("reason", .text)]) }
 }
 
 extension Health: Described {

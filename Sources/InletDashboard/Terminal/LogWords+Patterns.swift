@@ -11,6 +11,7 @@ extension LogWords {
         "agent.ready": "ready: {roots} watched folders, {destinations} destinations",
         "agent.stopping": "stopping",
         "agent.trouble": "trouble: {reason}",
+        "agent.service_failed": "{service} has stopped: {reason}; it begins again[ in {wait_ms}]",
         "journal.full": "the journal's disk is full: {reason}",
         "journal.failing": "the journal cannot be written: {reason}",
         "journal.free": "the journal can be written again",
