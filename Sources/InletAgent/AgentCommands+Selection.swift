@@ -82,9 +82,10 @@ extension AgentCommands {
         var outcomes: [ActionOutcome] = []
         for start in stride(from: 0, to: files.count, by: Self.group) {
             let group = Array(files[start..<min(start + Self.group, files.count)])
-            let command = try await command(action)
             Failpoint.acting.reached()
-            let (these, running) = try await journal.act(command, on: group, at: .now)
+            let (these, running) =
+                action == .retry
+                ? try await retry(group) : try await journal.act(command(action), on: group, at: .now)
             Failpoint.acted.reached()
             outcomes += these
             switch action {
@@ -98,12 +99,49 @@ extension AgentCommands {
 
     private func command(_ action: JobAction) async throws(JournalError) -> FileAction {
         switch action {
-        case .retry:
-            let stored = try await journal.uptimes()
-            return .retry(uptimes: live?.board.uptimes() ?? stored)
-        case .cancel: return .cancel
-        case .forget: return .forget
+        case .retry: try await retrying()
+        case .cancel: .cancel
+        case .forget: .forget
         }
+    }
+
+    private func retrying(_ returned: [Int64: FileIdentity] = [:]) async throws(JournalError) -> FileAction {
+        let stored = try await journal.uptimes()
+        return .retry(uptimes: live?.board.uptimes() ?? stored, returned: returned)
+    }
+
+    /// What lies in quarantine goes back to its place first; what cannot stays there, and says where that is.
+    private func retry(
+        _ files: [Int64]
+    ) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
+        let lying = try await journal.quarantined(byRetryOf: files)
+        if lying.isEmpty { return try await journal.act(retrying(), on: files, at: .now) }
+        var returned: [Int64: FileIdentity] = [:]
+        var refusals: [Int64: String] = [:]
+        for file in files { refusals[file] = try await bringBack(lying[file] ?? [], &returned) }
+        let ready = files.filter { refusals[$0] == nil }
+        var (outcomes, running) = try await journal.act(retrying(returned), on: ready, at: .now)
+        outcomes.reverse()
+        return (files.map { refusals[$0].map { .skipped($0) } ?? outcomes.removeLast() }, running)
+    }
+
+    /// - Returns: why one of them stays in quarantine.
+    private func bringBack(
+        _ files: [FileRow], _ returned: inout [Int64: FileIdentity]
+    ) async throws(JournalError) -> String? {
+        if files.isEmpty { return nil }
+        try await journal.beginReturn(of: files.map(\.id))
+        for file in files where returned[file.id] == nil {
+            switch await returning.run({
+                Result { () throws(QuarantineReturn.Refusal) in try QuarantineReturn(file: file).run() }
+            }) {
+            case .success(let identity): returned[file.id] = identity
+            case .failure(let refusal):
+                try await journal.endReturn(of: files.map(\.id).filter { returned[$0] == nil })
+                return refusal.description
+            }
+        }
+        return nil
     }
 
     /// Asks destinations that are down at once whether they are back; nil = all of them.

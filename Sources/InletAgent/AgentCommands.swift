@@ -10,6 +10,8 @@ package struct AgentCommands: Sendable {
     /// nil when no agent runs.
     let live: Live?
     private let destination: @Sendable (String) -> Destination?
+    /// For files that are moved back from quarantine.
+    let returning = BlockingPool(name: "quarantine", threads: 1)
 
     /// What a running agent is told beside its journal.
     struct Live: Sendable {

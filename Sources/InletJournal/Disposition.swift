@@ -8,6 +8,12 @@ package enum Disposition {
     /// The file was gone or another one when its turn came; nothing was done.
     package static func untouched(_ why: String) -> String { "untouched: \(why)" }
 
+    /// Where this says that a quarantined file is, as people read it; nil for every other end.
+    package static func quarantine(_ text: String?) -> String? {
+        guard let text, text.hasPrefix(quarantined("")) else { return nil }
+        return String(text.dropFirst(quarantined("").count))
+    }
+
     /// Whether this left the path free, so that a file dropped there later is a new one.
     static func vacates(_ text: String?) -> Bool {
         guard let text else { return false }

@@ -6,7 +6,8 @@ package enum FileAction: Sendable {
     /// Sends what has ended again, and tries now what waits for its time.
     ///
     /// - `uptimes`: the destinations' expiry clocks.
-    case retry(uptimes: [String: Int64])
+    /// - `returned`: what files are that have been moved back from quarantine (`beginReturn`).
+    case retry(uptimes: [String: Int64], returned: [Int64: FileIdentity] = [:])
     case cancel
     case forget
 
@@ -67,8 +68,8 @@ extension Journal {
             var running: [Int64] = []
             let outcomes = try files.map { file -> ActionOutcome in
                 switch action {
-                case .retry(let uptimes):
-                    if try Self.retry(file, uptimes, now, database) { return .done }
+                case .retry(let uptimes, let returned):
+                    if try Self.retry(file, uptimes, returned, now, database) { return .done }
                     return try Self.hurry(file, now, database)
                 case .cancel:
                     guard let cancelled = try Self.cancel(file, now, database) else {

@@ -39,6 +39,8 @@ extension Journal {
         var state: FileState
         /// What was there was taken away or put elsewhere when it was finished.
         var wasVacated: Bool
+        /// A person has it sent again, and it is on its way back to this path.
+        var isReturning: Bool
 
         enum Standing { case new, known, touched }
 
@@ -46,6 +48,7 @@ extension Journal {
             let identity = arrival.identity
             // What we took away ourselves and what came to nothing was dropped anew on purpose.
             guard state != .gone, state != .superseded else { return .new }
+            if isReturning { return .known }
             // The same inode and times again: it was looked at just before we took it away, and is no new file.
             if wasVacated { return identity == self.identity ? .known : .new }
             guard identity.isKnown(as: self.identity, tolerance: tolerance) else { return .new }
@@ -61,7 +64,8 @@ extension Journal {
         _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database
     ) throws -> Remembered? {
         try newest(
-            "id, size, modified, changed, inode, device, state, finished_at, disposition", root, path, volume, database
+            "id, size, modified, changed, inode, device, state, finished_at, disposition, intent", root, path, volume,
+            database
         ) { row in
             Remembered(
                 id: row.integer(0),
@@ -69,7 +73,8 @@ extension Journal {
                     size: row.integer(1), modified: row.integer(2), changed: row.integer(3),
                     inode: UInt64(bitPattern: row.integer(4)), device: UInt64(bitPattern: row.integer(5))),
                 state: row.text(6).flatMap(FileState.init) ?? .failed,
-                wasVacated: !row.isNull(7) && Disposition.vacates(row.text(8)))
+                wasVacated: !row.isNull(7) && Disposition.vacates(row.text(8)),
+                isReturning: !row.isNull(7) && !row.isNull(9))
         }
     }
 

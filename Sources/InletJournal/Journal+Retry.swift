@@ -12,15 +12,72 @@ extension Journal {
         _ file: Int64, uptimes: [String: Int64], at now: WallTime
     ) async throws(JournalError) -> Bool {
         try await reviveAhead { try Self.undelivered(file, $0) }
-        return try await commit { try Self.retry(file, uptimes, now, $0) }
+        return try await commit { try Self.retry(file, uptimes, [:], now, $0) }
+    }
+
+    /// The files that a retry of each of `files` sends again, and that lie in quarantine: itself, and what goes with it.
+    package func quarantined(byRetryOf files: [Int64]) async throws(JournalError) -> [Int64: [FileRow]] {
+        try await reviveAhead { database in try files.flatMap { try Self.undelivered($0, database) } }
+        return try await read { database in
+            try files.reduce(into: [:]) { found, file in
+                let lying = try FileRow.all(
+                    database,
+                    """
+                    WHERE id IN (
+                        SELECT file_id FROM delivery WHERE state IN (\(Self.ended)) AND (file_id = ?1
+                            OR after_id IN (SELECT id FROM delivery WHERE file_id = ?1)))
+                        AND finished_at IS NOT NULL AND \(Self.isQuarantined)
+                    """, [.integer(file)])
+                if !lying.isEmpty { found[file] = lying }
+            }
+        }
+    }
+
+    /// Takes note that files are being moved back from quarantine to be sent again: what appears under their names until
+    /// `retry` or `endReturn` is no new file.
+    package func beginReturn(of files: [Int64]) async throws(JournalError) {
+        try await noteReturn(of: files, "x'7B7D'")
+    }
+
+    /// They have not been moved.
+    package func endReturn(of files: [Int64]) async throws(JournalError) { try await noteReturn(of: files, "NULL") }
+
+    private func noteReturn(of files: [Int64], _ intent: String) async throws(JournalError) {
+        try await commit { database in
+            for file in files {
+                try database.change(
+                    "UPDATE file SET intent = \(intent) WHERE id = ? AND finished_at IS NOT NULL AND \(Self.isQuarantined)",
+                    .integer(file))
+            }
+        }
+    }
+
+    private static let isQuarantined = "disposition LIKE '\(Disposition.quarantined("%"))'"
+
+    /// False when the file lies in quarantine: there is nothing to send under its name.
+    private static func isInPlace(
+        _ file: Int64, _ returned: [Int64: FileIdentity], _ database: Database
+    ) throws -> Bool {
+        guard let identity = returned[file] else {
+            return try database.row(
+                "SELECT 1 FROM file WHERE id = ? AND finished_at IS NOT NULL AND \(isQuarantined)", .integer(file)
+            ) { _ in false } ?? true
+        }
+        try database.change(
+            "UPDATE file SET intent = NULL, changed = ?, inode = ?, device = ? WHERE id = ? AND \(isQuarantined)",
+            .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
+            .integer(Int64(bitPattern: identity.device)), .integer(file))
+        return true
     }
 
     private static let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
 
     static func retry(
-        _ file: Int64, _ uptimes: [String: Int64], _ now: WallTime, _ database: Database
+        _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity], _ now: WallTime,
+        _ database: Database
     ) throws -> Bool {
         try reviveUndelivered(file, database)
+        guard try isInPlace(file, returned, database) else { return false }
         try database.run(
             sql: """
                 UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?, ended_at = NULL,
@@ -47,7 +104,7 @@ extension Journal {
                 SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
                     AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
                 """, arguments: [file])
-        for companion in companions { _ = try retry(companion, uptimes, now, database) }
+        for companion in companions { _ = try retry(companion, uptimes, returned, now, database) }
         return true
     }
 

@@ -103,14 +103,22 @@ import Testing
         #expect(try await bench.journal.unfinished(at: Bench.start, limit: 9).map(\.file.state) == [.delivered])
     }
 
-    @Test func `a file on its way to quarantine is not sent again`() async throws {
+    @Test func `a file on its way to quarantine, or in it, is not sent again before it is back`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")
         try await bench.settle(.test(.failed))
         try await bench.journal.intend(id, [1])
         #expect(try await !bench.journal.retry(id, uptimes: [:], at: Bench.start))
         try await bench.finishAll(Disposition.quarantined("/x"))
-        #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        #expect(try await !bench.journal.retry(id, uptimes: [:], at: Bench.start))
+        #expect(try await bench.journal.quarantined(byRetryOf: [id])[id]?.map(\.id) == [id])
+        try await bench.journal.beginReturn(of: [id])
+        var now = try await bench.job(id).file.identity
+        now.changed += 1
+        let retry = FileAction.retry(uptimes: [:], returned: [id: now])
+        #expect(try await bench.journal.act(retry, on: [id], at: Bench.start).outcomes == [.done])
+        let file = try await bench.job(id).file
+        #expect(file.state == .pending && file.intent == nil && file.disposition == nil && file.identity == now)
     }
 
     @Test func `receipts come newest first`() async throws {

@@ -19,11 +19,25 @@ struct QuarantineReason: Sendable {
         while true {
             let name = Self.name(of: file.name, number, limit: file.folder.longestName)
             do throws(SystemError) {
-                if isEarlier(file.beside(name)) { return try file.folder.write(receipt.line, to: name, mode: 0o644) }
+                if Self.isReason(file.beside(name), disposition) {
+                    return try file.folder.write(receipt.line, to: name, mode: 0o644)
+                }
                 return try file.folder.create(receipt.line, as: name, mode: 0o644)
             } catch  where error.isTaken {
                 number += 1
             }
+        }
+    }
+
+    /// Removes the reason for a file that is no longer in quarantine.
+    static func remove(beside file: OpenName, disposition: String) {
+        var number = 1
+        while true {
+            let reason = file.beside(name(of: file.name, number, limit: file.folder.longestName))
+            // What cannot be read or removed stays: it says what was, and a newer one for that name replaces it.
+            guard (try? reason.look()) ?? .missing != .missing else { return }
+            if isReason(reason, disposition) { return (try? reason.remove()) ?? () }
+            number += 1
         }
     }
 
@@ -33,8 +47,9 @@ struct QuarantineReason: Sendable {
         file.fitting(suffix: number == 1 ? ending : ".reason_\(number).json", limit: limit)
     }
 
-    private func isEarlier(_ reason: OpenName) -> Bool {
-        guard let content = try? reason.folder.read(reason.name, limit: Self.longest) else { return false }
+    private static func isReason(_ reason: OpenName, _ disposition: String) -> Bool {
+        // What cannot be read is nobody's to replace.
+        guard let content = try? reason.folder.read(reason.name, limit: longest) else { return false }
         var own = JSONLine()
         own.add("disposition", disposition)
         let field = own.finished.dropFirst().dropLast()

@@ -51,6 +51,25 @@ package enum DisplayText {
     /// Escapes a text the same way.
     package static func escape(_ text: String) -> String { escape(text.utf8) }
 
+    /// The bytes of an escaped text. One that had `\xHH` in it before it was escaped gives others.
+    package static func unescape(_ text: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let first = rest.first {
+            let digits = rest.dropFirst(2).prefix(2)
+            if first == UInt8(ascii: "\\"), rest.dropFirst().first == UInt8(ascii: "x"), digits.count == 2,
+                let byte = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+            {
+                bytes.append(byte)
+                rest = rest.dropFirst(4)
+            } else {
+                bytes.append(first)
+                rest = rest.dropFirst()
+            }
+        }
+        return bytes
+    }
+
     private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x20, 0x7F..<0xA0: false
