@@ -10,16 +10,23 @@ final class HeldSignals: Sendable {
     private static let bell = Atomic<CInt>(-1)
 
     private let numbers: [CInt]
+    /// What was to happen at each of them before, which is nobody's to decide here. nil once it is so again.
+    private let former: Mutex<[CInt: sigaction]?>
     private let waker: Waker
 
     /// A signal that is ignored, as `nohup` has it, stays so.
     init(_ numbers: [CInt]) throws(SystemError) {
         waker = try Waker()
-        self.numbers = numbers.filter { number in
+        var former: [CInt: sigaction] = [:]
+        for number in numbers {
             var action = sigaction()
             sigaction(number, nil, &action)
-            return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) != Self.ignored
+            if unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) != Self.ignored {
+                former[number] = action
+            }
         }
+        self.numbers = numbers.filter { former[$0] != nil }
+        self.former = Mutex(former)
         Self.come.store(0, ordering: .relaxed)
         Self.bell.store(waker.number, ordering: .releasing)
         for number in self.numbers { Self.hold(number) }
@@ -37,9 +44,9 @@ final class HeldSignals: Sendable {
         return found.first
     }
 
-    /// What the signal does by default. Returns when a process that was stopped goes on.
+    /// What the signal does without this. Returns when a process that was stopped goes on.
     func deliver(_ number: CInt) {
-        signal(number, SIG_DFL)
+        putBack(number)
         var (mask, former) = (sigset_t(), sigset_t())
         sigemptyset(&mask)
         sigaddset(&mask, number)
@@ -49,10 +56,17 @@ final class HeldSignals: Sendable {
         Self.hold(number)
     }
 
-    /// Gives the signals back.
+    /// Gives the signals back, once: what somebody has them do later stays.
     func release() {
-        for number in numbers { signal(number, SIG_DFL) }
+        if former.withLock({ $0 == nil }) { return }
+        for number in numbers { putBack(number) }
+        former.withLock { $0 = nil }
         Self.bell.store(-1, ordering: .releasing)
+    }
+
+    private func putBack(_ number: CInt) {
+        guard var action = former.withLock({ $0?[number] }) else { return }
+        sigaction(number, &action, nil)
     }
 
     deinit { release() }

@@ -70,7 +70,8 @@ struct Queue: AsyncParsableCommand {
             abstract:
                 "Sends failed, expired, cancelled or vanished files again, and tries now what waits for its time.",
             discussion: """
-                What has ended is sent with fresh attempts; what lies in quarantine is moved back first. Without --state a selection is of what can be sent again.
+                What has ended is sent with fresh attempts; what lies in quarantine is moved back first.
+                Without --state a selection is of what can be sent again.
 
                 Examples:
                   inlet queue retry 17 18
