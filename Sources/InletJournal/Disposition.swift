@@ -8,6 +8,9 @@ package enum Disposition {
     /// The file was gone or another one when its turn came; nothing was done.
     package static func untouched(_ why: String) -> String { "untouched: \(why)" }
 
+    /// It could not be moved or removed, and is tried again.
+    package static func stuck(_ why: String) -> String { "waiting: could not be put away: \(why)" }
+
     /// Where this says that a quarantined file is, as people read it; nil for every other end.
     package static func quarantine(_ text: String?) -> String? {
         guard let text, text.hasPrefix(quarantined("")) else { return nil }

@@ -40,6 +40,24 @@ extension Journal {
         }
     }
 
+    /// How many files could not be moved or removed at their end, up to `most`, and why the oldest could not; nil when all
+    /// could.
+    package func stuck(most: Int = 10_000) async throws(JournalError) -> (files: Int, reason: String)? {
+        try await read { database in
+            // Few are unfinished at any time, unless they are all stuck.
+            let found = try database.row(
+                """
+                SELECT count(*), min(id) FROM (
+                    SELECT id FROM file INDEXED BY file_unfinished
+                    WHERE finished_at IS NULL AND state <> 'pending' AND disposition LIKE ? LIMIT ?)
+                """, .text(Disposition.stuck("%")), .integer(Int64(most))
+            ) { (Int($0.integer(0)), $0.optionalInteger(1)) }
+            guard let found, let oldest = found.1 else { return nil }
+            let text = try Self.file(oldest, database).disposition ?? ""
+            return (found.0, String(text.dropFirst(Disposition.stuck("").count)))
+        }
+    }
+
     /// Whether a file may yet be moved or removed by the rules that it was admitted with: one that is not finished, or that
     /// a person may have tried again.
     package func mayFinishMore() async throws(JournalError) -> Bool {

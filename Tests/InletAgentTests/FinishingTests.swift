@@ -251,7 +251,10 @@ import Testing
             try await stage.finished("free/b")
             let job = try await stage.job("blocked/a")
             #expect(job.file.state == .delivered && job.file.finishedAt == nil)
-            #expect(job.file.disposition?.hasPrefix("waiting: ") == true)
+            let why = try #require(job.file.disposition)
+            #expect(why.hasPrefix("waiting: could not be put away: "))
+            let stuck = try await stage.journal.stuck()
+            #expect(stuck?.files == 1 && stuck.map { Disposition.stuck($0.reason) } == why)
             #expect(
                 isThere(file) || isThere(file.removingLastComponent().appending(".inlet-finishing-\(job.file.id).tmp")))
             #expect(scene.here.record.orders.count == 2)

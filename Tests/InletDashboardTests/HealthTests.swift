@@ -31,6 +31,10 @@ import Testing
         ("1 file failed", .attention, { $0.files["failed"] = 1 }),
         ("3 files expired", .attention, { $0.files["expired"] = 3 }),
         ("2 files rejected", .attention, { $0.files["rejected"] = 2 }),
+        (
+            "7 files could not be archived, deleted or quarantined", .attention,
+            { $0.stuck = .init(files: 7, reason: "unlink: /srv/drop/a: read-only file system") }
+        ),
         ("4 deliveries have no destination", .attention, { $0.queue.parked = 4 }),
         ("5 notices were not taken", .attention, { $0.notices_failed = 5 }),
         ("nothing is sent, the limit is 0", .attention, { $0.limits = [try limit(0, "command")] }),

@@ -96,7 +96,7 @@ struct Finisher: Service {
 
     /// Says why once, not at every try.
     private func postpone(_ file: FileRow, _ reason: String, by pause: Duration) async {
-        let note = "waiting: \(reason)"
+        let note = Disposition.stuck(reason)
         if file.disposition != note {
             log.emit(.dispositionFailed(job: file.id, path: file.fullPath, reason: reason))
         }

@@ -109,6 +109,13 @@ extension Health {
                     .attention, .files, name: state, "\(count == 1 ? "1 file" : "\(count) files") \(state)",
                     "'inlet queue list --state \(state)' says why\(again)"))
         }
+        if let stuck = report.stuck {
+            let what = stuck.files == 1 ? "1 file" : "\(stuck.files) files"
+            found.append(
+                .init(
+                    .attention, .files, name: "stuck", "\(what) could not be archived, deleted or quarantined",
+                    "mend that, and it is done by itself\(because(stuck.reason))"))
+        }
         if report.queue.parked > 0 {
             let what = report.queue.parked == 1 ? "1 delivery has" : "\(report.queue.parked) deliveries have"
             found.append(

@@ -85,6 +85,14 @@ package struct StatusReport: Codable, Sendable {
         package var reason: String
     }
 
+    /// Files that could not be archived, deleted or quarantined at their end.
+    package struct Stuck: Codable, Sendable {
+        /// At most 10,000.
+        package var files: Int
+        /// Of the oldest.
+        package var reason: String
+    }
+
     /// What needs somebody; nil from an agent of an older version.
     package var health: Health?
     package var running: Bool
@@ -106,6 +114,7 @@ package struct StatusReport: Codable, Sendable {
     /// Notices that their receivers (notify) have not taken yet, and those given up.
     package var notices_waiting: Int?
     package var notices_failed: Int?
+    package var stuck: Stuck?
     /// Parts of the agent that have ended unasked, and begin anew.
     package var incidents: [Incident]?
     /// How far the files are that waited at the start; nil once all have been tried.
@@ -135,8 +144,7 @@ package struct StatusReport: Codable, Sendable {
         (version, started_at) = (view.live?.version, view.live?.startedAt.rfc3339)
         journal_failing = view.live?.journalIsFailing() ?? false
         seen = balance.seen
-        pending = balance.pending
-        ignored = balance.ignored
+        (pending, ignored) = (balance.pending, balance.ignored)
         files = Dictionary(
             uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.files ?? 0) })
         bytes = Dictionary(
@@ -158,6 +166,7 @@ package struct StatusReport: Codable, Sendable {
         let backlog = try await view.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
+        stuck = try await view.journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) }
         health = Health(self)
     }
 

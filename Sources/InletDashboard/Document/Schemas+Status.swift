@@ -18,9 +18,17 @@ extension StatusReport: Described {
             .may(
                 "incidents", .list(.named(Incident.self)),
                 "Parts of the agent that have ended unasked, and begin again."),
+            .may("stuck", .named(Stuck.self), "Files that could not be archived, deleted or quarantined at their end."),
             .may("limits", .list(.named(LimitReport.self))), .may("windows", .list(.named(WindowReport.self))),
             .may("dashboard", .named(DashboardReport.self)), .may("confinement", .named(ConfinementReport.self)),
         ])
+    }
+}
+
+extension StatusReport.Stuck: Described {
+    static var schemaName: String { "Stuck" }
+    static var schema: Schema {
+        .object([.must("files", .integer, "At most 10,000."), .must("reason", .text, "Of the oldest.")])
     }
 }
 
