@@ -61,14 +61,24 @@ import Testing
     @Test func `a change of the journal is seen, and its end is not one`() async throws {
         defer { journal.close() }
         let backups = JournalBackups(journal)
-        let before = backups.lastChange()
+        let before = try #require(backups.lastChange())
         _ = try await backups.make(now: .now)
         #expect(backups.lastChange() == before)
         // The log's time has the file system's steps.
         try await eventually("the change has a later time") {
             try await journal.setPaused("r2", true)
-            return backups.lastChange() > before
+            return backups.lastChange().map { $0 > before } ?? false
         }
+    }
+
+    @Test func `a journal whose changes cannot be seen is not one that rests`() async throws {
+        let backups = JournalBackups(journal)
+        journal.close()
+        for suffix in ["", "-wal"] {
+            let file = FilePath(journal.path.string + suffix)
+            if isThere(file) { try remove(file) }
+        }
+        #expect(backups.lastChange() == nil)
     }
 
     @Test(

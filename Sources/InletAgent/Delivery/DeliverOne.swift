@@ -196,6 +196,7 @@ final class DeliverOne: Sendable {
         let size = file.identity.size
         let (bell, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
+        // A journal that does not answer has not cancelled it; it is asked again when the delivery ends.
         if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false {
             return .failure(DeliveryError(.cancelled, .cancelled, "cancelled"))
         }

@@ -21,6 +21,7 @@ extension SmallLane {
         }
         // One that the journal refuses must keep neither the others from their proofs nor the lane from its work.
         let refused = await settleSingly(ended, error)
+        // Where it is refused too, the first refusal is told below.
         let exchange = ended.isEmpty ? nil : try? await commit([], wish).get()
         if exchange != nil || refused.count < ended.count {
             keep(refused)

@@ -93,6 +93,7 @@ extension WorkerPool {
     private func standIn() async {
         var hasWork = true
         repeat {
+            // The workers that it stands in for ask the same of the journal, and say that it fails.
             hasWork = (try? await takeOne(owner: "\(Lane.big)-stand-in", isStandIn: true)) ?? false
         } while standIns.goesOn(hasWork: hasWork && !isStopping.isSet && !Task.isCancelled)
     }

@@ -20,8 +20,9 @@ struct BackupKeeper: Service {
                 try await Task.sleep(for: wait)
                 let change = backups.lastChange()
                 wait = rule.every
-                if let last, change <= last { continue }
-                if await backUp() { last = change } else { wait = min(rule.every, Self.soon) }
+                // What cannot be looked at counts as changed: the backup says what is wrong.
+                if let last, let change, change <= last { continue }
+                if await backUp() { last = change ?? last } else { wait = min(rule.every, Self.soon) }
             }
         }
     }

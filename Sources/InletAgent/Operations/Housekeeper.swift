@@ -24,6 +24,8 @@ struct Housekeeper: Service {
     typealias Waiting = (total: Int, clocks: Set<String>)
 
     func run() async throws {
+        // Only its sleeps throw, when it is asked to stop. What the journal does not answer now is asked at the next pass;
+        // the workers, who ask it all the time, say that it fails.
         try? await cancelWhenGracefulShutdown {
             var wasOver = false
             var waiting = try? await self.waiting()
@@ -40,6 +42,7 @@ struct Housekeeper: Service {
             }
         }
         for (name, uptime) in board.uptimes() where board.hasRun(name) {
+            // The clock goes on from what was written last: files expire later, none too soon.
             _ = try? await journal.setUptime(name, uptime, at: .now)
         }
     }
@@ -54,12 +57,14 @@ struct Housekeeper: Service {
 
     /// How many wait indeed, as the journal knows without counting a million rows: the files that are pending.
     private func all(atLeast known: Int) async -> Int {
+        // A figure for a warning, which is given in any case.
         max(known, (try? await journal.pending())?.files ?? 0)
     }
 
     /// Sooner than the interval when something expires sooner.
     private func nextPass() async -> Duration {
         let uptimes = board.runningUptimes()
+        // Asked again then.
         guard let expiries = try? await journal.nextExpiries(of: Array(uptimes.keys)) else { return Self.interval }
         let left = expiries.map { Duration.milliseconds($0.value - (uptimes[$0.key] ?? 0)) }.min() ?? Self.interval
         return min(Self.interval, max(left, Self.shortest))
@@ -83,6 +88,7 @@ struct Housekeeper: Service {
 
     /// - Returns: whether there may be more.
     private func expire(_ name: String, _ uptime: Int64) async -> Bool {
+        // What the journal cannot expire now expires at a later pass.
         guard let expired = try? await journal.setUptime(name, uptime, at: .now), !expired.isEmpty else { return false }
         for file in expired { await tellExpired(file, name) }
         finisherBell.ring()
@@ -93,6 +99,7 @@ struct Housekeeper: Service {
     }
 
     private func tellExpired(_ id: Int64, _ destination: String) async {
+        // It has expired, and status says so; only this line of the log is missing.
         guard let file = try? await journal.job(id)?.file else { return }
         log.emit(.expired(file, destination))
     }

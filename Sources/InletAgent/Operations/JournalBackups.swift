@@ -95,7 +95,8 @@ package struct JournalBackups: Sendable {
         }
     }
 
-    /// When the newest of those in `backups` was made; nil when there is none.
+    /// When the newest of those in `backups` was made; nil when there is none, or none can be seen: one more is made then,
+    /// which says what is wrong.
     func newest() async -> WallTime? {
         let pool = BlockingPool(name: "backup", threads: 1)
         defer { pool.shutdown() }
@@ -107,11 +108,15 @@ package struct JournalBackups: Sendable {
         }
     }
 
-    /// When the journal was last written to. Its log is written at every commit.
-    func lastChange() -> WallTime {
+    /// When the journal was last written to, as its log is at every commit; nil where that cannot be seen.
+    func lastChange() -> WallTime? {
         let log = FilePath(bytes: journal.path.bytes + "-wal".utf8)
-        let times = [journal.path, log].compactMap { try? FileLook.look(at: $0).identity?.modified }
-        return WallTime(milliseconds: (times.max() ?? 0) / 1_000_000)
+        do {
+            let times = try [journal.path, log].compactMap { try FileLook.look(at: $0).identity?.modified }
+            return times.max().map { WallTime(milliseconds: $0 / 1_000_000) }
+        } catch {
+            return nil
+        }
     }
 
     /// Oldest first. Only names that `make` gives.

@@ -19,6 +19,7 @@ struct KeepAlive: Service {
 
     func run() async throws {
         guard !board.perishable().isEmpty else {
+            // Ends when the agent stops, or the task is cancelled; both are an end.
             try? await gracefulShutdown()
             return
         }
@@ -30,6 +31,7 @@ struct KeepAlive: Service {
                     troubles[destination.name] = await keep(destination, lastTrouble: troubles[destination.name])
                     warnings[destination.name] = await warn(destination, last: warnings[destination.name])
                 }
+                // Cancelled, it is the end of the loop.
                 try? await Task.sleep(for: interval)
             }
         }

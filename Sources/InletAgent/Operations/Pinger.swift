@@ -24,6 +24,7 @@ struct Pinger: Service {
 
     func run() async throws {
         guard let ping else {
+            // Ends when the agent stops, or the task is cancelled; both are an end.
             try? await gracefulShutdown()
             return
         }

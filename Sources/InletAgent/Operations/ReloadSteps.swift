@@ -98,13 +98,22 @@ struct ReloadSteps: Sendable {
         running.replace(settings, former: left)
         intakes.begin(beginning, plan)
         let parked = await settle(names, isNew)
-        // Those of folders that are no longer watched: nobody else would close them.
-        _ = try? await journal.closeUnits(
-            exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
+        await closeUnits(settings)
         room.set(settings.queueLimit)
         renew(settings, trial, scope, notifier)
         wake()
         return parked
+    }
+
+    /// Those of folders that are no longer watched: nobody else would close them.
+    private func closeUnits(_ settings: Settings) async {
+        do {
+            _ = try await journal.closeUnits(
+                exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
+        } catch {
+            let what = "units of folders that are no longer watched wait until the next reload or start"
+            log.emit(.agentTrouble(reason: "\(what): \(error)"))
+        }
     }
 
     /// What the journal knows of destinations, before they are put on the board.
@@ -126,9 +135,10 @@ struct ReloadSteps: Sendable {
     private func settle(_ names: Set<String>, _ isNew: Bool) async -> Int {
         let left = board.keep(only: names)
         if left.isEmpty, !isNew { return 0 }
+        // Where the journal takes nothing, the clock goes on from what it had last: files expire later, none too soon.
         for (name, uptime) in left where uptime > 0 { _ = try? await journal.setUptime(name, uptime, at: .now) }
+        // Where it takes nothing now, `StrayKeeper` asks it again.
         let arranged = try? await journal.setDestinations(Array(names), at: .now)
-        // A journal that takes nothing now is asked again.
         if arranged == nil { board.hasStrays() }
         board.strayBell.ring()
         return arranged?.parked ?? 0

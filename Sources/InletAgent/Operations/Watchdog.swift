@@ -27,6 +27,7 @@ struct Watchdog: Service {
         if let notify = manager.notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)
         } else {
+            // Ends when the agent stops, or the task is cancelled; both are an end.
             try? await gracefulShutdown()
         }
         // Stopping runs what has not been run before.
@@ -40,7 +41,9 @@ struct Watchdog: Service {
         _ = heartbeat.haveAllPassed(since: &last)
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             nudge()
+            // A journal that does not answer gives no sign of life, which is what the watchdog is for.
             if (try? await journal.totals()) != nil { heartbeat.beat(.journal) }
+            // Ends early only when it is asked to stop.
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: interval) }
             if heartbeat.haveAllPassed(since: &last) { _ = notify.send("WATCHDOG=1") }
         }
