@@ -265,18 +265,12 @@ struct SourceDisposal: Sendable {
     /// The process died before the first rename, or after the last step; or the volume is not there.
     private func withoutPrivateFile(_ intent: FinishIntent) async throws -> Ending {
         if roots.isAway(file) { return away }
-        if let source = try places.find(file.fullPath), let identity = try source.look().identity,
-            case .same = try await judge(identity, source, isRenamed: true)
-        {
-            if try isCopied(intent, source) {
-                // Only the removal failed; another copy would be a second file in the archive.
-                try source.rename(to: privateName(intent, beside: source))
-                var intent = intent
-                intent.changed = nil
-                return try await resume(intent)
+        if let source = try places.find(file.fullPath), let identity = try source.look().identity {
+            switch try await judge(identity, source, isRenamed: true) {
+            case .same: return try await again(intent, source)
+            case .moving: return Self.moving
+            case .changed, .doubtful: break
             }
-            try await journal.intend(file.id, nil)
-            return try await begin(intent.action)
         }
         switch intent.action {
         case .delete: return .done(Disposition.deleted, state: nil, place: nil)
@@ -286,6 +280,19 @@ struct SourceDisposal: Sendable {
             return .done(
                 end?.disposition ?? Disposition.untouched("it is no longer there"), state: nil, place: end?.place)
         }
+    }
+
+    /// Begins anew with the file under its own name.
+    private func again(_ intent: FinishIntent, _ source: OpenName) async throws -> Ending {
+        if try isCopied(intent, source) {
+            // Only the removal failed; another copy would be a second file in the archive.
+            try source.rename(to: privateName(intent, beside: source))
+            var intent = intent
+            intent.changed = nil
+            return try await resume(intent)
+        }
+        try await journal.intend(file.id, nil)
+        return try await begin(intent.action)
     }
 
     /// Whether the archive on another file system holds the whole file already.
