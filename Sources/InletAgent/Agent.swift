@@ -74,7 +74,8 @@ package final class Agent: Sendable {
         let renewals = parts.renewals
         services =
             [
-                renewals.notifier, renewals.pinger, parts.sweeper, parts.probes(Self.renewal(renew, source, reload)),
+                parts.journalWatch, renewals.notifier, renewals.pinger, parts.sweeper,
+                parts.probes(Self.renewal(renew, source, reload)),
                 renewals.keepAlive,
                 parts.limits, parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers,
                 parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,

@@ -141,6 +141,8 @@ struct AgentParts: Sendable {
             heartbeat: heartbeat, isStopping: isStopping, silence: silence)
     }
 
+    var journalWatch: JournalWatch { JournalWatch(journal: journal, health: admitter.health, log: log) }
+
     var housekeeper: Housekeeper {
         Housekeeper(
             journal: journal, board: board, smallWork: smallWork, log: log, bells: bells, finisherBell: finisherBell,
@@ -206,6 +208,7 @@ struct AgentParts: Sendable {
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
+            journalTrouble: { [admitter] in admitter.health.reason },
             incidents: { [restarts] in restarts.incidents() },
             limits: limits.standings,
             windows: { [running] in

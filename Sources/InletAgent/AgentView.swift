@@ -30,6 +30,8 @@ package struct AgentView: Sendable {
         /// How far the files are that waited at the start; nil once all have been tried.
         package var resume: @Sendable () -> ResumeSummary?
         package var journalIsFailing: @Sendable () -> Bool
+        /// Why, as the log has it.
+        package var journalTrouble: @Sendable () -> String? = { nil }
         /// Parts that have ended unasked, and begin anew.
         package var incidents: @Sendable () -> [ServiceIncident] = { [] }
         /// What holds of the limits, all together first.

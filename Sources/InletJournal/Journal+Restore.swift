@@ -19,7 +19,10 @@ extension Journal {
     /// - Returns: where it is now; nil when there was none.
     package static func reset(_ path: FilePath, now: WallTime) throws(JournalError) -> FilePath? {
         removeDraft(of: path)
-        guard hasAny(of: path) else { return nil }
+        guard hasAny(of: path) else {
+            try mayBegin(path)
+            return nil
+        }
         return try setAside(path, as: "reset", now)
     }
 
@@ -64,7 +67,7 @@ extension Journal {
 
     private static func draft(of path: FilePath) -> FilePath { FilePath(path.string + ".restoring") }
 
-    private static func isThere(_ path: FilePath) -> Bool { FileManager.default.fileExists(atPath: path.string) }
+    static func isThere(_ path: FilePath) -> Bool { FileManager.default.fileExists(atPath: path.string) }
 
     /// A restore that died while it set the old journal aside may have left the old log, which belongs to no other journal.
     private static func hasAny(of path: FilePath) -> Bool {

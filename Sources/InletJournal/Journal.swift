@@ -14,6 +14,7 @@ package final class Journal: Sendable {
     /// For who writes notes and proofs here, and for who reads them.
     package let seal: any Sealing
     let database: DatabaseQueue
+    let place: Place
     private let commits: CommitQueue
 
     /// How long changes took to be durable since this was opened, in seconds: each transaction once, however many share it.
@@ -33,6 +34,7 @@ package final class Journal: Sendable {
         (self.path, self.seal) = (path, seal)
         do {
             database = try Self.open(path, now, prepare)
+            place = try Place(of: path)
         } catch let error as JournalError {
             throw error
         } catch {
@@ -151,6 +153,8 @@ package final class Journal: Sendable {
     static func setAside(
         _ path: FilePath, as kind: String, _ now: WallTime
     ) throws(JournalError) -> FilePath {
+        // A restore puts another one in its place.
+        if kind != "replaced" { try mayBegin(path) }
         let stamp = now.rfc3339.filter(\.isNumber)
         let target = FilePath(path.string + ".\(kind)-\(stamp)")
         for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path.string + suffix) {

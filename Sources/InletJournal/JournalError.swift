@@ -16,6 +16,10 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
     case unreadable(FilePath, setAside: FilePath, cause: String)
     /// Written by a newer version of Inlet; set aside in the same way.
     case newerSchema(FilePath, setAside: FilePath)
+    /// There is no journal, or an empty one, where `trace` says that there was one. Nothing was made or changed.
+    case lost(FilePath, trace: FilePath)
+    /// The file of an open journal is gone, is empty, or is another one: what is written to it ends with the process.
+    case displaced(FilePath)
     /// Anything else SQLite reports.
     case failed(FilePath, String)
 
@@ -25,7 +29,7 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
     package var isOfDisk: Bool {
         switch self {
         case .full, .ioError, .noDescriptors: true
-        case .damaged, .unreadable, .newerSchema, .failed: false
+        case .damaged, .unreadable, .newerSchema, .lost, .displaced, .failed: false
         }
     }
 
@@ -49,6 +53,14 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
         case .newerSchema(let path, let aside):
             "\(path.display): the journal was written by a newer version of Inlet. It was kept as \(aside.display); "
                 + "to use it, install that version and rename it back. " + Self.advice
+        case .lost(let path, let trace):
+            "\(path.display): the journal is gone or empty, but \(trace.display) says that there was one. Put it back, "
+                + "go on from a backup with 'inlet queue restore FILE --yes', or with an empty journal by "
+                + "'inlet queue reset --yes': files still in the watched folders would then be sent again"
+        case .displaced(let path):
+            "\(path.display): the journal was removed, emptied or replaced while Inlet uses it. Its content is saved in "
+                + "'backups' beside it, now and once more when Inlet stops: stop Inlet, then go on from the newest one "
+                + "with 'inlet queue restore FILE --yes'"
         case .failed(let path, let cause):
             "\(path.display): \(cause)"
         }

@@ -82,6 +82,23 @@ import Testing
         #expect(try await place.balance()["delivered"] == 1)
     }
 
+    @Test func `a start without its journal ends with what to do, and status says so too`() async throws {
+        let place = try Place()
+        let agent = try await place.run()
+        try place.put("a.txt", bytes(10))
+        try await agent.line("job.finished")
+        try await agent.stop()
+        try FileManager.default.removeItem(atPath: place.state.appending("journal.sqlite").string)
+        for command in ["run", "status"] {
+            let refused = try await place.inlet(command)
+            #expect(refused.ending == .code(78) && refused.errors.contains("queue restore"), "\(refused.errors)")
+        }
+        #expect(try await place.inlet("queue", "reset", "--yes").ending == .code(0))
+        let again = try await place.run()
+        try await again.line("job.finished")
+        try await again.stop()
+    }
+
     @Test(arguments: [true, false])
     func `a backup is not written over what is no backup`(_ running: Bool) async throws {
         let place = try Place()

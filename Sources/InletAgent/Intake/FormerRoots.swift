@@ -55,7 +55,9 @@ package struct FormerRoots: Sendable {
         }
     }
 
-    package init(stateDirectory: FilePath) { file = stateDirectory.appending("roots.json") }
+    package init(stateDirectory: FilePath) { file = stateDirectory.appending(Self.fileName) }
+
+    static let fileName: FilePath.Component = "roots.json"
 
     /// What was there before this list of watched folders. Blocks.
     package func beside(_ watch: [WatchSettings]) -> Former {

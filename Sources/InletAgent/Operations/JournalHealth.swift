@@ -5,18 +5,22 @@ internal import Synchronization
 package final class JournalHealth: Sendable {
     /// Who asks it beside those that write what is admitted and delivered: one that finds it well says nothing of what
     /// another one needs of it.
-    enum Asker: Sendable { case queue, finisher, sweeper }
+    enum Asker: Sendable { case queue, finisher, sweeper, watch }
 
-    private let failing = Mutex<Set<Asker>>([])
+    /// Why each of them cannot use it.
+    private let failing = Mutex<[Asker: String]>([:])
     private let log: EventLog
 
     package init(log: EventLog) { self.log = log }
 
     package var isFailing: Bool { failing.withLock { !$0.isEmpty } }
 
+    /// Why it fails, as the log has it; nil when it does not. That it was displaced comes first: all else may follow of it.
+    package var reason: String? { failing.withLock { $0[.watch] ?? $0.values.min() } }
+
     func fails(_ error: JournalError, for asker: Asker = .queue) {
         let isNew = failing.withLock { failing in
-            defer { failing.insert(asker) }
+            defer { failing[asker] = error.description }
             return failing.isEmpty
         }
         guard isNew else { return }
@@ -25,7 +29,7 @@ package final class JournalHealth: Sendable {
     }
 
     func works(for asker: Asker = .queue) {
-        let isOver = failing.withLock { failing in failing.remove(asker) != nil && failing.isEmpty }
+        let isOver = failing.withLock { failing in failing.removeValue(forKey: asker) != nil && failing.isEmpty }
         if isOver { log.emit(.journalFree) }
     }
 }

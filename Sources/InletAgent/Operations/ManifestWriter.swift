@@ -195,7 +195,7 @@ extension JournalError {
     fileprivate var isOfDisk: Bool {
         switch self {
         case .full, .ioError, .noDescriptors: true
-        case .damaged, .unreadable, .newerSchema, .failed: false
+        case .damaged, .unreadable, .newerSchema, .lost, .displaced, .failed: false
         }
     }
 }

@@ -59,8 +59,11 @@ package struct StateDirectory: ~Copyable {
     /// Opens or makes the journal. What root makes here belongs to the directory's owner, whose agent shall be able to use it.
     package func openJournal(now: WallTime) throws(JournalError) -> Journal {
         try requireOwnJournal()
+        let traces = [JournalSeal.fileName, FormerRoots.fileName].map { path.appending($0) }
+        try Journal.requireNotLost(journal, traces: traces)
         let seal = JournalSeal(keptIn: path)
         let journal = try Journal(path: journal, now: now, seal: seal) { [path] in FileOwner.give($0, toOwnerOf: path) }
+        try Journal.hasBegun(self.journal)
         giveJournal()
         return journal
     }
