@@ -90,6 +90,14 @@ import Testing
         #expect(found.map(\.1) == ["store", "/srv/drop", "failed"])
     }
 
+    @Test func `a journal that fails has the reason that the log has`() throws {
+        let health = Health(
+            try SampleStatus.report { report in
+                (report.journal_failing, report.journal_reason) = (true, "/s/j: the disk is full\u{1B}")
+            })
+        #expect(health.findings?.first?.remedy == "/s/j: the disk is full\\x1B")
+    }
+
     @Test func `what has stopped comes before what only needs a look, and the list stays short`() throws {
         let health = Health(
             try SampleStatus.report { report in

@@ -123,26 +123,26 @@ import Testing
 
     @Test(
         arguments: [
-            (false, [], [], []),
-            (false, [.watching], ["up", "down"], []),
-            (false, [.watching, .missing], ["not asked yet"], []),
-            (true, [.watching], ["up"], ["the journal cannot be written: is the disk full?"]),
-            (false, [.starting], ["up"], ["/0 is being listed"]),
+            (nil, [], [], []),
+            (nil, [.watching], ["up", "down"], []),
+            (nil, [.watching, .missing], ["not asked yet"], []),
+            ("/s/j: it is locked", [.watching], ["up"], ["the journal cannot be used: /s/j: it is locked"]),
+            (nil, [.starting], ["up"], ["/0 is being listed"]),
             (
-                false, [.failing("no room"), .guarded("empty")], ["up"],
+                nil, [.failing("no room"), .guarded("empty")], ["up"],
                 ["/0 cannot be watched: no room", "/1 is paused: empty"]
             ),
             (
-                false, [.watching], ["down", "credentials refused"],
+                nil, [.watching], ["down", "credentials refused"],
                 ["nothing can be sent: d0 is down, d1 is credentials refused"]
             ),
-            (false, [.watching], ["paused", "down"], []),
-        ] as [(Bool, [IntakeStatus.State], [String], [String])])
+            (nil, [.watching], ["paused", "down"], []),
+        ] as [(String?, [IntakeStatus.State], [String], [String])])
     func `readiness says why not`(
-        journalFailing: Bool, roots: [IntakeStatus.State], destinations: [String], reasons: [String]
+        journal: String?, roots: [IntakeStatus.State], destinations: [String], reasons: [String]
     ) {
         let readiness = Readiness(
-            journalFailing: journalFailing, roots: roots.enumerated().map { ("/\($0.offset)", $0.element) },
+            journal: journal, roots: roots.enumerated().map { ("/\($0.offset)", $0.element) },
             destinations: destinations.enumerated().map { ("d\($0.offset)", $0.element) })
         #expect(readiness.reasons == reasons)
     }

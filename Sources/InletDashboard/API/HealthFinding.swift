@@ -35,7 +35,9 @@ extension Health {
         var found: [HealthFinding] = []
         if report.journal_failing {
             found.append(
-                .init(.trouble, .journal, "the journal cannot be written", "is the disk of state_dir full?"))
+                .init(
+                    .trouble, .journal, "the journal cannot be written",
+                    report.journal_reason.map { DisplayText.escape($0) } ?? "the log says why ('inlet tail')"))
         }
         for incident in report.incidents ?? [] {
             let what = DisplayText.escape("\(incident.service) has stopped by itself")

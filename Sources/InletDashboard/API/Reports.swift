@@ -100,6 +100,8 @@ package struct StatusReport: Codable, Sendable {
     package var version: String?
     package var started_at: String?
     package var journal_failing: Bool
+    /// Why, as the log has it.
+    package var journal_reason: String?
     /// Files seen; equal to the sum of `files` and `ignored`.
     package var seen: Int
     package var pending: Int
@@ -140,9 +142,9 @@ package struct StatusReport: Codable, Sendable {
             oldest_waiting: open.oldest?.rfc3339,
             oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
         let paused = try await view.journal.paused()
-        (running, confinement) = (view.live != nil, view.live?.confinement)
-        (version, started_at) = (view.live?.version, view.live?.startedAt.rfc3339)
-        journal_failing = view.live?.journalIsFailing() ?? false
+        (running, confinement, version) = (view.live != nil, view.live?.confinement, view.live?.version)
+        (started_at, journal_reason) = (view.live?.startedAt.rfc3339, view.live?.journalTrouble())
+        journal_failing = journal_reason != nil
         seen = balance.seen
         (pending, ignored) = (balance.pending, balance.ignored)
         files = Dictionary(

@@ -9,6 +9,7 @@ extension StatusReport: Described {
             .may("health", .named(Health.self)), .must("running", .flag), .must("queue", .named(Queue.self)),
             .may("version", .text),
             .may("started_at", .time), .must("journal_failing", .flag),
+            .may("journal_reason", .text),
             .must("seen", .integer, "Files seen: the sum of files and ignored."), .must("pending", .integer),
             .must("ignored", .integer), .must("files", .map(.integer), "Files by state."),
             .must("bytes", .map(.integer), "Their bytes by state."), .may("oldest_pending", .time),

@@ -8,12 +8,14 @@ struct Readiness: Sendable, Equatable {
 
     private init(reasons: [String]) { self.reasons = reasons }
 
-    /// - Parameter destinations: names, and states as `status` shows them.
+    /// - Parameters:
+    ///   - journal: why it fails; nil when it does not.
+    ///   - destinations: names, and states as `status` shows them.
     init(
-        journalFailing: Bool, roots: [(path: String, state: IntakeStatus.State)],
+        journal: String?, roots: [(path: String, state: IntakeStatus.State)],
         destinations: [(name: String, state: String)]
     ) {
-        reasons = journalFailing ? ["the journal cannot be written: is the disk full?"] : []
+        reasons = journal.map { ["the journal cannot be used: \(DisplayText.escape($0))"] } ?? []
         for root in roots {
             switch root.state {
             case .starting: reasons.append("\(root.path) is being listed")
@@ -37,7 +39,7 @@ struct Readiness: Sendable, Equatable {
             return
         }
         self.init(
-            journalFailing: live.journalIsFailing(),
+            journal: live.journalTrouble(),
             roots: live.roots().map { ($0.root.display, $0.state) },
             destinations: live.destinations().map { ($0.name, StatusReport.destination($0, [:]).state) })
     }
