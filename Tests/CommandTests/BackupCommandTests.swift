@@ -1,4 +1,5 @@
 import Foundation
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -97,6 +98,19 @@ import Testing
         let again = try await place.run()
         try await again.line("job.finished")
         try await again.stop()
+    }
+
+    @Test func `a reset waits for a command that has the journal for a moment`() async throws {
+        let place = try Place()
+        try await place.run().stop()
+        var lock = try FileLock(place.state.appending("lock"))
+        let isHeld = lock != nil
+        #expect(isHeld)
+        async let reset = place.inlet("queue", "reset", "--yes")
+        // Held for as long as another command takes.
+        #expect(try await place.inlet("config", "show").ending == .code(0))
+        lock = nil
+        #expect(try await reset.ending == .code(0))
     }
 
     @Test(arguments: [true, false])

@@ -68,7 +68,7 @@ extension Queue {
         func run() async throws {
             guard yes else { throw ValidationError("this replaces the journal by FILE; say --yes if you mean it") }
             let backup = RouteCommand.absolute(file)
-            try StoppedState.use(try options.load().settings.stateDirectory) { journal in
+            try await StoppedState.use(try options.load().settings.stateDirectory) { journal in
                 let done = try Journal.restore(backup, to: journal, now: .now)
                 if let aside = done.setAside { Console.print("The journal was kept as \(aside.display).") }
                 Console.print(
@@ -96,7 +96,7 @@ extension Queue {
             guard yes else {
                 throw ValidationError("this forgets every file, waiting or done; say --yes if you mean it")
             }
-            try StoppedState.use(try options.load().settings.stateDirectory) { journal in
+            try await StoppedState.use(try options.load().settings.stateDirectory) { journal in
                 guard let aside = try Journal.reset(journal, now: .now) else {
                     Console.print("There is no journal yet: the next start begins one.")
                     return
@@ -113,9 +113,10 @@ extension Queue {
 
 /// The state directory of an agent that does not run, for as long as its journal is moved about.
 private enum StoppedState {
-    /// Calls `body` with the journal's path, under the lock; exits with 75 while an agent runs.
-    static func use(_ path: FilePath, _ body: (FilePath) throws -> Void) throws {
-        let state = try AgentSession.takeStateNow(path)
+    /// Calls `body` with the journal's path, under the lock; exits with 75 while an agent runs, and waits a moment for
+    /// commands.
+    static func use(_ path: FilePath, _ body: (FilePath) throws -> Void) async throws {
+        let state = try await AgentSession.takeState(path)
         do {
             try state.requireOwnJournal()
             defer { state.giveJournal() }
