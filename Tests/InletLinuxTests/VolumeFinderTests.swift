@@ -133,6 +133,29 @@ struct MountedVolumeTests {
         #expect(named.key == plain.key)
     }
 
+    @Test func `a disk whose names cannot be read for the moment is none without a name`() throws {
+        let disk = try DiskImage(label: "EOS")
+        try disk.mount(at: point)
+        defer { try? disk.unmount(point) }
+        let links = try directory.makeDirectory("disk/by-uuid")
+        try FileManager.default.createSymbolicLink(
+            atPath: links.appending("9999-0000").string,
+            withDestinationPath: try VolumeFinder().identity(of: point).source)
+        let finder = VolumeFinder(disks: directory.path.appending("disk"))
+        var failures = 0
+        for seed in 0..<8 as Range<UInt64> {
+            let number = KernelFaults.begin(KernelFaultPlan(below: [links], seed: seed, count: 1, every: 1))
+            let found = Result { try finder.identity(of: point) }
+            let code = try #require(KernelFaults.end(number)?.injected.first?.code)
+            // What this user may not see at all is not there for him.
+            if code == .permissionDenied { continue }
+            #expect(throws: SystemError.self, "\(code)") { try found.get() }
+            failures += 1
+        }
+        #expect(failures > 0)
+        #expect(try finder.identity(of: point).uuid == "9999-0000")
+    }
+
     @Test func `udev's record of the device is enough where there is no device node`() throws {
         let disk = try DiskImage(label: "EOS")
         try disk.mount(at: point)

@@ -18,12 +18,13 @@ struct UdevRecord {
     }
 
     /// The record of a block device; nil without one.
-    init?(of device: UInt64, in folder: FilePath) {
+    init?(of device: UInt64, in folder: FilePath) throws(SystemError) {
         let major = (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF)
         let minor = (device & 0xFF) | (device >> 12 & 0xFFFF_FF00)
-        guard let text = try? DurableFile.read(folder.appending("b\(major):\(minor)"), limit: 1 << 20) else {
-            return nil
+        let text = try VolumeFinder.ifKnown { () throws(SystemError) in
+            try DurableFile.read(folder.appending("b\(major):\(minor)"), limit: 1 << 20)
         }
+        guard let text else { return nil }
         self.init(parsing: text)
     }
 

@@ -35,12 +35,13 @@ package struct VolumeFinder: Sendable {
             if number != 0 { identity.fsid = String(number, radix: 16) }
         }
         let real = path.resolved
-        let mount = MountTable(parsing: (try? DurableFile.read(mountinfo, limit: 64 << 20)) ?? []).mount(of: real)
+        let table = try Self.ifKnown { () throws(SystemError) in try DurableFile.read(mountinfo, limit: 64 << 20) }
+        let mount = MountTable(parsing: table ?? []).mount(of: real)
         identity.source = mount?.source.string ?? ""
         let block = Self.isAnonymous(device) ? Self.blockDevice(identity.source) : device
-        if let block { (identity.uuid, identity.label) = names(of: block) }
+        if let block { (identity.uuid, identity.label) = try names(of: block) }
         if !kind.isNetwork, identity.uuid == nil || identity.label == nil {
-            let names = VolumeNames(of: path)
+            let names = try VolumeNames(of: path)
             identity.uuid = identity.uuid ?? names.uuid
             identity.label = identity.label ?? names.label
         }
@@ -60,22 +61,36 @@ package struct VolumeFinder: Sendable {
     }
 
     /// What udev calls the file system on the block device `number`.
-    private func names(of number: UInt64) -> (uuid: String?, label: String?) {
-        let names = (uuid: name(of: number, in: "by-uuid"), label: name(of: number, in: "by-label"))
-        guard names.uuid == nil || names.label == nil, let record = UdevRecord(of: number, in: udev) else {
+    private func names(of number: UInt64) throws(SystemError) -> (uuid: String?, label: String?) {
+        let names = (uuid: try name(of: number, in: "by-uuid"), label: try name(of: number, in: "by-label"))
+        guard names.uuid == nil || names.label == nil, let record = try UdevRecord(of: number, in: udev) else {
             return names
         }
         return (names.uuid ?? record.uuid, names.label ?? record.label)
     }
 
     /// The name in a folder of udev's whose link leads to the block device `number`.
-    private func name(of number: UInt64, in folder: String) -> String? {
+    private func name(of number: UInt64, in folder: String) throws(SystemError) -> String? {
         let path = disks.appending(folder)
-        guard var links = try? DirectoryStream(path) else { return nil }
-        while let link = try? links.next() {
-            if Self.blockDevice(path.appending(link.name).string) == number { return Self.unescaped(link.name.string) }
+        let name = try Self.ifKnown { () throws(SystemError) -> String? in
+            var links = try DirectoryStream(path)
+            while let link = try links.next() {
+                if Self.blockDevice(path.appending(link.name).string) == number { return link.name.string }
+            }
+            return nil
         }
-        return nil
+        return name?.map(Self.unescaped)
+    }
+
+    /// What can be found out; nil where there is nothing, or nothing that this user may see. Any other error is thrown: a card
+    /// that is asked for its name at a bad moment must not look like another card.
+    static func ifKnown<Found>(_ body: () throws(SystemError) -> Found) throws(SystemError) -> Found? {
+        do throws(SystemError) {
+            return try body()
+        } catch {
+            if error.isMissing || error.isPermission { return nil }
+            throw error
+        }
     }
 
     /// The number of the block device that `path` leads to, links followed.

@@ -9,8 +9,14 @@ struct VolumeNames {
     var label: String?
 
     /// Asks by any folder of the file system. What it does not know is nil; nothing is read of the disk.
-    init(of folder: FilePath) {
-        guard let descriptor = try? Descriptor(opening: folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK) else { return }
+    init(of folder: FilePath) throws(SystemError) {
+        let descriptor: Descriptor
+        do throws(SystemError) {
+            descriptor = try Descriptor(opening: folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+        } catch {
+            if error.isPermission { return }
+            throw error
+        }
         var number: UInt32 = 0
         if inlet_fat_volume(descriptor.number, &number) == 0 {
             uuid = Self.short(number)
