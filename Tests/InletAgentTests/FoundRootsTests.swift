@@ -41,4 +41,24 @@ import Testing
         let found = FoundRoots(try RootPattern(share.pushing("*/DCIM")), mounts: table([(share, "nfs4")]))
         #expect(Set(found.roots.keys) == [slot] && found.servers.isEmpty)
     }
+
+    @Test func `a folder that cannot be looked at for the moment is not gone`() throws {
+        let directory = try TemporaryDirectory()
+        for card in ["A", "B"] { try directory.makeDirectory(FilePath("media/\(card)/DCIM")) }
+        let media = directory.path.appending("media")
+        let pattern = try RootPattern(media.pushing("*/DCIM"))
+        let lame = media.pushing("A/DCIM")
+        var hidden = 0
+        for seed in 0..<8 as Range<UInt64> {
+            let number = KernelFaults.begin(KernelFaultPlan(below: [lame], seed: seed, count: 1, every: 1))
+            let found = FoundRoots(pattern, mounts: table([]))
+            let code = try #require(KernelFaults.end(number)?.injected.first?.code)
+            #expect(found.roots[media.pushing("B/DCIM")] != nil)
+            // A folder that this user may not see is none of his.
+            if code == .permissionDenied { continue }
+            #expect(found.isUnanswered(lame) && !found.isUnanswered(media.pushing("B/DCIM")), "\(code)")
+            hidden += 1
+        }
+        #expect(hidden > 0)
+    }
 }

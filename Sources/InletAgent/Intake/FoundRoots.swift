@@ -10,6 +10,8 @@ struct FoundRoots {
     /// Mounts of other machines that the pattern reaches. They are not looked at: one that does not answer would hold up all
     /// others.
     var servers: Set<FilePath> = []
+    /// What could not be looked at for now, and why: what is there, or below it, may still be there.
+    var unanswered: [FilePath: SystemError] = [:]
 
     /// Those below the folders before the first wildcard.
     private let avoided: Set<FilePath>
@@ -19,9 +21,17 @@ struct FoundRoots {
 
     /// - Parameter table: nil = as it is now.
     init(_ pattern: RootPattern, mounts table: MountTable? = nil) {
-        avoided = (table ?? (try? .current()))?.servers(below: pattern.parent) ?? []
+        do throws(SystemError) {
+            let mounts = if let table { table } else { try MountTable.current() }
+            avoided = mounts.servers(below: pattern.parent)
+        } catch {
+            // Without the list of mounts nothing may be asked: it could be a server that does not answer.
+            avoided = []
+            unanswered[pattern.parent] = error
+            return
+        }
         var nearest = pattern.parent
-        while !Self.isDirectory(nearest), nearest.lastComponent != nil { nearest.removeLastComponent() }
+        while device(of: nearest) == nil, nearest.lastComponent != nil { nearest.removeLastComponent() }
         if nearest == pattern.parent { look(in: nearest, pattern.parts[...]) } else { parents.insert(nearest) }
     }
 
@@ -31,26 +41,43 @@ struct FoundRoots {
             return
         }
         guard let part = parts.first else {
-            if case .directory(let identity)? = try? FileLook.look(at: folder), roots.count < Self.most {
-                roots[folder] = identity.device
-            }
+            if roots.count < Self.most, let device = device(of: folder) { roots[folder] = device }
             return
         }
         parents.insert(folder)
         switch part {
         case .name(let name):
             let next = folder.appending(name)
-            if avoided.contains(next) || Self.isDirectory(next) { look(in: next, parts.dropFirst()) }
+            if avoided.contains(next) || device(of: next) != nil { look(in: next, parts.dropFirst()) }
         case .pattern:
-            guard var names = try? DirectoryStream(folder) else { return }
-            while roots.count < Self.most, let entry = try? names.next() {
-                guard entry.kind == .directory, part.matches(entry.name) else { continue }
-                look(in: folder.appending(entry.name), parts.dropFirst())
+            do throws(SystemError) {
+                var names = try DirectoryStream(folder)
+                while roots.count < Self.most, let entry = try names.next() {
+                    guard entry.kind == .directory, part.matches(entry.name) else { continue }
+                    look(in: folder.appending(entry.name), parts.dropFirst())
+                }
+            } catch {
+                note(error, folder)
             }
         }
     }
 
-    private static func isDirectory(_ path: FilePath) -> Bool {
-        if case .directory? = try? FileLook.look(at: path) { true } else { false }
+    /// That of a folder; nil for anything else.
+    private mutating func device(of path: FilePath) -> UInt64? {
+        do throws(SystemError) {
+            guard case .directory(let identity) = try FileLook.look(at: path) else { return nil }
+            return identity.device
+        } catch {
+            note(error, path)
+            return nil
+        }
     }
+
+    /// A folder that this user may not see is none of his.
+    private mutating func note(_ error: SystemError, _ path: FilePath) {
+        if !error.isMissing, !error.isPermission { unanswered[path] = error }
+    }
+
+    /// Whether nothing can be said of that folder for now.
+    func isUnanswered(_ root: FilePath) -> Bool { unanswered.keys.contains { root.starts(with: $0) } }
 }

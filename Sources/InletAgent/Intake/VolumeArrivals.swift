@@ -40,8 +40,9 @@ struct VolumeArrivals: Sendable {
             last = end.path
             var turn = FolderTurn(root)
             let same = files.filter { file in
-                let now = (try? turn.look(file.path))?.identity
-                return now?.isKnown(as: file.identity, tolerance: tolerance) == true
+                // What cannot be looked at now is held against size and time when it can: until then it stays known.
+                guard let look = try? turn.look(file.path) else { return true }
+                return look.identity?.isKnown(as: file.identity, tolerance: tolerance) == true
             }
             turn.close()
             if !same.isEmpty { try await journal.inherit(same, by: key) }
@@ -59,6 +60,7 @@ struct VolumeArrivals: Sendable {
             count += files.count
             var turn = FolderTurn(root)
             let moved = files.compactMap { file -> (id: Int64, identity: FileIdentity)? in
+                // What cannot be looked at now is compared when it is opened for its delivery.
                 guard let now = (try? turn.look(file.path))?.identity, now != file.identity,
                     now.isKnown(as: file.identity, tolerance: tolerance)
                 else { return nil }

@@ -81,6 +81,7 @@ final class VolumeRoots: Service {
                     let trouble = "\(error)"
                     if trouble != lastTrouble { arrivals.log.emit(.watchLost(root: settings.path, reason: trouble)) }
                     lastTrouble = trouble
+                    // Ends early only when it is woken, or for want of memory: then it is tried at once.
                     _ = try? waker.wait(until: .now.advanced(by: Self.retryPause))
                 }
             }
@@ -103,10 +104,13 @@ final class VolumeRoots: Service {
             if isStill(entry, at: root, found) { entry.intake.mountsChanged() } else { end(root) }
         }
         state.withLock {
-            $0.remarks = $0.remarks.filter { found.roots[$0.key] != nil || found.servers.contains($0.key) }
+            $0.remarks = $0.remarks.filter {
+                found.roots[$0.key] != nil || found.servers.contains($0.key) || found.unanswered[$0.key] != nil
+            }
         }
         for server in found.servers { remark(server, Self.isServer) }
-        var isWhole = true
+        for (folder, error) in found.unanswered { remark(folder, "\(error)") }
+        var isWhole = found.unanswered.isEmpty
         for root in found.roots.keys.sorted(by: { $0.string < $1.string }) {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
@@ -126,8 +130,9 @@ final class VolumeRoots: Service {
 
     /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
-        guard found.roots[root] == entry.place.place.device else { return false }
         // What cannot be asked now is looked at by its own intake.
+        if found.isUnanswered(root) { return true }
+        guard found.roots[root] == entry.place.place.device else { return false }
         guard let now = try? VolumeFinder().identity(of: root) else { return true }
         return !entry.place.isVolume || entry.place.isStill(now)
     }
@@ -182,8 +187,13 @@ final class VolumeRoots: Service {
             let intake = try make(settings.at(root), place)
             put(Entry(intake: intake, place: place, renewal: renewal), at: root)
             group.addTask(executorPreference: globalConcurrentExecutor) {
-                try? await intake.run()
-                while let next = self.next(at: root) { try? await next.run() }
+                do {
+                    try await intake.run()
+                    while let next = try self.next(at: root) { try await next.run() }
+                } catch {
+                    // It is taken up anew with the next look at the pattern.
+                    self.arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
+                }
                 self.arrivals.left(volume, root)
                 self.state.withLock { $0.entries[root] = nil }
                 self.waker.wake()
@@ -218,11 +228,10 @@ extension VolumeRoots {
     }
 
     /// The intake that goes on at `root`; nil when that has ended for good.
-    private func next(at root: FilePath) -> RootIntake? {
+    private func next(at root: FilePath) throws -> RootIntake? {
         let (entry, renewal) = state.withLock { ($0.entries[root], $0.renewal) }
-        guard let entry, entry.renewal != renewal, !entry.isEnding, !Task.isCancelled,
-            let next = try? make(settings.at(root), entry.place)
-        else { return nil }
+        guard let entry, entry.renewal != renewal, !entry.isEnding, !Task.isCancelled else { return nil }
+        let next = try make(settings.at(root), entry.place)
         let (isStill, isOld) = state.withLock { state in
             guard !state.isStopped, state.entries[root]?.isEnding == false else { return (false, false) }
             state.entries[root]?.intake = next
