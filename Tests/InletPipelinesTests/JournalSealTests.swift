@@ -18,11 +18,11 @@ struct JournalSealTests {
 
     init() throws {
         folder = try TemporaryDirectory()
-        seal = JournalSeal(keptIn: folder.path)
+        seal = try JournalSeal(keptIn: folder.path)
     }
 
     /// One that has another key.
-    private func stranger() throws -> JournalSeal { JournalSeal(keptIn: try folder.makeDirectory("elsewhere")) }
+    private func stranger() throws -> JournalSeal { try JournalSeal(keptIn: folder.makeDirectory("elsewhere")) }
 
     private func upload(_ canary: String = canary) throws -> [UInt8] {
         let urls = (1...Self.plan.count).map { "https://r2.example/k?partNumber=\($0)&X-Amz-Signature=\(canary)" }
@@ -123,6 +123,15 @@ struct JournalSealTests {
         #expect(try stranger().opened(closed) == nil)
     }
 
+    @Test func `a key that cannot be read for the moment is not replaced`() throws {
+        let closed = seal.closed(["upload": try upload()])
+        let plan = KernelFaultPlan(below: [folder.path.appending("journal.key")], seed: 1, count: 1, every: 1)
+        let number = KernelFaults.begin(plan)
+        #expect(throws: SystemError.self) { try JournalSeal(keptIn: folder.path) }
+        #expect(KernelFaults.end(number)?.isSpent == true)
+        #expect(try JournalSeal(keptIn: folder.path).opened(closed) == ["upload": try upload()])
+    }
+
     @Test func `the key is made once, for its owner only, and anew where it is damaged`() throws {
         let path = folder.path.appending(JournalSeal.fileName)
         let key = try DurableFile.read(path, limit: 64)
@@ -131,12 +140,12 @@ struct JournalSealTests {
         // Its fields may stand in another order each time it is written.
         let note = try upload()
         let closed = seal.closed(["upload": note])
-        #expect(JournalSeal(keptIn: folder.path).opened(closed) == ["upload": note])
+        #expect(try JournalSeal(keptIn: folder.path).opened(closed) == ["upload": note])
         try folder.write([1, 2, 3], to: "journal.key")
-        #expect(holdsCanary(JournalSeal(keptIn: folder.path).opened(closed)) == false)
+        #expect(try holdsCanary(JournalSeal(keptIn: folder.path).opened(closed)) == false)
         #expect(try DurableFile.read(path, limit: 64).count == 32)
         // Where none can be kept.
-        let nowhere = JournalSeal(keptIn: folder.path.appending("none"))
+        let nowhere = try JournalSeal(keptIn: folder.path.appending("none"))
         #expect(nowhere.opened(nowhere.closed(["upload": note])) == ["upload": note])
     }
 }

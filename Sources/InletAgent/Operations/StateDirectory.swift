@@ -61,7 +61,10 @@ package struct StateDirectory: ~Copyable {
         try requireOwnJournal()
         let traces = [JournalSeal.fileName, FormerRoots.fileName].map { path.appending($0) }
         try Journal.requireNotLost(journal, traces: traces)
-        let seal = JournalSeal(keptIn: path)
+        let seal: JournalSeal
+        do throws(SystemError) { seal = try JournalSeal(keptIn: path) } catch {
+            throw .failed(path.appending(JournalSeal.fileName), error.description)
+        }
         let journal = try Journal(path: journal, now: now, seal: seal) { [path] in FileOwner.give($0, toOwnerOf: path) }
         try Journal.hasBegun(self.journal)
         giveJournal()

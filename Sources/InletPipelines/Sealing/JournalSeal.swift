@@ -1,7 +1,7 @@
 internal import Crypto
 internal import FoundationEssentials
 package import InletCore
-internal import InletLinux
+package import InletLinux
 package import SystemPackage
 
 /// Seals with AES-GCM, by a key of this machine beside the journal that no backup of it takes along.
@@ -13,14 +13,27 @@ package struct JournalSeal: Sealing {
     /// Takes the key that is in the state directory, or makes one; the caller holds its lock. What was sealed with a key that
     /// is lost is unknown from then on: uploads are begun anew, and a file at GigHive can be deleted by its admin only.
     /// Where no key can be kept, one serves until the process ends. Blocks.
-    package init(keptIn directory: FilePath) {
+    ///
+    /// - Throws: where a key is that cannot be read now; it is not replaced.
+    package init(keptIn directory: FilePath) throws(SystemError) {
         let path = directory.appending(Self.fileName)
-        if let bytes = try? DurableFile.read(path, limit: 64), bytes.count * 8 == Self.size.bitCount {
+        if let bytes = try Self.kept(at: path) {
             key = SymmetricKey(data: bytes)
         } else {
             key = SymmetricKey(size: Self.size)
             let bytes = key.withUnsafeBytes { Array($0) }
+            // What it seals is good for as long as this process runs.
             try? DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
+        }
+    }
+
+    /// nil where there is none, or one that is damaged.
+    private static func kept(at path: FilePath) throws(SystemError) -> [UInt8]? {
+        do throws(SystemError) {
+            let bytes = try DurableFile.read(path, limit: 64)
+            return bytes.count * 8 == size.bitCount ? bytes : nil
+        } catch  where error.isMissing || error.code == .fileTooLarge {
+            return nil
         }
     }
 
@@ -85,6 +98,7 @@ package struct JournalSeal: Sealing {
     }
 
     private func open(_ bytes: [UInt8], for name: String, _ beside: [UInt8] = []) -> [UInt8]? {
+        // What does not open was sealed with another key, or changed: it is not known.
         guard let box = try? AES.GCM.SealedBox(combined: bytes),
             let data = try? AES.GCM.open(box, using: key, authenticating: Self.context(name, beside))
         else { return nil }
