@@ -69,7 +69,9 @@ package final class HTTPClient: Sendable {
         try request.validate()
         let proxy = try proxy(for: request)
         guard let mailbox = threads.mailbox(for: request) else {
-            throw TransferError(.internalFault, "\(request.label): no thread could be started", isOutage: false)
+            throw TransferError(
+                .outOfResources, "\(request.label): no thread could be started for want of memory or descriptors",
+                isOutage: true)
         }
         let ticket = Ticket()
         let result = await withTaskCancellationHandler {

@@ -1,26 +1,42 @@
 import InletLinux
+import Synchronization
 
 /// The threads of a client and of those made from it (`HTTPClient.limited`). They end with the last of them.
 final class TransferThreads: Sendable {
-    private let mailboxes: [TransferMailbox]
-    private let threads: [LoopThread]
+    private struct State {
+        var mailboxes: [TransferMailbox] = []
+        var threads: [LoopThread] = []
+        var isShut = false
+    }
+
+    private let state: Mutex<State>
+    private let shares: [Int]
+    private let options: ClientOptions
 
     init(_ wanted: Int, connectionsPerHost: Int, options: ClientOptions) {
-        let count = max(1, min(wanted, connectionsPerHost))
-        var started: [(TransferMailbox, LoopThread)] = []
-        for (index, share) in Self.shares(of: connectionsPerHost, among: count).enumerated() {
-            guard let multi = CurlMulti(idleConnections: share * 2) else { continue }
-            let mailbox = TransferMailbox(multi, share: share)
-            let thread = try? LoopThread(name: "transfer-\(index)") {
-                TransferLoop(mailbox, options: options, connectionsPerHost: share).run()
-            }
-            if let thread { started.append((mailbox, thread)) }
-        }
-        mailboxes = started.map { $0.0 }
-        threads = started.map { $0.1 }
+        shares = Self.shares(of: connectionsPerHost, among: max(1, min(wanted, connectionsPerHost)))
+        self.options = options
+        state = Mutex(Self.started(shares, options))
     }
 
     deinit { shutdown() }
+
+    /// As many as can be had: one is enough, and with none the next request tries again.
+    private static func started(_ shares: [Int], _ options: ClientOptions) -> State {
+        var state = State()
+        for (index, share) in shares.enumerated() {
+            guard let multi = CurlMulti(idleConnections: share * 2) else { continue }
+            let mailbox = TransferMailbox(multi, share: share)
+            // As above.
+            let thread = try? LoopThread(name: "transfer-\(index)") {
+                TransferLoop(mailbox, options: options, connectionsPerHost: share).run()
+            }
+            guard let thread else { continue }
+            state.mailboxes.append(mailbox)
+            state.threads.append(thread)
+        }
+        return state
+    }
 
     /// How many connections each thread has: 28 and 4 of the usual 32.
     ///
@@ -36,7 +52,12 @@ final class TransferThreads: Sendable {
 
     /// The thread for a request; nil when none could be started.
     func mailbox(for request: HTTPRequest) -> TransferMailbox? {
-        Self.choice(among: mailboxes.map { ($0.load, $0.share) }, length: request.body.length).map { mailboxes[$0] }
+        let mailboxes = state.withLock { state in
+            if state.mailboxes.isEmpty, !state.isShut { state = Self.started(shares, options) }
+            return state.mailboxes
+        }
+        let loads = mailboxes.map { ($0.load, $0.share) }
+        return Self.choice(among: loads, length: request.body.length).map { mailboxes[$0] }
     }
 
     /// Which of the threads takes a body of `length` bytes: a small one the first that has a connection free, so that the
@@ -57,6 +78,10 @@ final class TransferThreads: Sendable {
     private static let small: Int64 = 64 << 10
 
     func shutdown() {
+        let (mailboxes, threads) = state.withLock { state in
+            state.isShut = true
+            return (state.mailboxes, state.threads)
+        }
         for mailbox in mailboxes { mailbox.close() }
         for thread in threads { thread.join() }
     }

@@ -1,3 +1,4 @@
+import Glibc
 import InletCore
 import InletLinux
 import InletTestSupport
@@ -23,6 +24,28 @@ import Testing
         #expect(error.reason.contains("\(method) http://127.0.0.1:\(server.port)/p"))
         #expect(meter.bytesSent == 0)
         return error
+    }
+
+    @Test func `a client that was made while no thread could be had begins once there is one`() async throws {
+        await #expect(processExitsWith: .success) {
+            // root has no limit of threads.
+            if ProcessSetup.userID == 0, setuid(65534) != 0 { exit(2) }
+            let resource = __rlimit_resource_t(6)  // RLIMIT_NPROC (getrlimit(2)), which Swift does not import
+            var former = rlimit()
+            getrlimit(resource, &former)
+            var none = rlimit(rlim_cur: 0, rlim_max: former.rlim_max)
+            if setrlimit(resource, &none) != 0 { exit(3) }
+            let client = makeClient()
+            let nowhere = try HTTPURL("http://127.0.0.1:9/", rules: .configured(allowHTTP: true))
+            let error = await InletTransferTests.failure(client, HTTPRequest("GET", nowhere))
+            guard error?.code == .outOfResources, error?.isOutage == true else { exit(4) }
+            setrlimit(resource, &former)
+            let server = try ScriptedServer { connection in
+                _ = try connection.readRequest()
+                try connection.answer()
+            }
+            if try await client.send(HTTPRequest("GET", server.url("/"))).status != 200 { exit(5) }
+        }
     }
 
     /// A connection that was kept from an earlier request dies without an answer to the next one.
