@@ -63,7 +63,7 @@ package final class Agent: Sendable {
             exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         let former = FormerRoots(stateDirectory: settings.stateDirectory)
         let left = try former.remember(
-            settings, former: former.beside(settings.watch).roots, isOwed: try await journal.mayFinishMore())
+            settings, former: try former.beside(settings.watch).roots, isOwed: try await journal.mayFinishMore())
         let parts = try AgentParts(
             running: RunningSettings(settings, sendRoots: sendRoots, former: left), board: board, journal: journal,
             log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),

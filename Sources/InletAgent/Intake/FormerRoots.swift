@@ -1,6 +1,6 @@
 internal import Foundation
 package import InletCore
-internal import InletLinux
+package import InletLinux
 package import SystemPackage
 
 /// Where files of watched folders are archived that have left the configuration, and in which folders the agent moved or
@@ -49,6 +49,7 @@ package struct FormerRoots: Sendable {
                 quarantineDirectory: FilePath(bytes: quarantine), hold: .milliseconds(holdMilliseconds))
             root.volumeWrites = mayWrite
             guard isPattern else { return root }
+            // It was a pattern when it was written down; one that this version refuses is a folder that nobody knows.
             guard let pattern = try? RootPattern(root.path) else { return nil }
             root.pattern = pattern
             return root
@@ -60,9 +61,11 @@ package struct FormerRoots: Sendable {
     static let fileName: FilePath.Component = "roots.json"
 
     /// What was there before this list of watched folders. Blocks.
-    package func beside(_ watch: [WatchSettings]) -> Former {
+    ///
+    /// - Throws: when what was written down cannot be read now. What it says is not forgotten for that.
+    package func beside(_ watch: [WatchSettings]) throws(SystemError) -> Former {
         let names = Set(watch.map(\.path))
-        let entries = stored()
+        let entries = try stored()
         return Former(
             roots: entries.compactMap(\.settings).filter { !names.contains($0.path) }, changed: Self.changed(entries))
     }
@@ -81,18 +84,25 @@ package struct FormerRoots: Sendable {
         let names = Set(settings.watch.map(\.path))
         var seen: Set<FilePath> = []
         let left = former.filter { !names.contains($0.path) && seen.insert($0.path).inserted }.prefix(Self.most)
-        let known = stored()
+        let known = try stored()
         let changed = isOwed ? Self.changed(known) : []
         let changes = settings.changesSources
         let entries = (settings.watch + left).map { Entry($0, isChanged: changes || changed.contains($0.path)) }
+        // Plain values are always written.
         if entries != known, let text = try? JSONEncoder().encode(entries) {
             try DurableFile.write(Array(text), to: file, mode: 0o600)
         }
         return Array(left)
     }
 
-    private func stored() -> [Entry] {
-        guard let text = try? DurableFile.read(file, limit: 4 << 20) else { return [] }
+    private func stored() throws(SystemError) -> [Entry] {
+        let text: [UInt8]
+        do throws(SystemError) {
+            text = try DurableFile.read(file, limit: 4 << 20)
+        } catch  where error.isMissing {
+            return []
+        }
+        // What is damaged says nothing of former folders; their files are kept where they are.
         return (try? JSONDecoder().decode([Entry].self, from: Data(text))) ?? []
     }
 }

@@ -49,7 +49,7 @@ struct Confinement: Sendable {
         do {
             // A rule is for what is there: these are the agent's own.
             try DurableFile.makeDirectories(config.settings.stateDirectory, mode: 0o750, asFolderOwner: true)
-            let plan = plan(config)
+            let plan = try plan(config)
             let rules = try plan.rules(on: .current())
             // A peer that has gone is an error, and no end.
             ProcessSetup.ignoreSignals()
@@ -76,7 +76,9 @@ struct Confinement: Sendable {
 
     /// What an agent is steered by and could change itself, because it lies in a folder that it writes to.
     static func exposed(_ config: LoadedConfig, _ report: ConfinementReport) -> [FilePath] {
-        let words = plan(config).commands.flatMap { command in
+        // Programs are those of the routes that are there, whatever was watched before.
+        let plan = AccessPlan(config, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
+        let words = plan.commands.flatMap { command in
             // An argument may be a program's own text: that of a shell, for example.
             command.words.dropFirst().filter { $0.hasPrefix("/") }.map { FilePath($0) }
                 + command.words.prefix(1).compactMap { ProgramSearch.find($0) }
@@ -97,17 +99,17 @@ struct Confinement: Sendable {
         return version
     }
 
-    private static func plan(_ config: LoadedConfig) -> AccessPlan {
-        let former = FormerRoots(stateDirectory: config.settings.stateDirectory).beside(config.settings.watch)
+    private static func plan(_ config: LoadedConfig) throws(SystemError) -> AccessPlan {
+        let former = try FormerRoots(stateDirectory: config.settings.stateDirectory).beside(config.settings.watch)
         return AccessPlan(config, former: former, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
     }
 
     /// Why another configuration cannot take the place of this one while the agent runs; nil when it can.
     func refusal(of config: LoadedConfig) -> String? {
         if rules.isEmpty { return nil }
-        let plan = Self.plan(config)
+        let plan: AccessPlan
         let ground: AccessGround
-        do throws(SystemError) { ground = try .current() } catch { return "\(error)" }
+        do throws(SystemError) { (plan, ground) = (try Self.plan(config), try .current()) } catch { return "\(error)" }
         if let path = plan.beyond(rules, on: ground) {
             return "\(path.display) is not among the places that the agent kept at its start (landlock:); restart it"
         }
