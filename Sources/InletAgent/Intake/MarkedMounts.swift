@@ -30,6 +30,7 @@ struct MarkedMounts: ~Copyable {
         fanotify = try Fanotify()
         self.root = root
         self.ignore = ignore
+        // Without it any folder that is moved above the root has everything looked at anew.
         identity = if case .directory(let identity)? = try? FileLook.look(at: root) { identity } else { nil }
     }
 
@@ -75,7 +76,7 @@ struct MarkedMounts: ~Copyable {
             if kind.isNetwork { return .remote }
             if let refusal = refusal(of: kind) { return .refused(refusal) }
             let fileSystem = try folder.itself { (path) throws(SystemError) in try Self.probe(path) }
-            if isTaken(fileSystem) { return .refused("another mount of the same file system is marked") }
+            if try isTaken(fileSystem) { return .refused("another mount of the same file system is marked") }
             try folder.itself { (path) throws(SystemError) in try fanotify.mark(path) }
             mounts[number] = Mount(directory: directory, fileSystem: fileSystem)
             return .newlyMarked
@@ -108,12 +109,20 @@ struct MarkedMounts: ~Copyable {
     }
 
     /// Whether that file system is marked by way of another mount that is still there.
-    private mutating func isTaken(_ fileSystem: UInt64) -> Bool {
+    private mutating func isTaken(_ fileSystem: UInt64) throws(SystemError) -> Bool {
         for (number, mount) in mounts where mount.fileSystem == fileSystem {
-            if (try? MountNumber.of(root.pushing(mount.directory))) == number { return true }
+            if try isThere(number, at: root.pushing(mount.directory)) { return true }
             mounts[number] = nil
         }
         return false
+    }
+
+    private func isThere(_ number: UInt64, at beginning: FilePath) throws(SystemError) -> Bool {
+        do throws(SystemError) {
+            return try MountNumber.of(beginning) == number
+        } catch  where error.isMissing {
+            return false
+        }
     }
 
     /// Something was mounted or unmounted: a folder that was found may be covered now, and another one seen.
@@ -173,6 +182,7 @@ struct MarkedMounts: ~Copyable {
             let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
             part.mask = MarkedNews.meaning(part.mask) {
                 let path = RootedPath(root, directory.pushing(FilePath(bytes: name)))
+                // What cannot be looked at is told as there: intake looks itself.
                 return (try? FileLook.look(at: path)).map { $0 != .missing } ?? true
             }
             // A file that has that name again by now hides that another one left it.
@@ -196,7 +206,7 @@ struct MarkedMounts: ~Copyable {
         if turn.mount?.number != number {
             let beginning = root.pushing(mount.directory)
             // A file system may be unmounted here, or covered, and go on elsewhere.
-            guard (try? MountNumber.of(beginning)) == number else { return .outside }
+            guard try isThere(number, at: beginning) else { return .outside }
             let reader = try HandleReader(beginning)
             turn.mount = (number, try reader.own().path)
             turn.reader = consume reader
@@ -209,7 +219,7 @@ struct MarkedMounts: ~Copyable {
         }
         let folder = mount.directory.pushing(below)
         // It may have been moved just now, which is told next, or lie where the mount does not reach.
-        guard case .directory(let there)? = try? turn.folders.look(folder), Self.isSame(there, found.identity)
+        guard case .directory(let there) = try turn.folders.look(folder), Self.isSame(there, found.identity)
         else { return .outside }
         let place: HandlePlaces.Place =
             !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? .outside : .inside(folder)

@@ -28,11 +28,33 @@ package struct WatchModes: Sendable, Hashable {
     /// unknown name.
     package init(of watch: WatchSettings) {
         let root = watch.path.resolved
-        guard let table = try? MountTable.current(), let mount = table.mount(of: root) else {
-            self.init(["": WatchWay.decide(try? FileSystemKind.of(watch.path), mode: watch.mode)])
+        let table: MountTable
+        do throws(SystemError) {
+            table = try MountTable.current()
+        } catch {
+            // Polling sees what a mount that could not be listed would hide from events.
+            let isSeen = error.isMissing || watch.mode == .inotify
+            self.init([
+                "": isSeen
+                    ? WatchWay.decide(Self.kind(of: watch.path), mode: watch.mode)
+                    : WatchWay(isPolled: true, reason: "the mounts cannot be listed: \(error)")
+            ])
             return
         }
-        self.init(table, mount, root, watch) { try? FileSystemKind.of($0) }
+        guard let mount = table.mount(of: root) else {
+            self.init(["": WatchWay.decide(Self.kind(of: watch.path), mode: watch.mode)])
+            return
+        }
+        self.init(table, mount, root, watch, kind: Self.kind)
+    }
+
+    /// nil where nothing is; what does not answer counts as a file system of other machines.
+    private static func kind(of path: FilePath) -> FileSystemKind? {
+        do throws(SystemError) {
+            return try FileSystemKind.of(path)
+        } catch {
+            return error.isMissing ? nil : FileSystemKind(name: "unknown", isNetwork: true)
+        }
     }
 
     /// - Parameters:

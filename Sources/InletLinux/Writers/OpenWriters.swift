@@ -51,15 +51,17 @@ package struct OpenWriters: Sendable {
     /// Looks at every process that may be looked at. Blocks, for some ten microseconds a descriptor; no file server is asked.
     package init(_ limits: Limits = Limits()) {
         self.limits = limits
-        guard var processes = try? DirectoryStream("/proc") else {
+        do throws(SystemError) {
+            var processes = try DirectoryStream("/proc")
+            while let entry = try processes.next() {
+                guard let process = Int32(entry.name.string) else { continue }
+                isCut = isOver
+                if isCut { return }
+                look(into: process)
+            }
+        } catch {
+            // Who is not seen is not known not to write.
             isCut = true
-            return
-        }
-        while let entry = try? processes.next() {
-            guard let process = Int32(entry.name.string) else { continue }
-            isCut = isOver
-            if isCut { return }
-            look(into: process)
         }
     }
 
@@ -101,6 +103,7 @@ package struct OpenWriters: Sendable {
     }
 
     private static func name(of process: Int32) -> String {
+        // Only a word for people: that it holds the file is known by then.
         guard let bytes = try? DurableFile.read(FilePath("/proc/\(process)/comm"), limit: 256) else {
             return "a process that has ended"
         }
