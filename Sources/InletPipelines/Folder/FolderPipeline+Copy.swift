@@ -46,7 +46,9 @@ extension FolderPipeline {
     ) async throws(DeliveryError) {
         let shown = folder.path.appending(copy).display
         guard let wanted else {
-            guard let size = try? folder.look(copy).identity?.size, size == order.source.size else {
+            let look: FileLook
+            do throws(SystemError) { look = try folder.look(copy) } catch { throw Self.unwritable(error) }
+            guard look.identity?.size == order.source.size else {
                 throw DeliveryError(
                     .retry(after: nil), .readBackDiffers, "\(shown): the copy has another length than the source"
                 )

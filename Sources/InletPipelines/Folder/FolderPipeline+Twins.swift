@@ -20,7 +20,8 @@ extension FolderPipeline {
                 return try await copyIn(source, order, attempt, key: key)
             } catch {
                 let target = try place(key, order).target
-                guard error.code == .destinationExists, number < Self.mostTwins, Self.isSpelledOtherwise(target)
+                guard error.code == .destinationExists, number < Self.mostTwins,
+                    try Self.isSpelledOtherwise(target)
                 else { throw error }
             }
             number += 1
@@ -28,7 +29,7 @@ extension FolderPipeline {
     }
 
     /// Whether what is at `path` has another name there.
-    static func isSpelledOtherwise(_ path: FilePath) -> Bool {
+    static func isSpelledOtherwise(_ path: FilePath) throws(DeliveryError) -> Bool {
         do throws(SystemError) {
             guard let name = path.lastComponent else { return false }
             let folder = try Folder(path.removingLastComponent())
@@ -38,7 +39,7 @@ extension FolderPipeline {
             }
             return try folder.look(name) != .missing
         } catch {
-            return false
+            throw unwritable(error)
         }
     }
 }

@@ -65,10 +65,7 @@ struct S3Comparison: Sendable {
         case .same: return Match(content: nil)
         case .different: return nil
         case .compare(let partSizes):
-            // A file that is gone or was changed since cannot tell any more.
-            guard let sender, (try? SourceGuard.check(sender.source, order)) != nil else {
-                return byTime(found) == .same ? Match() : nil
-            }
+            guard let sender, try Self.canBeRead(sender, order) else { return byTime(found) == .same ? Match() : nil }
             for partSize in partSizes {
                 if sender.attempt.isStopping() { throw .stopping }
                 let content = try await content(partSize, sender)
@@ -76,6 +73,16 @@ struct S3Comparison: Sendable {
             }
             // With keys of its own (SSE-KMS) a store's tags look like MD5 and are not.
             return verify != .md5 && byTime(found) == .same ? Match() : nil
+        }
+    }
+
+    /// A file that is gone or was changed since cannot tell any more.
+    private static func canBeRead(_ sender: PartSender, _ order: DeliveryOrder) throws(DeliveryError) -> Bool {
+        do throws(DeliveryError) {
+            try SourceGuard.check(sender.source, order)
+            return true
+        } catch  where error.verdict == .sourceGone || error.verdict == .sourceChanged {
+            return false
         }
     }
 
