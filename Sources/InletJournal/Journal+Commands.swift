@@ -145,9 +145,14 @@ extension Journal {
         _ id: Int64, _ uptime: Int64, _ now: WallTime, _ database: Database
     ) throws -> Bool {
         let row = try delivery(id, database)
-        if let file = try? file(row.fileID, database), try postpone(row, file, uptime: uptime, now, database) {
-            return false
+        let file: FileRow?
+        do {
+            file = try self.file(row.fileID, database)
+        } catch  where !(error is DatabaseError) {
+            // What cannot be made out of its row has no window that could be closed.
+            file = nil
         }
+        if let file, try postpone(row, file, uptime: uptime, now, database) { return false }
         try endDelivery(id, .expired, code: .expired, reason: Settlement.tooLate, now, database)
         return true
     }

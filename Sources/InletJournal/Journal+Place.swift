@@ -8,7 +8,12 @@ extension Journal {
     ///
     /// - Parameter traces: files that are made after a journal only, or after this call.
     package static func requireNotLost(_ path: FilePath, traces: [FilePath]) throws(JournalError) {
-        let isEmpty = size(path.string) == 0 && size(path.string + "-wal") == 0
+        let isEmpty: Bool
+        do {
+            isEmpty = try size(path.string) == 0 && size(path.string + "-wal") == 0
+        } catch {
+            throw .from(error, at: path)
+        }
         let mark = beginning(of: path)
         if !isEmpty || isThere(mark) { return }
         try requireNoRestore(path)
@@ -64,7 +69,9 @@ extension Journal {
     /// seen. Blocks.
     package func requirePlace() throws(JournalError) {
         do {
-            guard try Place(of: path) == place, Self.size(path.string) > 0 else { throw JournalError.displaced(path) }
+            guard try Place(of: path) == place, try Self.size(path.string) > 0 else {
+                throw JournalError.displaced(path)
+            }
         } catch let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile {
             throw .displaced(path)
         } catch {

@@ -47,11 +47,11 @@ package final class Journal: Sendable {
         _ = isMemoryUncounted
         try requireNoRestore(path)
         // SQLite removes the write-ahead log of an empty database, and what was committed with it.
-        if size(path.string) == 0, size(path.string + "-wal") > 0 {
+        if try size(path.string) == 0, try size(path.string + "-wal") > 0 {
             throw try JournalError.unreadable(
                 path, setAside: setAside(path, as: "unreadable", now), cause: "it is empty")
         }
-        if size(path.string) > 0, try isNewerButSound(path) {
+        if try size(path.string) > 0, try isNewerButSound(path) {
             throw try JournalError.newerSchema(path, setAside: setAside(path, as: "newer", now))
         }
         makePrivate(path)
@@ -87,6 +87,7 @@ package final class Journal: Sendable {
     static func makePrivate(_ path: FilePath) {
         let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
         let making: FileDescriptor.OpenOptions = [.create, .exclusiveCreate, .noFollow, .closeOnExec]
+        // One that is there already, or cannot be made, is what opening it then says.
         if let made = try? FileDescriptor.open(path, .writeOnly, options: making, permissions: .ownerReadWrite) {
             try? made.close()
         }
@@ -95,6 +96,7 @@ package final class Journal: Sendable {
         guard let file = try? FileDescriptor.open(path, .readOnly, options: [place, .noFollow, .closeOnExec]) else {
             return
         }
+        // No bytes were written through it; and a file that is another user's keeps its mode.
         defer { try? file.close() }
         try? FileManager.default.setAttributes(mode, ofItemAtPath: "/proc/self/fd/\(file.rawValue)")
     }
@@ -106,9 +108,10 @@ package final class Journal: Sendable {
         configuration.busyMode = .timeout(5)
         do {
             let database = try DatabaseQueue(path: path.string, configuration: configuration)
+            // Nothing was written.
             defer { try? database.close() }
             return try database.read { database in
-                if size(path.string) <= checkedSize { try requireSound(database) }
+                if try size(path.string) <= checkedSize { try requireSound(database) }
                 return try Schema.migrator.hasBeenSuperseded(database)
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
@@ -168,9 +171,12 @@ package final class Journal: Sendable {
     }
 
     /// Bytes of a file; 0 when there is none.
-    static func size(_ file: String) -> Int64 {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: file)
-        return (attributes?[.size] as? NSNumber)?.int64Value ?? 0
+    static func size(_ file: String) throws -> Int64 {
+        do {
+            return (try FileManager.default.attributesOfItem(atPath: file)[.size] as? NSNumber)?.int64Value ?? 0
+        } catch CocoaError.fileReadNoSuchFile {
+            return 0
+        }
     }
 
     /// Runs `body` in the next group commit and returns when it is durable.

@@ -26,7 +26,7 @@ package struct JournalGlance {
         _ = Self.areURIsAllowed
         guard try Self.isThere(path) else { return nil }
         self.path = path
-        readsLog = Self.hasLog(path)
+        readsLog = try Self.hasLog(path)
         database = try Self.open(path, withLog: readsLog)
     }
 
@@ -68,7 +68,7 @@ package struct JournalGlance {
 
     private mutating func read<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
         // An agent that has started or ended since keeps what is new in another file, or the same.
-        let hasLog = Self.hasLog(path)
+        let hasLog = try Self.hasLog(path)
         if hasLog != readsLog { (database, readsLog) = (try Self.open(path, withLog: hasLog), hasLog) }
         do {
             return try database.read(body)
@@ -78,7 +78,13 @@ package struct JournalGlance {
     }
 
     /// Whether the write-ahead log holds anything: an agent is at work, or was killed.
-    private static func hasLog(_ path: FilePath) -> Bool { Journal.size(path.string + "-wal") > 0 }
+    private static func hasLog(_ path: FilePath) throws(JournalError) -> Bool {
+        do {
+            return try Journal.size(path.string + "-wal") > 0
+        } catch {
+            throw .from(error, at: path)
+        }
+    }
 
     /// - Parameter withLog: read what the write-ahead log holds too. Without one, SQLite would make it and its index, so that it
     ///   is told that the file does not change.
