@@ -15,6 +15,8 @@ final class VOPIServerBook: Sendable {
     private struct State {
         var generation: VOPIGeneration?
         var askedAt: ContinuousClock.Instant?
+        /// The file does not count any more.
+        var isForgotten = false
     }
 
     /// For how long an answer that this process got itself is as good as a new one: a DELETE that was to cancel destroys
@@ -41,9 +43,12 @@ final class VOPIServerBook: Sendable {
 
     /// nil when the server was never asked.
     func generation() async throws(DeliveryError) -> VOPIGeneration? {
-        if let known = state.withLock({ $0.generation }) { return known }
+        let (known, isForgotten) = state.withLock { ($0.generation, $0.isForgotten) }
+        if known != nil || isForgotten { return known }
         let path = path
+        // What cannot be read was not asked: it is asked again.
         let bytes = await pool.run { try? DurableFile.read(path, limit: 4096) }
+        // As above.
         guard let page = bytes.flatMap({ try? JSONDecoder().decode(Page.self, from: Data($0)) }), page.server == server
         else { return nil }
         state.withLock { $0.generation = page.generation }
@@ -71,7 +76,8 @@ final class VOPIServerBook: Sendable {
     /// Has the server asked again.
     func forget() async {
         let path = path
+        // What stays is not read by this process any more, and replaced by its next answer.
         await pool.run { try? DurableFile.remove(path) }
-        state.withLock { $0 = State() }
+        state.withLock { $0 = State(isForgotten: true) }
     }
 }

@@ -42,14 +42,21 @@ struct VOPITokenStore: Sendable {
             if error.isMissing { return nil }
             throw Self.fault("cannot be read", error)
         }
+        // Then the one before it is tried, as said above.
         return try? JSONDecoder().decode(VOPITokenPair.self, from: Data(bytes))
     }
 
-    /// The configured token; nil when its file is missing, unreadable or empty.
-    func seed() async -> VOPISeed? {
+    /// The configured token; nil when its file is missing, empty, or not for this user.
+    /// - Throws: as `pair`.
+    func seed() async throws(DeliveryError) -> VOPISeed? {
         let path = seedPath
-        let bytes = await pool.run { try? DurableFile.read(path, limit: Self.sizeLimit) }
-        return bytes.flatMap { VOPISeed($0) }
+        do throws(SystemError) {
+            return VOPISeed(
+                try await pool.run { () throws(SystemError) in try DurableFile.read(path, limit: Self.sizeLimit) })
+        } catch {
+            if error.isMissing || error.isPermission { return nil }
+            throw Self.fault("cannot be read", error)
+        }
     }
 
     /// Puts `pair` in the place of the one before; on the disk when it returns.
@@ -58,11 +65,13 @@ struct VOPITokenStore: Sendable {
         do throws(SystemError) {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
+            // What it was does not matter: the error says which file.
             guard let bytes = (try? encoder.encode(pair)).map({ Array($0) }) else {
                 throw SystemError(call: "encode", path: path, code: .invalidArgument)
             }
             try await makeFolder()
             try await pool.run { () throws(SystemError) in
+                // The one before is for a file that was damaged; without it the new one does.
                 let old = try? DurableFile.read(path, limit: Self.sizeLimit)
                 // The new one first: the server has forgotten the old.
                 try DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
@@ -88,6 +97,7 @@ struct VOPITokenStore: Sendable {
                 throw DeliveryError(
                     .outage(after: nil), .timedOut, "another process has been renewing the login for too long")
             }
+            // Cancelled, it is seen above.
             try? await Task.sleep(for: .milliseconds(50))
         }
     }

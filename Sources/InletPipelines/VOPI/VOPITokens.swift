@@ -66,9 +66,11 @@ final class VOPITokens: Sendable {
     /// When the login that is in use was last renewed; nil before the first time, and once another is configured.
     func lastRenewal() async -> WallTime? {
         var known = pair
+        // For people: what cannot be read now is shown when it can.
         if known == nil { known = try? await store.pair() }
         guard let known, known.server == server.redacted else { return nil }
-        let seed = await store.seed()
+        // As above: without it the login counts as the configured one.
+        let seed = try? await store.seed()
         return seed == nil || seed?.digest == known.seed ? known.obtainedAt : nil
     }
 
@@ -85,7 +87,7 @@ final class VOPITokens: Sendable {
         if let unsaved = state.withLock({ $0.unsaved }) { return try await adopt(unsaved) }
         var stored = try await store.pair()
         if stored?.server != server.redacted { stored = nil }
-        let seed = await store.seed()
+        let seed = try await store.seed()
         let isSameLogin = seed == nil || seed?.digest == stored?.seed
         if let stored, isSameLogin, stored.accessToken != rejected, stored.isFresh(at: now()) {
             state.withLock { $0.pair = stored }
