@@ -68,17 +68,23 @@ package struct DryRun {
     package mutating func run(_ watch: WatchSettings, _ take: (Finding) throws -> Void) async throws {
         guard let pattern = watch.pattern else { return try await list(watch.path, watch, nil, take) }
         for root in WatchedFolders.now(pattern) {
-            guard let place = try? RootPlace(of: root, pattern) else { continue }
-            try await list(root, watch, place.volume, take)
+            let found: RootPlace
+            do {
+                found = try RootPlace(of: root, pattern)
+            } catch {
+                try take(Finding(path: root, size: 0, verdict: .unreadable("\(error)")))
+                continue
+            }
+            try await list(root, watch, found.volume, take)
         }
     }
 
     private mutating func list(
         _ root: FilePath, _ watch: WatchSettings, _ volume: Volume?, _ take: (Finding) throws -> Void
     ) async throws {
-        let volume = volume ?? (try? VolumeFinder().identity(of: root)).map { Volume(name: $0.name) }
-        let before = try since(watch, volume?.key.map { FilePath($0) } ?? root)
-        let tolerance = (try? FileSystemKind.of(root).modifiedTolerance) ?? 0
+        let volume = try volume ?? Volume(name: VolumeFinder().identity(of: root).name)
+        let before = try since(watch, volume.key.map { FilePath($0) } ?? root)
+        let tolerance = try FileSystemKind.of(root).modifiedTolerance
         let ignore = IgnoreList(user: watch.ignore)
         var scan = TreeScan(root: root, isRecursive: watch.recursive)
         scan.add("")
