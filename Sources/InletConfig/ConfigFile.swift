@@ -124,6 +124,7 @@ extension ConfigFile {
     package static func stateDirectory(
         of path: FilePath, types: [DestinationType], environment: [String: String], defaults: ConfigDefaults
     ) -> FilePath {
+        // What keeps it from being read is said by whoever reads it for more than this.
         guard let file = try? SmallFile.read(path, limit: maximumBytes) else { return defaults.stateDirectory }
         return ConfigParser(path: path, types: types, environment: environment, defaults: defaults)
             .stateDirectory(file.bytes)

@@ -41,6 +41,7 @@ extension Batch {
         endedAt = (row["ended_at"] as Int64?).map { WallTime(milliseconds: $0) }
         generation = row["generation"]
         self.counts = counts
+        // Labels are shown beside the unit; it ends by its files, with or without them.
         labels = (row["labels"] as Data?).flatMap { try? JournalJSON.decode([UInt8]($0)) } ?? [:]
     }
 }

@@ -116,6 +116,7 @@ extension Journal {
             (settlement, result) = try await body(claim)
         } catch {
             let back = Settlement.again(at: clock(), countsAttempt: false, code: nil, reason: nil)
+            // The error at hand is the one that is told; a claim that cannot go back is left to the next start.
             _ = try? await settlePersistently(claim, back, ending, clock, refused)
             throw error
         }

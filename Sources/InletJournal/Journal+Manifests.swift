@@ -31,6 +31,7 @@ extension Journal {
         let policies = try database.rows(
             "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
             .integer(batch)
+            // As above.
         ) { try? PolicyNotes.shared.policy($0.bytes(0)) }
         return policies.lazy.compactMap(\.self).first?.manifest
     }
@@ -44,6 +45,7 @@ extension Journal {
                 WHERE next_at <= ? ORDER BY next_at, batch_id LIMIT 1
                 """, .integer(now.milliseconds)
             ) { row in
+                // Without its rule it is owed all the same: whoever writes it says what is wrong.
                 ManifestOrder(
                     batch: row.integer(0), generation: Int(row.integer(1)), rule: try? JournalJSON.decode(row.bytes(2)),
                     attempts: Int(row.integer(3)), reason: row.text(4))

@@ -76,6 +76,7 @@ extension Journal {
 
     private static func removeDraft(of path: FilePath, _ suffixes: [String] = ["", "-wal", "-shm", "-journal"]) {
         for suffix in suffixes {
+            // Most are not there; one that stays is written over, or is in the way of what is written there, which says so.
             try? FileManager.default.removeItem(atPath: draft(of: path).string + suffix)
         }
     }
@@ -150,8 +151,10 @@ extension Journal {
         } catch {
             throw JournalError.failed(FilePath(source), "it cannot be read: \(error.localizedDescription)")
         }
+        // Only read.
         defer { try? from.close() }
         let to = try FileHandle(forWritingTo: URL(fileURLWithPath: target))
+        // What is written is synced before it gets its name.
         defer { try? to.close() }
         try to.truncate(atOffset: 0)
         while let chunk = try from.read(upToCount: 1 << 20), !chunk.isEmpty { try to.write(contentsOf: chunk) }

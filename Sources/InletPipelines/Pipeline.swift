@@ -120,8 +120,10 @@ package struct CheckpointLog: Sendable {
             do throws(DeliveryError) {
                 return try await write(entries)
             } catch {
+                // What keeps the journal from being written is said by those who watch it.
                 if Task.isCancelled { return }
             }
+            // Ends early only when the task is cancelled.
             try? await Task.sleep(for: .seconds(1))
         }
     }

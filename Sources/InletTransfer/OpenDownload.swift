@@ -92,10 +92,12 @@ package final class OpenDownload: Sendable {
     /// Makes what is here survive a power cut, so that another boot can go on with it. Blocks.
     func secure() {
         let (tag, position) = state.withLock { ($0.tag, $0.position) }
+        // What cannot be synced is not to be gone on with by another boot: no note says so.
         guard position > 0, tag.validator != nil, (try? part.synchronize()) != nil else { return }
         var secured = tag
         (secured.synced, secured.boot) = (position, boot)
         state.withLock { $0.tag = secured }
+        // Without it another boot fetches the bytes once more.
         try? part.setNote(secured.note)
     }
 }

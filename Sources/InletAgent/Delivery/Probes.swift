@@ -58,6 +58,7 @@ struct Probes: Service {
                 }
             }
             group.addTask {
+                // Cancelled when the probe has answered, which is read first.
                 try? await Task.sleep(for: limit)
                 return DeliveryError(.outage(after: nil), .timedOut, "no answer to a probe within \(limit)")
             }

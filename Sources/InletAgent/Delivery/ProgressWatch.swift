@@ -17,6 +17,7 @@ struct ProgressWatch: Sendable {
     func run(_ attempt: Attempt) async {
         var told: Int64 = 0
         var pace = ProgressPace()
+        // Its sleep throws when the attempt has ended.
         while (try? await Task.sleep(for: interval)) != nil {
             // A worker whose request waits lives, also where no byte moves for longer than the watchdog's time: a server may
             // take minutes to answer, and every request ends by its own time-outs. What is shown is that its threads run.

@@ -133,6 +133,7 @@ final class ReceiptFiles: Sendable {
             let text = try? receipt.folder.read(receipt.name, limit: 4 << 20),
             text.starts(with: "{\"job\":\(file.id),".utf8)
         else { return }
+        // As above.
         try? receipt.remove()
     }
 }

@@ -32,6 +32,7 @@ struct SourceDisposal: Sendable {
             do {
                 intent = try FinishIntent(note)
             } catch {
+                // It is taken for none: the file gets its own name back, and all begins anew.
                 return try await withoutIntent()
             }
             AcrossFileSystems.removeUnfinished(intent, in: places)

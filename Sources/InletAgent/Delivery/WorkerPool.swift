@@ -70,6 +70,7 @@ final class WorkerPool: Service {
     /// Lets running parts end for `grace`, then ends the rest.
     private func endAfterGrace() async {
         await isStopping.wait()
+        // Ends early only when the task is cancelled, with which the rest ends too.
         try? await Task.sleep(for: grace())
         deliverOne.cancelAll()
     }

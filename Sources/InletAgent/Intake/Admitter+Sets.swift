@@ -68,6 +68,7 @@ extension Admitter {
                         job: id, path: path, route: route, size: found.arrival.identity.size,
                         deliveries: destinations))
             case .rejected(let id):
+                // The file is rejected, and status says why; only this line of the log lacks the reason.
                 let reason = try? await journal.job(id)?.file.reason
                 log.emit(.fileRejected(job: id, path: path, route: route, reason: reason ?? ""))
             }

@@ -115,6 +115,7 @@ final class Deriver: Sendable {
     }
 
     private func remove(_ found: [SetFinder.Found]) {
+        // What stays is removed at the next start.
         for one in found { try? DurableFile.remove(folder.pushing(one.arrival.path)) }
     }
 
@@ -173,15 +174,19 @@ final class Deriver: Sendable {
     /// Removes what an earlier process has made and not admitted, and what needs no delivery any more. What failed stays, for a
     /// person to retry.
     private func removeLeftovers() async {
+        // What cannot be looked at or removed now takes room in the state directory until the next start.
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.string) else { return }
         for name in names {
             let path = FilePath(name)
             if name.hasPrefix(DerivingRun.workPrefix) {
+                // As above.
                 try? FileManager.default.removeItem(atPath: folder.pushing(path).string)
                 continue
             }
+            // What the journal does not say now stays.
             guard let row = try? await journal.newest(folder, [path]).first else { continue }
             if let row, row.finishedAt == nil || [.failed, .expired].contains(row.state) { continue }
+            // As above.
             try? DurableFile.remove(folder.pushing(path))
         }
     }

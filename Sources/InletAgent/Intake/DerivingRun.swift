@@ -34,6 +34,7 @@ struct DerivingRun: Sendable {
         // A program that outlived a process of ours may still write: not where this one does.
         let work = folder.appending(Self.workPrefix + Self.number())
         try DurableFile.makeDirectories(work, mode: 0o700, asFolderOwner: true)
+        // What stays is removed at the next start.
         defer { try? FileManager.default.removeItem(atPath: work.string) }
         let (input, output) = (work.appending("in" + ending), work.appending("out" + rule.suffix))
         // The program follows the path by itself: it is not begun where that leads elsewhere.

@@ -10,6 +10,7 @@ package enum MarkCheck {
         guard watch.recursive else { return oneFolder }
         do throws(SystemError) {
             var marks = try MarkedMounts(root: watch.path, ignore: IgnoreList())
+            // What is wrong with the folder itself is said by the check of folders.
             guard case .directory? = try? FileLook.look(at: watch.path), let folder = try? Folder(watch.path) else {
                 return nil
             }

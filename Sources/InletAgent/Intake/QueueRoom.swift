@@ -31,6 +31,7 @@ final class QueueRoom: Sendable {
     func places() async -> Int? {
         let limit = limit
         if limit.isOff { return nil }
+        // A journal that does not answer takes no file either, and says so there.
         guard let pending = try? await journal.pending() else { return nil }
         return limit.room(besides: pending)
     }
@@ -43,6 +44,7 @@ final class QueueRoom: Sendable {
         }
         isFull.store(true, ordering: .releasing)
         guard isFirst else { return }
+        // Figures beside a warning, which is given in any case.
         let pending = (try? await journal.pending()) ?? (files: 0, bytes: 0)
         log.emit(.queueFull(files: pending.files, bytes: pending.bytes))
     }

@@ -55,11 +55,13 @@ struct RootCaution: Sendable {
         let end = ContinuousClock.now.advanced(by: pause)
         do {
             let inotify = try Inotify.orSilent()
+            // Without a watch it is looked at again when the time is over.
             _ = try? inotify.add(root)
             // What came before the watch did would wake nobody.
             if try await objection() == nil { return }
             _ = try inotify.wait(until: end, waker: waker)
         } catch {
+            // As above; nothing tells of the folder then.
             _ = try? waker.wait(until: end)
         }
     }
@@ -77,6 +79,7 @@ struct RootCaution: Sendable {
             }
             return true
         } catch {
+            // What is there is found out by the listing.
             return false
         }
     }

@@ -84,6 +84,7 @@ struct RootPlace: Sendable {
     func isStill(at root: FilePath) -> Bool {
         guard FolderPlace(root) == place else { return false }
         if !isVolume { return true }
+        // Its intake begins anew then, and says what is wrong.
         guard let now = try? VolumeFinder().place(of: root) else { return false }
         return isStill(now.volume) && now.folder == folder && FolderPlace(root) == place
     }

@@ -18,7 +18,9 @@ enum RootPresence {
     }
 
     private static func isEmpty(_ directory: FilePath) -> Bool {
+        // What cannot be listed counts as empty: its files wait, instead of being gone.
         guard var stream = try? DirectoryStream(directory) else { return true }
+        // As above.
         return ((try? stream.next()) ?? nil) == nil
     }
 }

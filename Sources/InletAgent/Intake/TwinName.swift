@@ -11,6 +11,7 @@ enum TwinName {
         if spellings.isEmpty { return nil }
         let folder = arrival.path.removingLastComponent()
         for spelling in spellings {
+            // What cannot be looked at is told when its own turn comes.
             let twin = (try? FileLook.look(at: RootedPath(arrival.root, folder.pushing(FilePath(bytes: spelling)))))?
                 .identity
             // A file system that folds normal forms shows one file under both.

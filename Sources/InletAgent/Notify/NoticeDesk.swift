@@ -57,6 +57,7 @@ final class NoticeDesk: Sendable {
     func flush(_ journal: Journal) async -> Bool {
         while let post = posts.withLock({ $0.first }) {
             Failpoint.posting.reached()
+            // It stays, and is posted with the next one or at the next look.
             guard (try? await journal.post(post.event, post.payload, at: post.at)) != nil else { return false }
             Failpoint.posted.reached()
             posts.withLock { if !$0.isEmpty { $0.removeFirst() } }

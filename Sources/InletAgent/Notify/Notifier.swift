@@ -48,6 +48,7 @@ struct Notifier: Service {
 
     func run() async throws {
         guard !outlets.isEmpty else {
+            // Ends when the agent stops, or the task is cancelled; both are an end.
             try? await gracefulShutdown()
             return
         }
@@ -72,18 +73,20 @@ struct Notifier: Service {
         var schedule = NoticeSchedule()
         while !Task.isCancelled {
             if let pause = schedule.pausedUntil, pause > .now {
-                // Not by the bell: whatever comes has to wait.
+                // Ends early only when the task is cancelled. Not by the bell: whatever comes has to wait.
                 try? await Task.sleep(for: pause - .now)
                 continue
             }
             do {
                 switch try await journal.nextNotice(outlet.settings.name, at: .now) {
                 case .due(let notice): try await tell(notice, outlet, &schedule)
+                // As above.
                 case .blocked(let time): try? await Task.sleep(for: max(time - .now, .milliseconds(10)))
                 case .later(let time): await bell.wait(until: .now.advanced(by: max(time - .now, .milliseconds(10))))
                 case .none: await bell.wait(until: nil)
                 }
             } catch {
+                // That the journal fails is said by those who work with it all the time; notices wait in it.
                 try? await Task.sleep(for: Self.journalPause)
             }
         }
@@ -120,6 +123,7 @@ struct Notifier: Service {
     }
 
     private func bound() async {
+        // A journal that does not answer now is asked at the next notice.
         guard let dropped = try? await journal.boundOutbox(to: limit), dropped > 0 else { return }
         log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notices wait"))
     }

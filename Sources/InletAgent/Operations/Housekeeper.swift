@@ -37,6 +37,7 @@ struct Housekeeper: Service {
                 } else {
                     try await Task.sleep(for: await nextPass())
                 }
+                // As above.
                 waiting = try? await self.waiting()
                 if let waiting { wasOver = await pass(waiting, wasOver) }
             }

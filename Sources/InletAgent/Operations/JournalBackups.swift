@@ -44,6 +44,7 @@ package struct JournalBackups: Sendable {
             try await pool.run { () throws(SystemError) in try DurableFile.place(draft, at: path) }
         } catch {
             await pool.run {
+                // What stays is removed by the next backup; the error at hand is the one that is told.
                 for suffix in Self.suffixes { try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8)) }
             }
             throw error
@@ -101,6 +102,7 @@ package struct JournalBackups: Sendable {
         let pool = BlockingPool(name: "backup", threads: 1)
         defer { pool.shutdown() }
         return await pool.run {
+            // As said above: one more is made.
             guard let name = try? names().last,
                 let identity = try? FileLook.look(at: directory.appending(name)).identity
             else { return nil }
@@ -115,6 +117,7 @@ package struct JournalBackups: Sendable {
             let times = try [journal.path, log].compactMap { try FileLook.look(at: $0).identity?.modified }
             return times.max().map { WallTime(milliseconds: $0 / 1_000_000) }
         } catch {
+            // It counts as changed.
             return nil
         }
     }

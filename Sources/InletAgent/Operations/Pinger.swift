@@ -35,6 +35,7 @@ struct Pinger: Service {
             var pause = min(interval, Self.firstPause)
             while !Task.isCancelled {
                 nudge()
+                // It throws when it is asked to stop.
                 do { try await Task.sleep(for: pause) } catch { return }
                 pause = interval
                 await tell(ping, await state(&pulse), &story)
@@ -44,6 +45,7 @@ struct Pinger: Service {
 
     private func state(_ pulse: inout Pulse) async -> DeadManPing.Signal {
         if isJournalFailing() { return .fail("the journal cannot be written") }
+        // Said to the receiver.
         guard (try? await journal.totals()) != nil else { return .fail("the journal cannot be read") }
         heartbeat.beat(.journal)
         return pulse.age(heartbeat, at: .now) > max(patience, interval)

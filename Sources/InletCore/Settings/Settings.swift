@@ -211,6 +211,7 @@ package struct FieldSpec: Sendable {
     package static func filled(_ templates: [String: KeyTemplate], _ specs: [FieldSpec]) -> [String: KeyTemplate] {
         var result = templates
         for spec in specs where result[spec.name] == nil {
+            // Defaults are our own texts, which a test reads.
             result[spec.name] = spec.defaultText.flatMap { try? KeyTemplate($0) }
         }
         return result

@@ -55,6 +55,7 @@ package enum Landlock {
     private static func devices() -> [FilePath] {
         let names = ["null", "zero", "full", "dri", "kfd", "dma_heap", "mpp_service", "rga"]
         let beginnings = ["nvidia", "video", "media"]
+        // A device that is not seen here is one that the program may not use; it says so itself.
         guard var stream = try? DirectoryStream("/dev") else { return names.map { FilePath("/dev/\($0)") } }
         var found: [FilePath] = []
         while let entry = try? stream.next() {
@@ -163,10 +164,15 @@ package enum Landlock {
 extension ProcessSetup {
     /// Threads of this process, from `/proc/self/task`; 0 where that is not to be seen.
     package static var threads: Int {
-        guard var names = try? DirectoryStream("/proc/self/task") else { return 0 }
-        var count = 0
-        while (try? names.next()) != nil { count += 1 }
-        return count
+        do throws(SystemError) {
+            var names = try DirectoryStream("/proc/self/task")
+            var count = 0
+            while try names.next() != nil { count += 1 }
+            return count
+        } catch {
+            // Which no process has.
+            return 0
+        }
     }
 
     /// Has programs that are started from here on run without the capabilities of this process.

@@ -121,9 +121,11 @@ package final class ProcessHost: Sendable {
 
     /// Who may write to each of the files; nil where the host does not say. Blocks.
     func holders(of files: [HeldFile], isFresh: Bool) -> [OpenWriters.Holder?]? {
+        // Each of these ends in nil, for which the caller looks by itself.
         guard let call = try? Call(), let number = try? register(call) else { return nil }
         defer { forget(number) }
         guard (try? send(.holders(number, files, isFresh: isFresh))) != nil else { return nil }
+        // As above.
         _ = try? call.waker.wait(until: .now.advanced(by: Self.patience))
         guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else {
             return nil

@@ -29,6 +29,7 @@ extension DurableFile {
         do throws(SystemError) {
             try remove(path)
         } catch {
+            // Then it has both names, and the caller the reason.
             try? remove(target)
             throw error
         }

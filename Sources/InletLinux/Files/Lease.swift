@@ -34,6 +34,7 @@ package enum Lease {
             defer { withExtendedLifetime(source) {} }
             let kind = FileSystemKind(of: source.descriptor.number)
             let probe = probe(source.descriptor.number, on: kind)
+            // One that cannot be read now fails in the same way when it is sent, and is no regular file any less.
             let isMadeUp = (try? source.exceedsItsSize()) == true
             return (probe, isMadeUp ? .other : try source.look(), kind?.name == "overlay")
         } catch  where error.code == .resourceTemporarilyUnavailable {

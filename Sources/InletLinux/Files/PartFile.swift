@@ -71,7 +71,7 @@ package final class PartFile: Sendable {
 
     package func synchronize() throws(SystemError) { try descriptor.synchronize(path) }
 
-    /// The note, at most 64 KiB; nil when there is none.
+    /// The note, at most 64 KiB; nil when there is none, or none that can be read: the bytes are fetched once more then.
     package func note() -> [UInt8]? { try? folder.read(noteName, limit: 64 << 10) }
 
     /// Replaces the note. Not synced: after a power cut it may be missing, empty, or newer than the file's bytes; after a
@@ -85,6 +85,7 @@ package final class PartFile: Sendable {
         try bytes.span.withUnsafeBytes { (all) throws(SystemError) in try Descriptor.write(all, to: number, shown) }
     }
 
+    /// Best effort: a note that stays is in the way of the next, which says so, and counts for nothing without its bytes.
     package func removeNote() { try? folder.remove(noteName) }
 
     /// Gives the synced file its final name, in the same folder, and `mode`, durably, and drops the note.

@@ -49,6 +49,7 @@ package final class AlarmClock: Sendable {
     package var count: Int { state.withLock { $0.alarms.count } }
 
     private func start(_ state: inout State) -> Waker? {
+        // Without one the caller waits in another way, and the next alarm tries again.
         guard let waker = try? Waker(), (try? LoopThread(name: "alarms", body: { self.run(waker) })) != nil else {
             return nil
         }

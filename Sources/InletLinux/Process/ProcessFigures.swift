@@ -24,15 +24,15 @@ package struct ProcessFigures: Sendable, Equatable {
     }
 
     private static func descriptors() -> Int? {
-        guard var names = try? DirectoryStream("/proc/self/fd") else { return nil }
-        var count = 0
-        do {
+        do throws(SystemError) {
+            var names = try DirectoryStream("/proc/self/fd")
+            var count = 0
             while try names.next() != nil { count += 1 }
+            // Without the one that lists them.
+            return count - 1
         } catch {
             return nil
         }
-        // Without the one that lists them.
-        return count - 1
     }
 
     private static func processor() -> Duration? {

@@ -94,6 +94,7 @@ package enum ProcessSetup {
     package static func exitNow(_ code: Int32) -> Never { _exit(code) }
 
     private static func statusField(_ name: String) -> Substring? {
+        // Where /proc is not to be seen nothing is known: callers take nil for "not", and ask the kernel by doing.
         guard let bytes = try? DurableFile.read("/proc/self/status", limit: 64 << 10) else { return nil }
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix(name + ":") {
             let value = line.dropFirst(name.count + 1)

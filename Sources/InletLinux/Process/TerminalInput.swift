@@ -14,6 +14,7 @@ package enum TerminalInput {
             ask()
             return readLine()
         }
+        // Nothing is asked for without what gives the terminal back: the question counts as not answered.
         guard let signals = try? HeldSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]) else { return nil }
         defer { signals.release() }
         var hidden = shown
@@ -41,6 +42,7 @@ package enum TerminalInput {
     /// Not by `readLine`, which goes on after a signal.
     private static func typed(unless signals: HeldSignals) -> Answer {
         var (line, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
+        // poll(2) fails for want of memory only: what was typed until then counts.
         while let ready = try? Poll.wait(STDIN_FILENO, signals.number, until: nil) {
             if ready.second, let number = signals.take() { return .signal(number) }
             guard ready.first else { continue }

@@ -61,6 +61,7 @@ package final class TerminalKeys: Sendable {
     private static func read(_ input: CInt, _ waker: Waker, _ signals: HeldSignals, _ body: (Event) -> Void) {
         var buffer = [UInt8](repeating: 0, count: 64)
         var input = input
+        // poll(2) fails for want of memory only: the keys are dead then, and the screen goes on.
         while let ready = try? Poll.wait([input, waker.number, signals.number], until: nil), !ready[1] {
             if ready[2], signals.take() != nil { body(.stop) }
             guard ready[0] else { continue }

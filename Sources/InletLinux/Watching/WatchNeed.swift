@@ -36,6 +36,7 @@ package struct WatchNeed: Sendable, Hashable {
     }
 
     private static func number(_ name: String) -> Int? {
+        // A number for a remedy's text; the remedy is given without it too.
         let path = FilePath("/proc/sys/fs/inotify").appending(name)
         guard let bytes = try? DurableFile.read(path, limit: 64) else { return nil }
         return Int(String(decoding: bytes, as: UTF8.self).filter(\.isNumber))

@@ -41,6 +41,7 @@ package enum WriterProbe {
         _ file: RootedPath, _ open: () throws(SystemError) -> SourceFile
     ) -> (writer: LeaseProbe, file: FileLook?) {
         let (answer, found, isOverlay) = Lease.look(open)
+        // Where even the look fails the lease's answer stays, and whoever reads the file next meets the error.
         guard isAskedOfProcesses(answer, isOverlay), let known = (found ?? (try? FileLook.look(at: file)))?.identity
         else { return (answer, found) }
         return (holder(of: known, at: file.whole) == nil ? answer : .busy, found)

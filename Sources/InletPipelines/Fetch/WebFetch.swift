@@ -23,6 +23,7 @@ package final class WebFetch: Sendable {
             named = try HTTPURL(address, rules: .configured(allowHTTP: false))
         } catch {
             guard error.code == .insecureURL else { throw DeliveryError(error) }
+            // Only to show it.
             let shown = (try? HTTPURL(address, rules: .configured(allowHTTP: true)))?.redacted ?? "the address"
             throw DeliveryError(
                 .giveUp, error.code, "\(shown) is not encrypted; only https is fetched, except from this machine")
@@ -37,6 +38,7 @@ package final class WebFetch: Sendable {
     private func destination(of named: HTTPURL) async throws(DeliveryError) -> HTTPURL {
         var url = named
         for _ in 0..<Self.mostHops {
+            // The GET says what is wrong.
             guard let response = try? await client.send(HTTPRequest("HEAD", url)),
                 (300..<400).contains(response.status),
                 let location = response.header("Location")

@@ -87,6 +87,7 @@ package struct FolderPipeline: Pipeline {
             try SourceGuard.check(source, order)
             try publish(temporary, as: target, in: folder)
         } catch {
+            // What stays is removed by the next attempt, or when the file is given up.
             try? folder.remove(temporary)
             // The answer to our own rename can be lost (NFS), and is then repeated as a refusal.
             if error.code == .destinationExists,

@@ -66,6 +66,7 @@ struct GigHiveAPI: Sendable {
         let verdict = GigHiveVerdict(response, at: .delete)
         guard verdict == .done else { throw verdict.error(response, what) }
         struct Deleted: Decodable { var deleted_count: Int? }
+        // What is not that answer has deleted nothing, as is said below.
         let deleted = try? JSONDecoder().decode(Deleted.self, from: Data(response.body))
         guard deleted?.deleted_count ?? 0 > 0 else {
             throw DeliveryError(

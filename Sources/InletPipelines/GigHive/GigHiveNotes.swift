@@ -45,7 +45,9 @@ struct GigHiveNotes: Sendable, Equatable {
         isSecond = entries["second"] != nil
         needsTus = entries["transport"] != nil
         mayBeVisible = entries[CheckpointNote.mayBeVisible] != nil
+        // A note of another version is none: the server is asked again.
         reply = entries[GigHiveReply.noteName].flatMap { try? JSONDecoder().decode(GigHiveReply.self, from: Data($0)) }
+        // As above.
         guard let note = entries["finalize"], let progress = try? JSONDecoder().decode(Progress.self, from: Data(note))
         else { return }
         (waited, tries, missing) = (progress.waited, progress.tries, progress.missing)

@@ -32,6 +32,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
+            // Some servers write numbers as texts.
             if let number = try? container.decode(Int64.self) {
                 value = number
             } else if let number = Int64(try container.decode(String.self)) {
@@ -45,6 +46,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     /// nil when the answer is not the JSON it should be.
     init?(_ response: HTTPResponse, request: String) {
         let type = response.header("Content-Type")?.lowercased() ?? ""
+        // As said above.
         guard type.hasPrefix("application/json"),
             let message = try? JSONDecoder().decode(Message.self, from: Data(response.body)),
             let asset = message.asset_id ?? message.id ?? message.existing_asset_id

@@ -176,7 +176,10 @@ struct TusUpload: Sendable {
         }
         do {
             try await tus.drop(upload)
-        } catch { return cause }
+        } catch {
+            // As said above.
+            return cause
+        }
         notes.forgetUpload()
         try await job.attempt.checkpoint.replace(with: notes.lasting)
         return cause

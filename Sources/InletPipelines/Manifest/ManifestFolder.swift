@@ -74,6 +74,7 @@ package struct ManifestFolder: Sendable {
         }
         history.link(number, listName, try Self.read(listName, in: place))
         let chain = MediaHashList.chain(history.links)
+        // One that cannot be read is written anew, which says what is wrong.
         if (try? place.read(Self.chainName, limit: chain.count)) != chain {
             try place.write(chain, to: Self.chainName, mode: 0o644)
             written.isNew = true
@@ -89,6 +90,7 @@ package struct ManifestFolder: Sendable {
         guard let place, let last = generations.last, last.name.hasSuffix(ending) else { return nil }
         var said = ManifestHistory()
         let bytes = try Self.read(last.name, in: place)
+        // A list that does not parse is none that this one could repeat.
         let isRead = (try? said.add(generation: bytes, called: last.name)) != nil
         let paths = Set(content.listed(.ascmhl).entries.map { Array($0.path.utf8) })
         return isRead && said.paths == paths && !said.contradicts(content) ? last : nil
@@ -108,6 +110,7 @@ package struct ManifestFolder: Sendable {
             try folder.synchronize()
             return Written(path: path, isNew: true)
         }
+        // What cannot be read is another file.
         guard (try? folder.read(name, limit: document.count)) == document else {
             throw SystemError(call: "create", path: path, code: .fileExists)
         }
@@ -150,10 +153,12 @@ package struct ManifestFolder: Sendable {
         guard let place else { return history }
         if try place.look(Self.chainName) != .missing {
             let bytes = try place.read(Self.chainName, limit: Self.listLimit)
+            // A history that does not parse is nothing to go on with.
             guard (try? history.add(chain: bytes)) != nil else { return nil }
         }
         for (number, name) in generations {
             let bytes = try Self.read(name, in: place)
+            // As above.
             guard (try? history.add(generation: bytes, called: name)) != nil else { return nil }
             history.link(number, name, bytes)
         }

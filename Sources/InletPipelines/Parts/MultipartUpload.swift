@@ -190,6 +190,7 @@ struct MultipartUpload: Sendable {
         do {
             try await store.abort(id: record.upload.id, key: record.upload.key)
         } catch {
+            // As said above.
             return
         }
         try await attempt.checkpoint.replace(

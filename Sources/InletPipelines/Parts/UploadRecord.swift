@@ -53,6 +53,7 @@ struct UploadRecord: Sendable {
         self.init(upload: opening.upload, plan: opening.plan, lasting: Self.lasting(entries))
         for number in 1...plan.count {
             guard let note = entries[Self.partName(number)] else { continue }
+            // A note of another version is none: the part is sent again.
             parts[number] = try? JSONDecoder().decode(ProvedPart.self, from: Data(note))
         }
         isCompleting = entries[Self.completingName] != nil && missing.isEmpty

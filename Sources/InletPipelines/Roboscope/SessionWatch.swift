@@ -106,6 +106,7 @@ struct SessionWatch: Sendable {
     private func kept() async -> String? {
         guard let note = job.attempt.checkpoint.entries[Self.tokenNote],
             let token = String(validating: note, as: UTF8.self),
+            // One that the server does not extend now is asked for anew.
             (try? await job.api.extend(session, token: token, for: Self.lifetime)) == true
         else { return nil }
         return token
@@ -140,6 +141,7 @@ struct SessionWatch: Sendable {
             await enter()
             count += 1
             if let token, count.isMultiple(of: 2) {
+                // A lock that ends is noticed by what it guards.
                 _ = try? await job.api.extend(session, token: token, for: Self.lifetime)
             }
         }
@@ -169,6 +171,7 @@ struct SessionWatch: Sendable {
     }
 
     private func unlock(_ token: String?, _ api: RoboscopeAPI) async {
+        // It ends by itself after its lifetime.
         if let token { try? await api.unlock(session, token: token) }
     }
 

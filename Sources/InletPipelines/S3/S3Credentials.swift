@@ -59,6 +59,7 @@ enum CredentialsSource: Sendable, Hashable {
     }
 
     private static func isReadable(_ file: FilePath) -> Bool {
+        // It is only asked whether it can be read.
         (try? DurableFile.read(file, limit: CredentialsFile.sizeLimit)) != nil
     }
 

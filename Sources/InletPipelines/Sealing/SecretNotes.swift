@@ -13,12 +13,14 @@ enum SecretNotes {
     }
 
     static func read<Value: Decodable>(_ note: [UInt8]) -> Value? {
+        // A note of another version holds nothing that is known.
         try? JSONDecoder().decode(Value.self, from: Data(note))
     }
 
     static func write(_ value: some Encodable) -> [UInt8]? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Plain values always encode.
         return (try? encoder.encode(value)).map { Array($0) }
     }
 }

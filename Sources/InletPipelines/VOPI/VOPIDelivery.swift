@@ -117,6 +117,7 @@ struct VOPIDelivery: Sendable {
                 repeat {
                     let share = Double(attempt.bytesSent) / Double(max(size, 1))
                     attempt.report(StepProgress(percent: 70 * share, step: "uploading"))
+                    // Its sleep throws when the upload has ended.
                 } while (try? await Task.sleep(for: .seconds(1))) != nil
                 return nil
             }

@@ -137,12 +137,14 @@ struct VOPIRecord: Sendable, Equatable {
     }
 
     private static func read<Value: Decodable>(_ note: [UInt8]?) -> Value? {
+        // A note of another version is none: the server is asked what it has.
         note.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
     }
 
     private static func note(_ value: some Encodable) -> [UInt8]? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Plain values always encode.
         return (try? encoder.encode(value)).map { Array($0) }
     }
 }

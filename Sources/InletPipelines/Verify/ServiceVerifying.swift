@@ -48,6 +48,7 @@ extension GigHiveAPI {
         guard (200..<300).contains(response.status) else {
             throw GigHiveVerdict(response, at: .probe).error(response, what)
         }
+        // What was wrong with it is no matter.
         guard let asset = try? JSONDecoder().decode(Asset.self, from: Data(response.body)) else {
             throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer is not the JSON it should be")
         }
