@@ -27,7 +27,9 @@ import Testing
         var presigns = 1
         /// Times that the whole video arrived: twice where its arrival never came to be noted.
         var puts = 1
-        var hasMetadata = true
+        /// Whether the server says with its links what there is of the product; otherwise it is asked once all pictures are
+        /// there.
+        var listsMetadata = true
 
         /// Killed while it waits for the answer to such a request.
         init(
@@ -70,7 +72,9 @@ import Testing
                 let pictures = sandbox.jobs().first.map { sandbox.pictures(of: $0.id).count } ?? 0
                 return fetched(place, sandbox).keys.count { !$0.contains(".inlet-") } == pictures - 1
             },
-            Step("all pictures are there, and no product.json", .stall, at: .metadata).with { $0.hasMetadata = false },
+            Step("all pictures are there, and no product.json", .stall, at: .metadata).with {
+                $0.listsMetadata = false
+            },
             Step("all is there, and the journal does not know", dyingAt: "afterComplete"),
         ]
 
@@ -84,7 +88,7 @@ import Testing
     func `killed in any step, a restart ends it: one upload, one job, all pictures, one receipt`(_ step: Step)
         async throws
     {
-        try await withVOPI(VOPIRules(pace: .polls(steps: 8), hasMetadata: step.hasMetadata)) { place, sandbox in
+        try await withVOPI(VOPIRules(pace: .polls(steps: 8), listsMetadata: step.listsMetadata)) { place, sandbox in
             try await kill(in: step, place, sandbox)
             try await finish(place)
             let tally = sandbox.tally
