@@ -12,6 +12,10 @@ package struct Download: Sendable {
     package var length: Int64?
     /// Its checksum, where something other than the answer says so.
     package var digest: Digest?
+    /// Whether a server's entity tag that looks like an MD5 is the content's, as it is in S3 stores.
+    package var tagIsMD5 = false
+    /// Why what was fetched is not what is wanted; nil where it is. Asked once all of it is here.
+    package var objection: (@Sendable (DownloadHead) -> String?)?
     /// What is longer, in bytes, is refused.
     package var limit: Int64
     /// Permission bits of the file.
@@ -59,6 +63,25 @@ package struct Download: Sendable {
         let opened: Folder
         if let folder { opened = folder } else { opened = try Folder(following: target.removingLastComponent()) }
         return Place(folder: opened, name: name, part: part)
+    }
+}
+
+/// What tells of a fetched file whether it is what was asked for.
+package struct DownloadHead: Sendable, Equatable {
+    /// How many of them there are at most.
+    package static let most = 512
+
+    /// The first bytes.
+    package var bytes: [UInt8]
+    /// The media type that the server gave, in lower case and without parameters.
+    package var type: String?
+    /// Whether all bytes were held against a checksum.
+    package var isProved: Bool
+
+    package init(bytes: [UInt8], type: String?, isProved: Bool) {
+        self.bytes = bytes
+        self.type = type
+        self.isProved = isProved
     }
 }
 

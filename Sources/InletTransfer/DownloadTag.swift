@@ -10,6 +10,8 @@ struct DownloadTag: Sendable, Equatable, Codable {
     var modified: String?
     /// Of the whole.
     var length: Int64?
+    /// `Content-Type`, in lower case and without parameters.
+    var type: String?
     /// Checksums of the whole that the server gave.
     var digests: [Digest] = []
     /// Bytes that are surely on the disk.
@@ -20,7 +22,8 @@ struct DownloadTag: Sendable, Equatable, Codable {
     init() {}
 
     /// What `head`, a 200, says of its body.
-    init(_ head: HTTPResponse) {
+    /// - Parameter tagIsMD5: as `Download` has it.
+    init(_ head: HTTPResponse, tagIsMD5: Bool = false) {
         etag = head.header("ETag").flatMap { $0.hasPrefix("\"") && $0.utf8.count <= 1024 ? $0 : nil }
         if etag == nil, let text = head.header("Last-Modified"), let modified = HTTPDate.parse(text),
             let date = head.date, modified < date
@@ -28,7 +31,21 @@ struct DownloadTag: Sendable, Equatable, Codable {
             self.modified = text
         }
         length = head.header("Content-Length").flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        type = head.header("Content-Type").map { $0.prefix { $0 != ";" && $0 != " " }.lowercased() }
         digests = Self.digests(head)
+        if tagIsMD5, let md5 = Self.md5(head) { digests.append(md5) }
+    }
+
+    /// The MD5 that an object's tag is; nil for objects of several parts, and for those that are encrypted with keys of their
+    /// own, whose tags look the same and are none (S3, "Common response headers").
+    private static func md5(_ head: HTTPResponse) -> Digest? {
+        guard let tag = head.header("ETag"), tag.utf8.count == 34, tag.hasPrefix("\""), tag.hasSuffix("\""),
+            let md5 = Digest(.md5, hex: tag.dropFirst().dropLast().lowercased())
+        else { return nil }
+        let isEncrypted =
+            head.header("x-amz-server-side-encryption")?.hasPrefix("aws:kms") == true
+            || head.header("x-amz-server-side-encryption-customer-algorithm") != nil
+        return isEncrypted ? nil : md5
     }
 
     init?(_ note: [UInt8]?) {

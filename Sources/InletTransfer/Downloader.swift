@@ -58,8 +58,8 @@ package struct Downloader: Sendable {
 
     /// Checks what was fetched and gives it its name; on the disk when this returns.
     ///
-    /// - Throws: `.corrupted` when a checksum differs: then nothing is kept; `.destinationExists`,
-    ///   `.destinationFull`, `.destinationUnwritable`; `.cancelled`.
+    /// - Throws: `.corrupted` when a checksum differs, `.badAnswer` for what `Download.objection` does not take: then nothing is
+    ///   kept; `.destinationExists`, `.destinationFull`, `.destinationUnwritable`; `.cancelled`.
     package func finish(_ open: OpenDownload) async throws(TransferError) -> Downloaded {
         try await pool.run { () throws(TransferError) in
             let download = open.download
@@ -72,6 +72,7 @@ package struct Downloader: Sendable {
                         + "\(sums.sum(digest.algorithm)?.hex ?? "unknown"), not \(digest.hex); nothing of it is kept",
                     isOutage: false)
             }
+            try Self.check(open)
             do throws(SystemError) {
                 try open.part.publish(as: open.name, mode: download.mode, replacing: download.isReplacing)
             } catch {
@@ -100,6 +101,23 @@ package struct Downloader: Sendable {
                 throw TransferError(writing: error, target: download.target)
             }
         }
+    }
+
+    /// Whether it is what was asked for, as far as its beginning tells.
+    private static func check(_ open: OpenDownload) throws(TransferError) {
+        guard let objection = open.download.objection else { return }
+        let bytes: [UInt8]
+        do throws(SystemError) {
+            bytes = try open.part.source().content(of: DownloadHead.most)
+        } catch {
+            throw TransferError(writing: error, target: open.download.target)
+        }
+        guard let reason = objection(DownloadHead(bytes: bytes, type: open.type, isProved: !open.wanted.isEmpty)) else {
+            return
+        }
+        try open.clear()
+        throw TransferError(
+            .badAnswer, "\(open.download.target.display): \(reason); nothing of it is kept", isOutage: false)
     }
 
     private static func sums(_ open: OpenDownload) throws(TransferError) -> (Int64, SliceSums) {

@@ -63,6 +63,9 @@ package final class OpenDownload: Sendable {
     /// Checksums that the content must have.
     var wanted: [Digest] { state.withLock { $0.tag.digests } + (download.digest.map { [$0] } ?? []) }
 
+    /// The media type that the server gave.
+    var type: String? { state.withLock { $0.tag.type } }
+
     /// Whether the last answer did not fit what is here.
     var startsAgain: Bool { state.withLock { $0.startsAgain } }
 
@@ -119,7 +122,8 @@ extension OpenDownload {
             state.withLock { $0.tag.length = total }
             return true
         case .whole:
-            try beginAnew(DownloadTag(head), isChunked: head.header("Transfer-Encoding") != nil)
+            let tag = DownloadTag(head, tagIsMD5: download.tagIsMD5)
+            try beginAnew(tag, isChunked: head.header("Transfer-Encoding") != nil)
             return true
         }
     }

@@ -55,6 +55,7 @@ package struct Fetching: Sendable {
         _ open: OpenDownload, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
     ) async throws(DeliveryError) -> Downloaded {
         var (failed, mismatches, refusal): (Int, Int, Int?) = (0, 0, nil)
+        var hasAll = false
         // A server that takes back what it sent brings nothing new by sending it again.
         var most = open.position
         while true {
@@ -67,13 +68,15 @@ package struct Fetching: Sendable {
                     let what = "fetching \(made.url.redacted)"
                     throw DeliveryError(refused, what, secretsMatter: false, now: .now)
                 }
+                hasAll = true
                 return try await finish(open)
             } catch {
                 let isFruitful = open.position >= most + Self.fruit
                 failed = isFruitful ? 1 : failed + 1
                 if isFruitful { most = open.position }
                 // All of it came, twice: it is what the server has.
-                if error.code == .corrupted { mismatches += 1 }
+                if error.code == .corrupted || hasAll && error.code == .badAnswer { mismatches += 1 }
+                hasAll = false
                 if mismatches == 2 { throw error }
                 try await pause(after: failed, error)
             }

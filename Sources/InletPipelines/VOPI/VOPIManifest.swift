@@ -76,13 +76,16 @@ struct HTTPLink: Sendable {
 
     private static let known: Set = ["png", "jpg", "jpeg", "webp", "avif", "gif", "tiff", "tif", "bmp", "svg", "mp4"]
 
-    /// In lower case; `png`, which is what servers make, where it says none that is a picture's.
-    var imageExtension: String {
+    /// `png`, which is what servers make, where it says none that is a picture's.
+    var imageExtension: String { pictureEnding ?? "png" }
+
+    /// In lower case; nil where it says none that is a picture's.
+    var pictureEnding: String? {
         let name = path.split(separator: "/").last ?? ""
         let ending = name.split(separator: ".", omittingEmptySubsequences: false).dropFirst().last.map {
             $0.lowercased()
         }
-        return ending.flatMap { Self.known.contains($0) ? $0 : nil } ?? "png"
+        return ending.flatMap { Self.known.contains($0) ? $0 : nil }
     }
 }
 

@@ -164,6 +164,9 @@ package struct VOPIResults: Sendable {
         var isRefused: Bool { error.code == .urlExpired }
     }
 
+    /// What is wrong with one file keeps no other away.
+    private static let lone: Set<ErrorCode> = [.notFound, .urlExpired, .badAnswer, .corrupted]
+
     private struct Round: Sendable {
         var links: [[String]: HTTPURL]
         var folder: FilePath
@@ -205,7 +208,7 @@ package struct VOPIResults: Sendable {
                 case .success:
                     done += 1
                     round.progress(done, round.all, entry.path)
-                case .failure(let error) where error.code == .notFound || error.code == .urlExpired:
+                case .failure(let error) where Self.lone.contains(error.code):
                     missing.append(Missing(entry: entry, error: error))
                 case .failure(let error):
                     failure = failure ?? error
@@ -232,7 +235,10 @@ package struct VOPIResults: Sendable {
         do throws(DeliveryError) {
             let limit = try await pool.run { () throws(DeliveryError) in try round.room.begin() }
             do throws(DeliveryError) {
-                let download = Download(target: target, in: place, limit: limit.bytes)
+                var download = Download(target: target, in: place, limit: limit.bytes)
+                download.tagIsMD5 = true
+                let ending = HTTPLink(path: url.path).pictureEnding
+                download.objection = { PictureKind.objection(to: $0, ending: ending) }
                 let fetched = try await fetching.run(download) { next throws(DeliveryError) in
                     if next.refusal == 403 { throw again }
                     return HTTPRequest("GET", url, headers: next.headers)

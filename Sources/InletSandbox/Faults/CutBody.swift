@@ -12,6 +12,15 @@ extension Response {
         return Response(status: status, headers: headers, body: cut)
     }
 
+    /// The same answer, with another byte at `offset` of its body.
+    func damaged(at offset: Int) -> Response {
+        let body = body
+        let damaged = ResponseBody(contentLength: body.contentLength) { writer in
+            try await body.write(DamagingWriter(rest: offset, writer: writer))
+        }
+        return Response(status: status, headers: headers, body: damaged)
+    }
+
     /// The same answer, whose Content-Length is off by `difference`, and whose connection ends after it.
     func claiming(_ difference: Int) -> Response {
         let body = body
@@ -33,6 +42,22 @@ private struct CutWriter: ResponseBodyWriter {
         rest -= part.readableBytes
         try await writer.write(part)
         if rest == 0 { throw ConnectionDropped() }
+    }
+
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws { try await writer.finish(trailingHeaders) }
+}
+
+/// Changes the byte that comes after so many.
+private struct DamagingWriter: ResponseBodyWriter {
+    var rest: Int
+    var writer: any ResponseBodyWriter
+
+    mutating func write(_ buffer: ByteBuffer) async throws {
+        var buffer = buffer
+        let place = buffer.readerIndex + rest
+        if rest >= 0, let byte: UInt8 = buffer.getInteger(at: place) { buffer.setInteger(~byte, at: place) }
+        rest -= buffer.readableBytes
+        try await writer.write(buffer)
     }
 
     consuming func finish(_ trailingHeaders: HTTPFields?) async throws { try await writer.finish(trailingHeaders) }

@@ -101,6 +101,8 @@ package enum FaultAction: Sendable, Hashable {
     case truncateAnswer(afterBytes: Int)
     /// The work is done, then the answer's Content-Length is wrong by so many bytes, and the connection ends after it.
     case wrongLength(by: Int)
+    /// The work is done, and this byte of the answer's body is another than it was.
+    case damageAnswer(at: Int)
     /// Somebody else changes the object just before: a call with a version gets 409, and the object a newer version.
     case conflict
     /// The request body is read at this many bytes a second.

@@ -42,7 +42,7 @@ struct FaultAnswer<Operation: SandboxOperation>: Sendable {
             try await Task.sleep(for: duration)
             return nil
         case .replyAfterWork, .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer,
-            .withholdAnswer, .truncateAnswer, .wrongLength, .conflict:
+            .withholdAnswer, .truncateAnswer, .wrongLength, .damageAnswer, .conflict:
             return nil
         }
     }

@@ -45,6 +45,7 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
         case .replyAfterWork(let reply): return Response(reply)
         case .truncateAnswer(let count): return response.cut(afterBytes: count)
         case .wrongLength(let difference): return response.claiming(difference)
+        case .damageAnswer(let offset): return response.damaged(at: offset)
         default: return response
         }
     }

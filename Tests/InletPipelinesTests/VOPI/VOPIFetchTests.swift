@@ -3,6 +3,7 @@ import InletCore
 import InletLinux
 import InletSandbox
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
 
@@ -50,6 +51,67 @@ import Testing
             let job = try await result(place)
             #expect(try place.fetched(of: job) == place.pictures(of: job))
             #expect(place.count(.download) == place.sandbox.pictures(of: job).count + 3)
+        }
+    }
+
+    @Test func `a byte that is another than it was is noticed, and the picture fetched again`() async throws {
+        try await withVOPI { place in
+            place.misbehave(.damageAnswer(at: 100), at: .download, times: 3)
+            let job = try await result(place)
+            #expect(try place.fetched(of: job) == place.pictures(of: job))
+            #expect(place.count(.download) == place.sandbox.pictures(of: job).count + 3)
+        }
+    }
+
+    static let strangers: [FaultAction] = [
+        .html, .garbage, .damageAnswer(at: 100), .reply(FaultReply(200, type: "image/png", body: "")),
+        .reply(FaultReply(200, type: "image/png", body: "<!doctype html><title>Sign in</title>")),
+    ]
+
+    @Test(arguments: strangers.indices) func `what answers in the place of pictures is not stored as one`(
+        _ index: Int
+    ) async throws {
+        try await withVOPI { place in
+            place.misbehave(Self.strangers[index], at: .download, times: nil)
+            let (path, order) = try place.file()
+            let notes = Notes()
+            let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 2 }
+            #expect(error == nil)
+            let job = try #require(place.sandbox.jobs().first).id
+            #expect(try place.files(of: job).values.allSatisfy(\.isEmpty), "a part-file of nothing may stay")
+            #expect(try place.files(of: job).keys.allSatisfy { $0.contains(".inlet-") })
+            // One that is not what it should be keeps none of the others away.
+            #expect(place.count(.download) >= 2 * place.sandbox.pictures(of: job).count)
+            place.sandbox.faults.clear()
+            _ = try await place.deliver(path, order, notes)
+            #expect(try place.fetched(of: job) == place.pictures(of: job))
+            #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+
+    @Test func `type and first bytes must be those of a picture, and of the one that it is called`() {
+        let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 0x0D]
+        let jpeg: [UInt8] = [0xFF, 0xD8, 0xFF, 0xE0]
+        let svg = Array("<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>".utf8)
+        let rows: [(bytes: [UInt8], type: String?, ending: String?, isProved: Bool, isTaken: Bool)] = [
+            (png, "image/png", "png", false, true), (png, nil, "png", false, true),
+            (png, "binary/octet-stream", "png", false, true), (png, "text/html", "png", true, false),
+            (png, "application/json", "png", true, false), (jpeg, "image/png", "png", false, false),
+            // The store's own word for it, and its own mistake.
+            (jpeg, "image/png", "png", true, true), (jpeg, "image/jpeg", nil, false, true),
+            (jpeg, nil, "jpg", false, true), ([], "image/png", "png", true, false),
+            (Array("<html>".utf8), "image/png", "png", true, false), (Array("{}".utf8), nil, nil, true, false),
+            (svg, "image/svg+xml", "svg", false, true), (svg, "application/xml", "svg", false, true),
+            (Array("<html><svg/></html>".utf8), "image/svg+xml", "svg", false, false),
+            (Array("RIFF\0\0\0\0WEBPVP8 ".utf8), "image/webp", "webp", false, true),
+            (Array("\0\0\0\u{1C}ftypavif".utf8), "image/avif", "avif", false, true),
+            (Array("\0\0\0\u{1C}ftypisom".utf8), "video/mp4", "mp4", false, true),
+            (Array("GIF89a".utf8), "image/gif", "gif", false, true), (Array("BM".utf8), nil, "bmp", false, true),
+            ([0x4D, 0x4D, 0, 0x2A], nil, "tif", false, true),
+        ]
+        for row in rows {
+            let head = DownloadHead(bytes: row.bytes, type: row.type, isProved: row.isProved)
+            #expect((PictureKind.objection(to: head, ending: row.ending) == nil) == row.isTaken, "\(row)")
         }
     }
 
