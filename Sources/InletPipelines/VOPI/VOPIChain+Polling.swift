@@ -21,6 +21,7 @@ extension VOPIChain {
     mutating func polled(_ job: VOPIJob, now: WallTime) -> Verdict {
         looked(now: now)
         record.trouble.missing = 0
+        if let url = job.videoURL, let ours = record.upload?.publicURL, url != ours { return another(job, now) }
         switch job.status {
         case .completed: return ended()
         case .failed: return job.result?.count ?? 0 > 0 ? ended() : failed(job, now)
@@ -38,6 +39,20 @@ extension VOPIChain {
         // Whoever deleted it has deleted the upload with it.
         record.beginAnew()
         return end("the job was deleted at the server; 'inlet queue retry' sends the video again")
+    }
+
+    /// The job that the server gave for this upload is of another one, perhaps another file's: nothing of it is ours. What was
+    /// made for us is looked for by its URL, and made anew where it is not there; once, since each may be paid for.
+    private mutating func another(_ job: VOPIJob, _ now: WallTime) -> Verdict {
+        let asked = record.job?.since ?? now.milliseconds
+        record.bury()
+        record.creating = VOPIRecord.Creating(sentAt: asked, lookAt: now.milliseconds)
+        let reason = "the server gave this video job \(DisplayText.escape(job.id)), which is another video's"
+        guard record.restarts < 1 else {
+            return end("\(reason), for the second time; 'inlet queue retry' sends the video again")
+        }
+        record.restarts += 1
+        return .restart(reason)
     }
 
     // MARK: - Answers that are none

@@ -68,6 +68,54 @@ import Testing
         }
     }
 
+    /// What a server says that hands the job of another video to this one, with or without that video's name.
+    private static func answer(with job: VOPISandbox.Job, namesVideo: Bool) -> FaultReply {
+        let video = namesVideo ? #","videoUrl":"\#(job.videoURL)""# : ""
+        return FaultReply(
+            201, type: "application/json", body: #"{"id":"\#(job.id)","status":"pending"\#(video)}"#)
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func `a job that is another video's is not taken for this one's`(namesVideo: Bool, isMade: Bool) async throws {
+        try await withVOPI { place in
+            let (path, order) = try place.file(1000)
+            _ = try await place.deliver(path, order)
+            let first = try #require(place.sandbox.jobs().first)
+            let reply = Self.answer(with: first, namesVideo: namesVideo)
+            place.misbehave(isMade ? .replyAfterWork(reply) : .reply(reply), at: .createJob)
+            let (other, another) = try place.file(2000, "other.mp4")
+            let proof = try await place.deliver(other, another)
+            #expect(proof.details?["job_id"] != first.id)
+            let second = try #require(place.sandbox.jobs().last)
+            #expect(proof.details?["job_id"] == second.id)
+            #expect(try place.fetched(of: second.id) == place.pictures(of: second.id))
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.cancels, tally.charges) == (2, 2, 0, 2))
+        }
+    }
+
+    @Test func `a server that always answers with another video's job fails the file, and loses that job nothing`()
+        async throws
+    {
+        try await withVOPI(VOPIRules(pace: .manual)) { place in
+            let (path, order) = try place.file(1000)
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            let first = try #require(place.sandbox.jobs().first)
+            place.misbehave(.reply(Self.answer(with: first, namesVideo: false)), at: .createJob, times: nil)
+            let (other, another) = try place.file(2000, "other.mp4")
+            let others = Notes()
+            let error = try #require(try await place.failure(other, another, others))
+            #expect(error.verdict == .giveUp && error.reason.contains("another video's, for the second time"))
+            place.clock.advance(.seconds(3600))
+            try await place.pipeline.abandon(another, checkpoint: others.entries)
+            place.sandbox.advance(steps: 20)
+            _ = try await place.deliver(path, order, notes)
+            let tally = place.sandbox.tally
+            #expect((tally.jobs, tally.cancels, tally.charges) == (1, 0, 1))
+        }
+    }
+
     @Test func `a server that cannot say whether it is ready has its stuck jobs cancelled all the same`() async throws {
         try await withVOPI(VOPIRules(outcome: .neverRuns)) { place in
             place.misbehave(.reply(Self.unknownRoute), at: .ready, times: nil)
