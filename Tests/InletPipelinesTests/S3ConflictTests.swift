@@ -100,10 +100,13 @@ import Testing
                 let (path, order) = try place.file(1000)
                 _ = try await place.deliver(path, order).get()
                 let storage = try #require(place.pipeline as? any ObjectListing)
-                #expect(try await storage.refusesSecond(order.key) == true)
+                let refused = try #require(try await storage.refusesSecond(order.key))
+                #expect(refused == (true, true))
                 #expect(try place.visible() == [order.key: content(1000)])
+                #expect(try place.leftovers() == [])
                 place.misbehave(.reply(FaultReply(200, body: "")), at: .single)
-                #expect(try await storage.refusesSecond(order.key) == false)
+                let ignored = try #require(try await storage.refusesSecond(order.key))
+                #expect(ignored == (false, true))
                 place.misbehave(.reply(.slowDown()), at: .single)
                 let error = await #expect(throws: DeliveryError.self) { try await storage.refusesSecond(order.key) }
                 #expect(error?.code == .throttled)
@@ -113,6 +116,59 @@ import Testing
             let storage = try #require(place.pipeline as? any ObjectListing)
             #expect(try await storage.refusesSecond("k") == nil)
             #expect(place.count(.single) == 0)
+        }
+    }
+
+    /// As Ceph's gateway is.
+    private static let forgetful = S3Sandbox.Rules(pageSize: 2, composesOnlyNew: false)
+
+    @Test func `a store that forgets the condition where it composes parts is known by trying`() async throws {
+        try await withS3Place(["if_exists": .string("fail")], rules: Self.forgetful) { place in
+            let (path, order) = try place.file(1000)
+            _ = try await place.deliver(path, order).get()
+            let storage = try #require(place.pipeline as? any ObjectListing)
+            let refused = try #require(try await storage.refusesSecond(order.key))
+            #expect(refused == (true, false))
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: ["fail", "version"])
+    func `such a store is asked once more before parts are composed, and what came meanwhile stays`(
+        _ ifExists: String
+    ) async throws {
+        try await withS3Place(["if_exists": .string(ifExists)], rules: Self.forgetful) { place in
+            let (other, otherOrder) = try Self.file(place, 1000, seed: 2)
+            let (path, order) = try Self.file(place, Place.part + 1)
+            let isFirst = Switch()
+            let attempt = Notes().attempt(noted: { names in
+                guard names.contains("part:1"), !isFirst.isOn else { return }
+                isFirst.turnOn()
+                var order = otherOrder
+                order.key = "k.\(Place.part + 1)"
+                _ = try? await place.deliver(other, order).get()
+            })
+            let result = try await place.deliver(path, order, attempt)
+            #expect(try place.visible()[order.key] == content(1000, seed: 2), "it was overwritten")
+            switch result {
+            case .success(let proof):
+                #expect(ifExists == "version")
+                #expect(try place.visible()[proof.key] == content(Place.part + 1))
+            case .failure(let error): #expect(ifExists == "fail" && error.code == .destinationExists)
+            }
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test func `an answer that was lost to composing does not make the object another's`() async throws {
+        for rules in [Self.forgetful, S3Sandbox.Rules(pageSize: 2)] {
+            try await withS3Place(["if_exists": .string("fail")], rules: rules) { place in
+                place.misbehave(.loseAnswer, at: .complete)
+                let (path, order) = try place.file(Place.part + 1)
+                let proof = try await place.deliver(path, order).get()
+                #expect(proof.key == order.key && proof.method == .md5Parts)
+                #expect(place.s3?.objects().map(\.versions) == [1])
+            }
         }
     }
 

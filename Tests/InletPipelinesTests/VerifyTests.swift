@@ -75,6 +75,33 @@ import Testing
         }
     }
 
+    @Test func `a store that gives composed objects a tag of its own is told by reading, not called another's`()
+        async throws
+    {
+        try await withPlace(.s3("md5")) { place in
+            let (path, order) = try place.file(Place.part + 1)
+            // One that says it at once is taken at its word.
+            place.misbehave(.wrongETag(.constant), at: .complete)
+            let said = try await place.deliver(path, order).get()
+            #expect(said.etag?.hasSuffix("-2") == true && said.etag != place.s3?.objects().first?.etag)
+            #expect(try await place.verify(said, false) == .same("length, tag"))
+            let proof = try await place.deliver(path, order).get()
+            let whole = FaultReply(
+                200, fields: ["ETag": "\"\(Checksum.md5(content(Place.part + 1)).hex)\""],
+                body: String(repeating: "x", count: Place.part + 1))
+            place.s3?.faults.add(S3Fault(.reply(whole), at: .headObject, times: 2))
+            guard case .cannotTell(let reason) = try await place.verify(proof, false) else {
+                Issue.record("length and tag do not tell")
+                return
+            }
+            #expect(reason.hasPrefix("this store changed its tag") && reason.contains("--read"))
+            guard case .same = try await place.verify(proof, true) else {
+                Issue.record("all bytes are there")
+                return
+            }
+        }
+    }
+
     @Test(arguments: stores)
     func `what was removed is missing`(_ store: Implementation) async throws {
         try await withPlace(store, isPublic: true) { place in

@@ -19,12 +19,16 @@ protocol PartStore: Sendable {
     /// Where part `number`, which counts from 1, goes.
     func target(_ number: Int, of upload: OpenUpload) throws(DeliveryError) -> any SliceTarget
 
+    /// Whether an object has the key that must stay. Asked right before the parts are composed: not every store that takes a
+    /// condition with one PUT heeds it there.
+    func isTaken(_ key: String) async throws(DeliveryError) -> Bool
+
     /// Composes the object; every part of `record` is proved. Not retried here.
     func complete(_ record: UploadRecord) async throws(DeliveryError) -> Composed
 
-    /// Whether the store has the object that `record` makes, as far as it can tell.
+    /// What the store says of the object that `record` makes; nil when it does not have it, as far as it can tell.
     /// - Parameter sender: reads the source where it has to be compared; nil when that is gone.
-    func hasComposed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Bool
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed?
 
     /// Drops an upload and its parts. An upload that is not there counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError)
@@ -35,6 +39,8 @@ protocol PartStore: Sendable {
 
 extension PartStore {
     var lastingNotes: [String: [UInt8]] { [:] }
+
+    func isTaken(_ key: String) async throws(DeliveryError) -> Bool { false }
 }
 
 /// How a file is cut for a store.

@@ -16,6 +16,12 @@ struct UploadCompletion: Sendable {
         var tried = 0
         while true {
             do throws(DeliveryError) {
+                if try await store.isTaken(record.upload.key) {
+                    // It may be ours, from a request whose answer was lost.
+                    if record.isCompleting || tried > 0, let proof = try await lookUp(record) { return proof }
+                    throw DeliveryError(
+                        .giveUp, .destinationExists, "an object has the key '\(DisplayText.escape(record.upload.key))'")
+                }
                 return proof(record, try await store.complete(record))
             } catch {
                 tried += 1
@@ -51,7 +57,7 @@ struct UploadCompletion: Sendable {
 
     /// The proof, if the store has the object.
     func lookUp(_ record: UploadRecord) async throws(DeliveryError) -> Proof? {
-        try await store.hasComposed(record, sender) ? proof(record, Composed()) : nil
+        try await store.composed(record, sender).map { proof(record, $0) }
     }
 
     /// The store may have composed the object although we were not told: it is looked up before anything is sent again.
@@ -83,7 +89,8 @@ struct UploadCompletion: Sendable {
     private func proof(_ record: UploadRecord, _ composed: Composed) -> Proof {
         Proof(
             key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
-            etag: record.expectedETag ?? composed.etag,
+            // What the store calls it from now on: not every one computes the tag of S3.
+            etag: composed.etag.flatMap { $0.isEmpty ? nil : $0 } ?? record.expectedETag,
             url: store.location(record.upload.key, answered: composed.url))
     }
 }

@@ -53,9 +53,12 @@ struct SpiralStore: PartStore {
         }
     }
 
-    func hasComposed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Bool {
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed? {
         let finding = try await ObjectLookup(api: api).find(record.upload.key)
-        return ObjectLookup.matches(finding, size: record.plan.fileSize, expectedETag: record.expectedETag)
+        guard ObjectLookup.matches(finding, size: record.plan.fileSize, expectedETag: record.expectedETag),
+            case .found(_, let etag) = finding
+        else { return nil }
+        return Composed(url: nil, etag: etag.map { ETagJudge.bare($0) })
     }
 
     func abort(id: String, key: String) async throws(DeliveryError) { try await api.abort(id: id, key: key) }

@@ -97,10 +97,16 @@ struct S3Store: PartStore {
         try await api.complete(record, headers: condition)
     }
 
-    func hasComposed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Bool {
-        guard let found = try await api.look(record.upload.key) else { return false }
+    func isTaken(_ key: String) async throws(DeliveryError) -> Bool {
+        guard settings.ifExists.keepsOthers else { return false }
+        return try await api.look(key) != nil
+    }
+
+    func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> Composed? {
+        guard let found = try await api.look(record.upload.key) else { return nil }
         let comparison = S3Comparison(order: order, plan: record.plan, verify: settings.verify)
-        return try await comparison.isSame(found, expectedETag: record.expectedETag, sender) != nil
+        let match = try await comparison.isSame(found, expectedETag: record.expectedETag, sender)
+        return match.map { _ in Composed(url: nil, etag: found.etag) }
     }
 
     func abort(id: String, key: String) async throws(DeliveryError) { try await api.abort(id: id, key: key) }

@@ -38,11 +38,17 @@ package final class S3Sandbox: LoopbackSandbox, Service {
         package var largestBody: Int64
         /// How far the sandbox's clock is ahead of the true time.
         package var clockOffset: Duration
+        /// Whether `If-None-Match` is heeded where parts are composed, as it is with one PUT; Ceph's gateway passes over it.
+        package var composesOnlyNew: Bool
 
-        package init(pageSize: Int = 1000, largestBody: Int64 = 5 << 30, clockOffset: Duration = .zero) {
+        package init(
+            pageSize: Int = 1000, largestBody: Int64 = 5 << 30, clockOffset: Duration = .zero,
+            composesOnlyNew: Bool = true
+        ) {
             self.pageSize = pageSize
             self.largestBody = largestBody
             self.clockOffset = clockOffset
+            self.composesOnlyNew = composesOnlyNew
         }
     }
 
@@ -66,7 +72,9 @@ package final class S3Sandbox: LoopbackSandbox, Service {
         let scope = SignatureScope(secret: account.secretKey, accessKey: account.accessKey, region: account.region)
         responder = S3Responder(
             objects: S3ObjectCalls(store: store, faults: front.faults, largestBody: rules.largestBody),
-            uploads: S3UploadCalls(store: store, bucket: account.bucket, pageSize: max(1, rules.pageSize)),
+            uploads: S3UploadCalls(
+                store: store, bucket: account.bucket, pageSize: max(1, rules.pageSize),
+                composesOnlyNew: rules.composesOnlyNew),
             gate: front.gate,
             verifier: HeaderVerifier(scope: scope, sessionToken: account.sessionToken), clockOffset: rules.clockOffset)
     }

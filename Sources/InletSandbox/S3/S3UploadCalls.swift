@@ -9,6 +9,8 @@ struct S3UploadCalls: Sendable {
     let bucket: String
     /// The most entries of one page.
     let pageSize: Int
+    /// Whether the condition of a write is heeded.
+    let composesOnlyNew: Bool
 
     func create(_ key: String, _ fields: HTTPFields) throws -> Response {
         let upload = try store.createUpload(
@@ -27,8 +29,8 @@ struct S3UploadCalls: Sendable {
     ) async throws -> Response {
         let key = try ObjectKey(key)
         let listed = try PartListXML.parse(String(decoding: try await body.whole(), as: UTF8.self))
-        let object = try store.complete(
-            upload: upload, key: key, listed: listed, isNew: S3ObjectCalls.mustBeNew(fields))
+        let isNew = try S3ObjectCalls.mustBeNew(fields) && composesOnlyNew
+        let object = try store.complete(upload: upload, key: key, listed: listed, isNew: isNew)
         var etag: String? = object.etag
         if case .wrongETag = fault { etag = "\"\(ContentHash.md5(object.md5.bytes).hex)-\(listed.count)\"" }
         if fault == .missingETag { etag = nil }

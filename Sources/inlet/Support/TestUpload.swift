@@ -5,7 +5,8 @@ import InletPipelines
 import Synchronization
 import SystemPackage
 
-/// `inlet check --upload`: one small object through the real pipeline, and away again where the destination allows it.
+/// `inlet check --upload`: one small object through the real pipeline, where files go in parts too one that is composed, and
+/// away again where the destination allows it.
 struct TestUpload {
     private let destination: Destination
 
@@ -43,40 +44,74 @@ struct TestUpload {
         let order = DeliveryOrder(
             id: 0, destination: destination.name, key: "inlet-check/\(WallTime.now.milliseconds).\(ext)",
             mediaType: MediaType.byExtension(ext), fields: [:], source: source.opened)
-        guard let proof = try await deliver(source, order) else {
+        guard let proof = try await deliver(source, order, by: destination.pipeline) else {
             return [(.warning, "took the test object, and works on it")]
         }
-        let tag = proof.etag.map { ", ETag \($0)" } ?? ""
-        let stored = (Findings.Grade.fine, "stored a test object, verified by \(proof.method.rawValue)\(tag)")
-        let warnings = await overwriting(proof.key)
-        return [stored] + warnings + [await remove(proof)]
+        let stored = (Findings.Grade.fine, "stored a test object, \(Self.verified(proof))")
+        guard let storage = destination.pipeline as? any ObjectListing else { return [stored, await remove(proof)] }
+        let composed = await compose(source, order, storage)
+        let enforced = await overwriting(proof.key, storage)
+        return [stored] + composed + enforced + [await remove(proof)]
     }
 
-    /// A warning where the settings rely on something that the store does not do.
-    private func overwriting(_ key: String) async -> [(Findings.Grade, String)] {
-        guard let storage = destination.pipeline as? any ObjectListing else { return [] }
-        do {
-            guard try await storage.refusesSecond(key) == false else { return [] }
-            return [(.warning, "the store ignores If-None-Match: if_exists fail and version would overwrite")]
+    private static func verified(_ proof: Proof) -> String {
+        "verified by \(proof.method.rawValue)" + (proof.etag.map { ", ETag \($0)" } ?? "")
+    }
+
+    /// Large files go another way than small ones.
+    private func compose(
+        _ source: SourceFile, _ order: DeliveryOrder, _ storage: any ObjectListing
+    ) async -> [(Findings.Grade, String)] {
+        var order = order
+        order.key += ".parts"
+        do throws(DeliveryError) {
+            guard let proof = try await deliver(source, order, by: storage.composing) else { return [] }
+            try await storage.remove(proof.key)
+            return [(.fine, "composed one of parts, \(Self.verified(proof))")]
+        } catch {
+            return [(.warning, "files over multipart_threshold go in parts, which failed: \(error)")]
+        }
+    }
+
+    /// What the store does about the condition that the settings rely on.
+    private func overwriting(_ key: String, _ storage: any ObjectListing) async -> [(Findings.Grade, String)] {
+        do throws(DeliveryError) {
+            guard let refused = try await storage.refusesSecond(key) else { return [] }
+            switch refused {
+            case (true, true):
+                return [(.fine, "the store honours If-None-Match, which if_exists fail and version need")]
+            case (true, false):
+                return [
+                    (
+                        .warning,
+                        "the store honours If-None-Match of one request, and ignores it where it composes parts: if_exists "
+                            + "fail and version look for the key right before, and overwrite only what comes in that moment"
+                    )
+                ]
+            case (false, _):
+                return [(.warning, "the store ignores If-None-Match: if_exists fail and version would overwrite")]
+            }
         } catch {
             return [(.warning, "whether the store honours If-None-Match could not be tried: \(error)")]
         }
     }
 
     /// nil when the destination does not end its work in time.
-    private func deliver(_ source: SourceFile, _ order: DeliveryOrder) async throws(DeliveryError) -> Proof? {
+    private func deliver(
+        _ source: SourceFile, _ order: DeliveryOrder, by pipeline: any Pipeline
+    ) async throws(DeliveryError) -> Proof? {
         let notes = TestNotes()
         let end = ContinuousClock.now.advanced(by: Self.patience)
         while true {
             let attempt = Attempt(checkpoint: notes.log, isStopping: { false })
             let until: WallTime
-            switch try await destination.pipeline.deliver(source, order, attempt) {
+            switch try await pipeline.deliver(source, order, attempt) {
             case .delivered(let proof): return proof
             case .waiting(let time, _): until = time
             }
             let wait = max(until - .now, .milliseconds(100))
             guard ContinuousClock.now.advanced(by: wait) < end, (try? await Task.sleep(for: wait)) != nil else {
-                try? await destination.pipeline.abandon(order, checkpoint: notes.all)
+                try? await pipeline.abandon(order, checkpoint: notes.all)
                 return nil
             }
         }
