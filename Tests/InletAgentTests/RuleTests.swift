@@ -150,6 +150,14 @@ private final class Moments: Sendable {
         #expect(judge.weighed(.busy(7), isFilesFault: false).verdict == .outage(after: .seconds(7)))
     }
 
+    @Test(arguments: [DeliveryError.Verdict.sourceGone, .sourceChanged])
+    func `a path is looked at anew when its file went or changed under way`(_ verdict: DeliveryError.Verdict) throws {
+        let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/a", route: "r", destination: "d")
+        let judge = AttemptJudge(ref: ref, file: try fileRow(), attempt: 1, isStopping: false)
+        #expect(judge.failed(DeliveryError(verdict, .sourceGone, "why")).1.wantsLook?.path == "a")
+        #expect(judge.failed(.hopeless).1.wantsLook == nil)
+    }
+
     private func fileRow() throws -> FileRow {
         FileRow(
             id: 1, root: "/in", path: "a",

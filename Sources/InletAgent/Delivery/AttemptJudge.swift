@@ -28,11 +28,8 @@ struct AttemptJudge: Sendable {
             return again(error, wait: min(max(after ?? .zero, Self.pause), Self.longestAsked))
         case .credentials: return again(error, wait: Self.pause)
         case .giveUp: return ended(.failed, error)
-        case .sourceGone: return ended(.gone, error)
-        case .sourceChanged:
-            var result = ended(.superseded, error)
-            result.1.wantsLook = file
-            return result
+        case .sourceGone: return endedForLook(.gone, error)
+        case .sourceChanged: return endedForLook(.superseded, error)
         case .cancelled: return isStopping ? again(error, wait: .zero) : ended(.cancelled, error)
         }
     }
@@ -85,6 +82,13 @@ struct AttemptJudge: Sendable {
             .again(at: clock.now() + wait, countsAttempt: false, code: error.code, reason: error.reason),
             DeliverOne.Report(event: .jobRetry(ref, error, attempt: attempt, wait: wait))
         )
+    }
+
+    /// What is under its name now, or comes there, is looked at: while it was on its way nobody did.
+    private func endedForLook(_ state: DeliveryState, _ error: DeliveryError) -> (Settlement, DeliverOne.Report) {
+        var result = ended(state, error)
+        result.1.wantsLook = file
+        return result
     }
 
     private func ended(_ state: DeliveryState, _ error: DeliveryError) -> (Settlement, DeliverOne.Report) {
