@@ -131,7 +131,7 @@ struct AgentParts: Sendable {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, notices: admitter.notices, inFlight: inFlight, log: log,
             health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
-            roots: intakes.states)
+            roots: intakes.states, hashing: io)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
             batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room, board: board)

@@ -44,6 +44,7 @@ extension Journal {
             isFull = true
             return (.full, [])
         }
+        if let id = try returned(admission, now, database) { return (.admitted(id: id), []) }
         let admission = try withoutNeedless(admission, now, database)
         let batch = try batch(for: admission, now, database)
         var file = NewFile(admission)
@@ -128,6 +129,28 @@ extension Journal {
         if previous.standing(of: arrival, 0) == .known { return .known(id: previous.id) }
         if previous.state == .pending, try !supersede(previous.id, now, database) { return .busy(id: previous.id) }
         return nil
+    }
+
+    /// A file that ended as gone and is there again as it was: what had not been sent of it goes on, under the keys that it
+    /// has, and what had been is not sent a second time. nil for every other.
+    private static func returned(
+        _ admission: Admission, _ now: WallTime, _ database: Database
+    ) throws -> Int64? {
+        let arrival = admission.arrival
+        guard let plan = admission.plan, admission.newerThan == nil, admission.companions.isEmpty,
+            let last = try remembered(arrival.root, arrival.path, arrival.volume?.key, database), last.state == .gone,
+            arrival.identity.isKnown(as: last.identity),
+            let file = try FileRow.all(database, "WHERE id = ?", [.integer(last.id)]).first, file.route == plan.route
+        else { return nil }
+        let deliveries = try job(file, database).deliveries
+        guard Set(deliveries.map(\.destination)) == Set(admission.steps.destinations) else { return nil }
+        // With a checksum, whoever opens it compares; without one, only what nobody can put back tells.
+        if file.content == nil, file.digests.isEmpty {
+            let isTouched = arrival.identity.changed != file.identity.changed
+            if isTouched, deliveries.contains(where: { $0.state == .delivered }) { return nil }
+            try refresh(file.id, arrival.identity, database)
+        }
+        return try retry(file.id, admission.uptimes, [:], of: [.gone], now, database) ? file.id : nil
     }
 
     /// The same file to the same destinations.

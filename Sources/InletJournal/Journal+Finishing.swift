@@ -58,6 +58,22 @@ extension Journal {
         }
     }
 
+    /// How many files ended as gone within `life` of their admission, since `start`; of the newest `most`.
+    package func goneSoon(
+        within life: Duration, since start: WallTime, most: Int = 10_000
+    ) async throws(JournalError) -> Int {
+        try await read { database in
+            try database.row(
+                """
+                SELECT count(*) FROM (
+                    SELECT ended_at, admitted_at FROM file INDEXED BY file_by_state WHERE state = 'gone'
+                    ORDER BY id DESC LIMIT ?)
+                WHERE ended_at >= ? AND ended_at - admitted_at <= ?
+                """, .integer(Int64(most)), .integer(start.milliseconds), .integer(life.milliseconds)
+            ) { Int($0.integer(0)) } ?? 0
+        }
+    }
+
     /// Whether a file may yet be moved or removed by the rules that it was admitted with: one that is not finished, or that
     /// a person may have tried again.
     package func mayFinishMore() async throws(JournalError) -> Bool {

@@ -70,12 +70,19 @@ extension Journal {
         return true
     }
 
-    private static let ended = ["failed", "expired", "cancelled", "gone"].map { "'\($0)'" }.joined(separator: ", ")
+    private static let undone: [DeliveryState] = [.failed, .expired, .cancelled, .gone]
+    private static let ended = list(undone)
 
+    private static func list(_ states: [DeliveryState]) -> String {
+        states.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    }
+
+    /// - Parameter states: those of the deliveries that are sent again.
     static func retry(
-        _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity], _ now: WallTime,
-        _ database: Database
+        _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity],
+        of states: [DeliveryState] = undone, _ now: WallTime, _ database: Database
     ) throws -> Bool {
+        let ended = list(states)
         try reviveUndelivered(file, database)
         guard try isInPlace(file, returned, database) else { return false }
         try database.run(
@@ -104,7 +111,7 @@ extension Journal {
                 SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
                     AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
                 """, arguments: [file])
-        for companion in companions { _ = try retry(companion, uptimes, returned, now, database) }
+        for companion in companions { _ = try retry(companion, uptimes, returned, of: states, now, database) }
         return true
     }
 

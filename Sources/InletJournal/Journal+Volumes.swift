@@ -128,6 +128,10 @@ extension Journal {
         }
     }
 
+    static func refresh(_ id: Int64, _ identity: FileIdentity, _ database: Database) throws {
+        try refresh("file", "", id, identity, database)
+    }
+
     @discardableResult
     private static func refresh(
         _ table: String, _ condition: String, _ id: Int64, _ identity: FileIdentity, _ database: Database

@@ -3,19 +3,25 @@ internal import InletLinux
 
 /// Holds a source against what was admitted.
 enum SourceGuard {
-    /// - Throws: `.sourceGone` when the path names nothing or another file, `.sourceChanged` when the content may differ.
+    /// - Throws: `.sourceGone` when the path names no file, `.sourceChanged` when it names another one or the content may
+    ///   differ, and an outage of this machine's when that cannot be known now.
     static func check(_ source: SourceFile, _ order: DeliveryOrder) throws(DeliveryError) {
-        guard source.pathStillNamesIt() else {
-            throw DeliveryError(
-                .sourceGone, .sourceGone, "\(source.path.display): removed or replaced before it was delivered")
-        }
-        let now: FileIdentity
+        let (naming, now): (SourceFile.Naming, FileIdentity)
         do {
-            now = try source.identity()
+            (naming, now) = (try source.naming(), try source.identity())
         } catch {
             throw DeliveryError(reading: error)
         }
-        guard now.isUntouched(since: order.source) else {
+        switch naming {
+        case .it: break
+        case .another:
+            throw DeliveryError(
+                .sourceChanged, .sourceChanged,
+                "\(source.path.display): replaced before it was delivered; the new one is taken when it is quiet")
+        case .nothing:
+            throw DeliveryError(.sourceGone, .sourceGone, "\(source.path.display): removed before it was delivered")
+        }
+        guard now.isUntouched(since: order.source) || source.isRenumbered(now, since: order.source) else {
             let change = now.size == order.source.size ? "was modified" : "grew or shrank"
             throw DeliveryError(
                 .sourceChanged, .sourceChanged,

@@ -10,6 +10,8 @@ extension DeliveryError {
             switch error.code {
             case .cancelled: .cancelled
             case .sourceChanged: .sourceChanged
+            // A disk that cannot be read just now.
+            case .sourceUnreadable: .outage(after: nil)
             case .insecureURL, .forbiddenURL: .giveUp
             default: error.isOutage ? .outage(after: nil) : .retry(after: nil)
             }
@@ -23,16 +25,15 @@ extension DeliveryError {
         return error
     }
 
-    /// A local file that could not be opened or read. What is this machine's fault passes, and costs the file no attempt.
+    /// A local file that could not be opened or read. Only one that is not there is gone; all else may pass, is this machine's
+    /// fault, and costs the file no attempt.
     package init(reading error: SystemError) {
         if error.isMissing {
             self.init(.sourceGone, .sourceGone, "\(error)")
         } else if error.isShortage {
             self.init(.outage(after: nil), .outOfResources, "\(error)")
-        } else if error.isDeviceFault {
-            self.init(.outage(after: nil), .sourceUnreadable, "\(error)")
         } else {
-            self.init(.retry(after: nil), .sourceUnreadable, "\(error)")
+            self.init(.outage(after: nil), .sourceUnreadable, "\(error)")
         }
     }
 

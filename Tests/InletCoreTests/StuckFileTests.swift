@@ -46,6 +46,29 @@ struct StuckFileTests {
         #expect(settler.count == 0)
     }
 
+    @Test func `a folder that cannot be listed is listed again, later and later, until it can be`() {
+        var settler = Settler(settle: .zero)
+        var listings: [Double] = []
+        #expect(settler.stuckFolders.leave(folder: "card", "no descriptors", at: at(0)))
+        #expect(settler.stuckFolders.most(5).map(\.reason) == ["it cannot be listed now: no descriptors"])
+        var now = 0.0
+        while now < 100 {
+            for folder in settler.stuckFolders.due(at: at(now)) {
+                listings.append(now)
+                #expect(folder == "card")
+                // The same again is no news.
+                if now < 40 {
+                    #expect(!settler.stuckFolders.leave(folder: folder, "no descriptors", at: at(now)))
+                } else {
+                    settler.stuckFolders.entered(folder)
+                }
+            }
+            now += 0.25
+        }
+        #expect(listings.prefix(3) == [5, 10, 15] && listings.last ?? 0 >= 40 && listings.count < 10, "\(listings)")
+        #expect(settler.stuckFolders.nextListing == nil && settler.stuckFolders.most(5).isEmpty)
+    }
+
     @Test(arguments: ["failing", "busy", "growing", "refused"])
     func `after some looks it takes the place of no other`(kind: String) {
         var settler = Settler(settle: .zero, places: Settler.Places(settling: 2, stuck: 2, folders: 1))

@@ -35,6 +35,7 @@ import Testing
             "7 files could not be archived, deleted or quarantined", .attention,
             { $0.stuck = .init(files: 7, reason: "unlink: /srv/drop/a: read-only file system") }
         ),
+        ("5 files were gone within seconds of their admission", .attention, { $0.gone_soon = 5 }),
         ("4 deliveries have no destination", .attention, { $0.queue.parked = 4 }),
         ("5 notices were not taken", .attention, { $0.notices_failed = 5 }),
         ("nothing is sent, the limit is 0", .attention, { $0.limits = [try limit(0, "command")] }),

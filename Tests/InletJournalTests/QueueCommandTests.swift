@@ -28,6 +28,41 @@ import Testing
         #expect(try await bench.journal.receipts(limit: 9).count == 1)
     }
 
+    @Test func `a file that was gone and is there again goes on, and what was delivered of it is not sent twice`()
+        async throws
+    {
+        let bench = try Bench()
+        let id = try await bench.admit("a", to: ["r2", "disk"], expire: .seconds(10))
+        try await bench.settle(.test(.delivered), of: "disk")
+        try await bench.settle(.test(.gone))
+        try await bench.finishAll()
+        #expect(try await bench.job(id).file.state == .gone)
+        #expect(try await bench.admit("a", to: ["r2", "disk"]) == id)
+        let job = try await bench.job(id)
+        #expect(job.file.state == .pending && job.file.finishedAt == nil)
+        #expect(job.deliveries.map(\.state) == [.ready, .delivered] && job.deliveries.map(\.key) == ["a", "a"])
+        try await bench.settle(.test(.delivered))
+        #expect(try await bench.job(id).file.state == .delivered)
+    }
+
+    @Test func `another file under the name of one that was gone is new`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await bench.settle(.test(.gone))
+        try await bench.finishAll()
+        #expect(try await bench.admit("a", .test(modified: 7)) != id)
+    }
+
+    @Test func `files that are gone soon after their admission are counted`() async throws {
+        let bench = try Bench()
+        for name in ["a", "b", "c"] { _ = try await bench.admit(name) }
+        try await bench.settle(.test(.gone), at: Bench.start + .seconds(3))
+        try await bench.settle(.test(.gone), at: Bench.start + .seconds(30))
+        try await bench.settle(.test(.delivered), at: Bench.start + .seconds(3))
+        #expect(try await bench.journal.goneSoon(within: .seconds(10), since: Bench.start) == 1)
+        #expect(try await bench.journal.goneSoon(within: .seconds(10), since: Bench.start + .seconds(9)) == 0)
+    }
+
     @Test func `there is nothing to send again of what is pending, delivered, superseded or unknown`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")

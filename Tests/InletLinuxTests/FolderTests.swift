@@ -161,12 +161,12 @@ struct FolderTests {
 
     @Test func `a source that is moved away, or behind a symlink, is no longer what its name leads to`() throws {
         let source = try SourceFile(opening: RootedPath(root, "sub/deep/file"))
-        #expect(source.pathStillNamesIt())
+        #expect(try source.naming() == .it)
         #expect(source.path == root.pushing("sub/deep/file"))
         let moved = place.path.appending("moved")
         try FileManager.default.moveItem(atPath: root.appending("sub").string, toPath: moved.string)
         try link(root.appending("sub"), to: moved)
-        #expect(!source.pathStillNamesIt())
+        #expect(try source.naming() == .nothing)
         #expect(WriterProbe.probe(RootedPath(root, "sub/deep/file")) != .free)
     }
 

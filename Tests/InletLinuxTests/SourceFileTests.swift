@@ -1,9 +1,10 @@
 import Foundation
 import InletCore
-import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletLinux
 
 struct SourceFileTests {
     let folder: TemporaryDirectory
@@ -59,7 +60,7 @@ struct SourceFileTests {
         let source = try SourceFile(opening: path)
         #expect(source.opened.size == 3)
         #expect(try source.identity() == source.opened)
-        #expect(source.pathStillNamesIt())
+        #expect(try source.naming() == .it)
 
         let handle = try #require(FileHandle(forWritingAtPath: path.string))
         try handle.seekToEnd()
@@ -67,13 +68,34 @@ struct SourceFileTests {
         try handle.close()
         #expect(try source.identity().size == 4)
         #expect(try !source.identity().isUntouched(since: source.opened))
-        #expect(source.pathStillNamesIt())
+        #expect(try source.naming() == .it)
 
         try FileManager.default.removeItem(atPath: path.string)
-        #expect(!source.pathStillNamesIt())
+        #expect(try source.naming() == .nothing)
+        try FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: "/etc/hostname")
+        #expect(try source.naming() == .nothing)
+        try FileManager.default.removeItem(atPath: path.string)
         try folder.write([1, 2, 3], to: "a")
-        #expect(!source.pathStillNamesIt())
+        #expect(try source.naming() == .another(try #require(FileLook.look(at: path).identity)))
         #expect(try source.identity().inode == source.opened.inode)
+    }
+
+    @Test func `numbers that a file system gives out anew are no other file, and a ctime is`() throws {
+        let source = try SourceFile(opening: try folder.write([1, 2, 3], to: "a"))
+        var other = source.opened
+        (other.inode, other.device) = (other.inode + 1, other.device + 1)
+        #expect(source.isRenumbered(other, since: source.opened))
+        other.changed += 1
+        #expect(!source.isRenumbered(other, since: source.opened))
+    }
+
+    @Test func `what keeps from looking at a name says nothing of its file`() throws {
+        let path = try folder.write([1, 2, 3], to: "a")
+        let source = try SourceFile(opening: path)
+        let number = KernelFaults.begin(KernelFaultPlan(below: [path], seed: 1, count: 3, every: 1))
+        for _ in 0..<3 { #expect(throws: SystemError.self) { try source.naming() } }
+        KernelFaults.end(number)
+        #expect(try source.naming() == .it)
     }
 
     @Test func `reading leaves the access time alone`() throws {

@@ -78,16 +78,26 @@ import Testing
     }
 
     @Test(arguments: Implementation.all)
-    func `a source that was removed or replaced ends as gone`(_ implementation: Implementation) async throws {
+    func `a source that was removed is gone, one that was replaced has changed, and one that cannot be seen is neither`(
+        _ implementation: Implementation
+    ) async throws {
         try await withPlace(implementation) { place in
             for count in [1000, Self.part + 1] {
                 let (path, order) = try place.file(count)
                 let source = try SourceFile(opening: path)
-                try FileManager.default.removeItem(atPath: path.string)
-                let error = await #expect(throws: DeliveryError.self) {
-                    try await place.pipeline.deliver(source, order, Notes().attempt())
+                func error() async throws -> DeliveryError {
+                    try await #require(throws: DeliveryError.self) {
+                        try await place.pipeline.deliver(source, order, Notes().attempt())
+                    }
                 }
-                #expect(error?.verdict == .sourceGone)
+                let faults = KernelFaults.begin(KernelFaultPlan(below: [path], seed: 1, count: 1000, every: 1))
+                let unseen = try await error()
+                KernelFaults.end(faults)
+                #expect(unseen.isLocal, "\(unseen)")
+                try FileManager.default.removeItem(atPath: path.string)
+                #expect(try await error().verdict == .sourceGone)
+                _ = FileManager.default.createFile(atPath: path.string, contents: Data(count: count))
+                #expect(try await error().verdict == .sourceChanged)
             }
             #expect(try place.visible() == [:])
             #expect(try place.leftovers() == [])

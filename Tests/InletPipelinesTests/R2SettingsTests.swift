@@ -139,7 +139,7 @@ import Testing
             (.cancelled, false, .cancelled), (.sourceChanged, false, .sourceChanged), (.insecureURL, false, .giveUp),
             (.forbiddenURL, false, .giveUp), (.connectFailed, true, .outage(after: nil)),
             (.stalled, true, .outage(after: nil)), (.connectionLost, false, .retry(after: nil)),
-            (.sourceUnreadable, false, .retry(after: nil)), (.answerTooLarge, false, .retry(after: nil)),
+            (.sourceUnreadable, false, .outage(after: nil)), (.answerTooLarge, false, .retry(after: nil)),
         ]
         for (code, isOutage, verdict) in table {
             let error = DeliveryError(TransferError(code, "why", isOutage: isOutage))
@@ -149,8 +149,9 @@ import Testing
         #expect(DeliveryError(reading: missing).verdict == .sourceGone)
         // Whose fault it is decides whether an attempt counts: the disk's and this machine's are nobody's attempt.
         for (errno, verdict, code) in [
-            (Errno.permissionDenied, DeliveryError.Verdict.retry(after: nil), ErrorCode.sourceUnreadable),
-            (.ioError, .outage(after: nil), .sourceUnreadable),
+            (Errno.ioError, DeliveryError.Verdict.outage(after: nil), ErrorCode.sourceUnreadable),
+            (.permissionDenied, .outage(after: nil), .sourceUnreadable),
+            (.staleNFSFileHandle, .outage(after: nil), .sourceUnreadable),
             (.tooManyOpenFiles, .outage(after: nil), .outOfResources),
             (.noMemory, .outage(after: nil), .outOfResources),
         ] {

@@ -8,7 +8,7 @@ final class DeliverOne: Sendable {
     /// What is done once the settlement is durable.
     struct Report: Sendable {
         var event: AgentEvent
-        /// The source changed under way: it should be looked at anew.
+        /// The source changed or went under way: it should be looked at anew.
         var wantsLook: FileRow?
         /// This delivery proved that its destination is up again.
         var destinationIsBack = false
@@ -16,7 +16,7 @@ final class DeliverOne: Sendable {
 
     private let journal: Journal
     private let board: DestinationBoard
-    private let orders: OrderDesk
+    let orders: OrderDesk
     private let notices: AdmissionNotices
     let inFlight: InFlight
     let log: EventLog
@@ -25,15 +25,17 @@ final class DeliverOne: Sendable {
     private let earlier: EarlierNotes
     private let health: JournalHealth
     let roots: RootStates
+    /// For sources whose content has to be compared.
+    let hashing: BlockingPool
     private let faults = LocalFaults()
     private let warmUp = WarmUp()
 
     init(
         journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
         log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes,
-        roots: RootStates
+        roots: RootStates, hashing: BlockingPool
     ) {
-        self.roots = roots
+        (self.roots, self.hashing) = (roots, hashing)
         self.earlier = earlier
         self.journal = journal
         self.health = health
@@ -84,7 +86,7 @@ final class DeliverOne: Sendable {
         case .success(.delivered(let proof)): return delivered(proof, ref, since: start)
         case .success(.waiting(let until, let saying)):
             return waits(ref, file, delivery, until: until, saying: saying, attempt)
-        case .failure(let error): return failed(error, ref, file, delivery)
+        case .failure(let error): return failed(present(await confirmed(error, file), file), ref, file, delivery)
         case nil: return sentBack(ref, delivery)
         }
     }
@@ -118,9 +120,8 @@ final class DeliverOne: Sendable {
     }
 
     private func failed(
-        _ found: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
+        _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
     ) -> (Settlement, Report) {
-        let error = present(found, file)
         var judge = judge(ref, file, delivery)
         var isFilesFault = false
         if let event = judge.breakerEvent(error) {
@@ -207,7 +208,7 @@ final class DeliverOne: Sendable {
                 // The bell that cancels also tells that there is nothing to cancel any more: one task less to start.
                 defer { bell.ring() }
                 return await attempt.noting {
-                    await Self.open(file, self.orders.rule(of: file), destination.pipeline, order, attempt)
+                    await self.open(file, destination.pipeline, order, attempt)
                 }
             }
             // A child for each of thousands of small files would cost more than their delivery.

@@ -33,9 +33,11 @@ extension IntakeLoop {
         } catch {
             if error.isWatchLimit {
                 isLimited = true
-                guard let folder = try? scan.folder(), (try? poll(directory, folder)) != nil else {
-                    if directory.isEmpty { loseRoot() }
-                    return
+                do throws(SystemError) {
+                    try poll(directory, try scan.folder())
+                } catch {
+                    if error.isMissing, directory.isEmpty { return loseRoot() }
+                    return tell(directory, error)
                 }
             } else if error.isMissing {
                 if directory.isEmpty { loseRoot() }
@@ -46,7 +48,8 @@ extension IntakeLoop {
                 return tell(directory, error)
             }
         }
-        if case .trouble(let directory, let error)? = scan.open() { tell(directory, error) }
+        if case .trouble(let directory, let error)? = scan.open() { return tell(directory, error) }
+        settler.stuckFolders.entered(directory)
     }
 
     mutating func finishScan() {
@@ -66,8 +69,12 @@ extension IntakeLoop {
 
     private static let mostPassedOver = 1000
 
+    /// A folder that cannot be listed now. One that is there is listed again until it can be, which is said once.
     mutating func tell(_ directory: FilePath, _ error: SystemError) {
-        if !error.isMissing { unread += 1 }
+        if !error.isMissing {
+            unread += 1
+            guard settler.stuckFolders.leave(folder: directory, "\(error)", at: .now) else { return }
+        }
         log.emit(.fileTrouble(path: settings.path.pushing(directory), reason: "\(error)"))
     }
 }

@@ -14,7 +14,11 @@ package struct StuckFolders: Sendable {
         package var why: String
 
         package var reason: String {
-            files == 1 ? "a file in it cannot be taken now: \(why)" : "\(files) files in it cannot be taken now: \(why)"
+            switch files {
+            case 0: "it cannot be listed now: \(why)"
+            case 1: "a file in it cannot be taken now: \(why)"
+            default: "\(files) files in it cannot be taken now: \(why)"
+            }
         }
     }
 
@@ -29,6 +33,9 @@ package struct StuckFolders: Sendable {
         /// When it is to be listed; nil when nothing is left to that.
         var due: Instant?
         var isSaid = false
+        /// It could not be listed since that was asked for, or the time before: nobody knows what is in it.
+        var isUnlisted = false
+        var wasUnlisted = false
 
         var files: Int { remembered + max(left, leftBefore) }
     }
@@ -78,10 +85,33 @@ package struct StuckFolders: Sendable {
 
     /// A file for which there is no room.
     mutating func leave(_ path: FilePath, _ why: String, at now: Instant) {
-        var name = path.removingLastComponent()
-        if folders[name]?.due == nil, listed >= limit { name = "" }
+        leave(in: path.removingLastComponent(), why, at: now) { $0.left += 1 }
+    }
+
+    /// A folder that cannot be listed, watched or read to its end: it is listed again, as those are in which files are left.
+    ///
+    /// - Returns: whether that is news.
+    package mutating func leave(folder name: FilePath, _ why: String, at now: Instant) -> Bool {
+        let isNews = !(folders[name].map { $0.isUnlisted || $0.wasUnlisted } ?? false)
+        leave(in: name, why, at: now) { folder in
+            (folder.isUnlisted, folder.isSaid, folder.why) = (true, true, why)
+        }
+        return isNews
+    }
+
+    /// The folder can be listed.
+    package mutating func entered(_ name: FilePath) {
+        guard listed > 0, var folder = folders[name], folder.isUnlisted || folder.wasUnlisted else { return }
+        (folder.isUnlisted, folder.wasUnlisted, folder.isSaid) = (false, false, false)
+        folders[name] = folder
+    }
+
+    private mutating func leave(
+        in folder: FilePath, _ why: String, at now: Instant, _ change: (inout Folder) -> Void
+    ) {
+        let name = folders[folder]?.due == nil && listed >= limit ? "" : folder
         var folder = folders[name] ?? Folder(why: why, since: now)
-        folder.left += 1
+        change(&folder)
         if folder.due == nil {
             listed += 1
             let due = now.advanced(by: Self.wait(after: folder.since.duration(to: now)))
@@ -98,13 +128,15 @@ package struct StuckFolders: Sendable {
         for (name, folder) in folders {
             guard let due = folder.due, due <= now else { continue }
             var folder = folder
-            if folder.left == 0 {
+            if folder.left == 0, !folder.isUnlisted {
                 folder.due = nil
+                folder.wasUnlisted = false
                 folder.leftBefore = 0
                 listed -= 1
             } else {
                 result.append(name)
                 (folder.leftBefore, folder.left) = (folder.left, 0)
+                (folder.wasUnlisted, folder.isUnlisted) = (folder.isUnlisted, false)
                 folder.due = now.advanced(by: Self.wait(after: folder.since.duration(to: now)))
             }
             folders[name] = folder.remembered > 0 || folder.due != nil ? folder : nil
@@ -118,6 +150,7 @@ package struct StuckFolders: Sendable {
         for name in toList where name.starts(with: directory) {
             guard var folder = folders[name] else { continue }
             (folder.left, folder.leftBefore, folder.due) = (0, 0, nil)
+            (folder.isUnlisted, folder.wasUnlisted) = (false, false)
             listed -= 1
             folders[name] = folder.remembered > 0 ? folder : nil
         }
@@ -126,14 +159,17 @@ package struct StuckFolders: Sendable {
 
     /// Folders that are to be told of now: each once, until nothing in it is stuck any more.
     package mutating func untold(at now: Instant) -> [Report] {
-        let names = folders.filter { !$0.value.isSaid && $0.value.since.duration(to: now) >= Self.patience }.map(\.key)
+        let names = folders.filter { _, folder in
+            !folder.isSaid && folder.files > 0 && folder.since.duration(to: now) >= Self.patience
+        }.map(\.key)
         for name in names { folders[name]?.isSaid = true }
         return reports(of: names)
     }
 
     /// Those with the most files.
     package func most(_ limit: Int) -> [Report] {
-        let names = folders.sorted { $0.value.files > $1.value.files }.prefix(limit).map(\.key)
+        let names = folders.filter { $0.value.files > 0 || $0.value.isUnlisted || $0.value.wasUnlisted }
+            .sorted { $0.value.files > $1.value.files }.prefix(limit).map(\.key)
         return reports(of: names)
     }
 

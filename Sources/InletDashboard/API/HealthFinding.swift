@@ -101,6 +101,12 @@ extension Health {
         return nil
     }
 
+    /// So soon after its admission nobody has tidied up: a file that is gone then was somebody's in passing, or was not seen.
+    static let soon = Duration.seconds(10)
+    static let goneMemory = Duration.seconds(86_400)
+    /// A few are a person's change of mind.
+    private static let mostGone = 5
+
     private static func files(_ report: StatusReport) -> [HealthFinding] {
         var found: [HealthFinding] = []
         for state in [FileState.failed, .expired, .rejected].map(\.rawValue) {
@@ -108,16 +114,10 @@ extension Health {
             let again = state == FileState.rejected.rawValue ? "" : ", 'inlet queue retry' sends them again"
             found.append(
                 .init(
-                    .attention, .files, name: state, "\(count == 1 ? "1 file" : "\(count) files") \(state)",
+                    .attention, .files, name: state, "\(number(count)) \(state)",
                     "'inlet queue list --state \(state)' says why\(again)"))
         }
-        if let stuck = report.stuck {
-            let what = stuck.files == 1 ? "1 file" : "\(stuck.files) files"
-            found.append(
-                .init(
-                    .attention, .files, name: "stuck", "\(what) could not be archived, deleted or quarantined",
-                    "mend that, and it is done by itself\(because(stuck.reason))"))
-        }
+        found += sources(report)
         if report.queue.parked > 0 {
             let what = report.queue.parked == 1 ? "1 delivery has" : "\(report.queue.parked) deliveries have"
             found.append(
@@ -134,6 +134,29 @@ extension Health {
         }
         return found
     }
+
+    /// Files that could not be sent, or put away, as they are.
+    private static func sources(_ report: StatusReport) -> [HealthFinding] {
+        var found: [HealthFinding] = []
+        if let gone = report.gone_soon, gone >= mostGone {
+            found.append(
+                .init(
+                    .attention, .files, name: FileState.gone.rawValue,
+                    "\(gone) files were gone within seconds of their admission",
+                    "does another program take them away, or write under names that it changes? 'inlet queue list --state "
+                        + "gone' names them; a longer 'settle' lets it end first"))
+        }
+        if let stuck = report.stuck {
+            found.append(
+                .init(
+                    .attention, .files, name: "stuck",
+                    "\(number(stuck.files)) could not be archived, deleted or quarantined",
+                    "mend that, and it is done by itself\(because(stuck.reason))"))
+        }
+        return found
+    }
+
+    private static func number(_ files: Int) -> String { files == 1 ? "1 file" : "\(files) files" }
 
     /// What a person stopped needs him to go on; what the configuration or its schedule stops is as wanted.
     private static func limit(_ limit: LimitReport) -> HealthFinding? {

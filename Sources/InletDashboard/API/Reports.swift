@@ -117,6 +117,8 @@ package struct StatusReport: Codable, Sendable {
     package var notices_waiting: Int?
     package var notices_failed: Int?
     package var stuck: Stuck?
+    /// Files that ended as gone within seconds of their admission, since yesterday.
+    package var gone_soon: Int?
     /// Parts of the agent that have ended unasked, and begin anew.
     package var incidents: [Incident]?
     /// How far the files are that waited at the start; nil once all have been tried.
@@ -168,8 +170,17 @@ package struct StatusReport: Codable, Sendable {
         let backlog = try await view.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
-        stuck = try await view.journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) }
+        (stuck, gone_soon) = try await Self.troubles(view.journal)
         health = Health(self)
+    }
+
+    /// What became of files that somebody should look into.
+    private static func troubles(_ journal: Journal) async throws(JournalError) -> (Stuck?, Int?) {
+        let gone = try await journal.goneSoon(within: Health.soon, since: .now - Health.goneMemory)
+        return (
+            try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) },
+            gone > 0 ? gone : nil
+        )
     }
 
     private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?) {

@@ -125,10 +125,30 @@ package final class SourceFile: Sendable {
         }.get()
     }
 
-    /// Whether the name still leads to this very file (device and inode), by the way that it was opened. Blocks.
-    package func pathStillNamesIt() -> Bool {
-        guard let now = (try? FileLook.look(at: file))?.identity else { return false }
-        return now.inode == opened.inode && now.device == opened.device
+    /// What its name leads to.
+    package enum Naming: Sendable, Hashable {
+        /// This very file.
+        case it
+        case another(FileIdentity)
+        /// No file: nothing, or a symlink, a folder, a FIFO, a device.
+        case nothing
+    }
+
+    /// What the name leads to now, by the way that it was opened. Blocks.
+    ///
+    /// - Throws: what kept from looking (no descriptor left, a disk or a server that does not answer, a folder that may not be
+    ///   read): nothing is known of the file then.
+    package func naming() throws(SystemError) -> Naming {
+        guard let now = try FileLook.look(at: file).identity else { return .nothing }
+        let isIt = now.inode == opened.inode && now.device == opened.device || isRenumbered(now, since: opened)
+        return isIt ? .it : .another(now)
+    }
+
+    /// Whether `now` and `before` are one file to which its file system has given other numbers (NFS, FUSE, mergerfs, a
+    /// remount): no program can put a ctime back. FAT keeps none.
+    package func isRenumbered(_ now: FileIdentity, since before: FileIdentity) -> Bool {
+        guard now.isKnown(as: before), now.changed == before.changed else { return false }
+        return FileSystemKind(of: descriptor.number)?.modifiedTolerance == 0
     }
 
     /// Tells the kernel that the range is read soon and in order; advice only. Its own read-ahead covers short ranges.

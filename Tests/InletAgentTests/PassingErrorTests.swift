@@ -1,0 +1,102 @@
+import Foundation
+import InletAgent
+import InletConfig
+import InletCore
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletLinux
+@testable import InletPipelines
+
+/// Errors that pass: nothing is called gone, or known, that is not.
+@Suite struct PassingErrorTests {
+    private static let gone = DeliveryError(.sourceGone, .sourceGone, "the test's pipeline does not find it")
+
+    @Test func `calls that fail now and then make no file gone, and cost no attempt`() async throws {
+        var scene = try Scene()
+        let library = try scene.directory.makeDirectory("library")
+        scene.destinations = [try folder(library)]
+        let names = (0..<6).map { "\($0)" }
+        let root = scene.root
+        try await scene.run { stage in
+            _ = try await stage.agent.commands.setPaused(true, "here", known: ["here"], by: "test")
+            for name in names { try scene.drop(FilePath(name), name) }
+            try await eventually("all are admitted") { try await stage.jobs().count == names.count }
+            let seed = UInt64.random(in: 0...UInt64.max)
+            let faults = KernelFaults.begin(KernelFaultPlan(below: [root], seed: seed, count: 12, every: 2))
+            defer { KernelFaults.end(faults) }
+            _ = try await stage.agent.commands.setPaused(false, "here", known: ["here"], by: "test")
+            for name in names {
+                let job = try await stage.finished(FilePath(name))
+                #expect(job.deliveries.map(\.attempts) == [1], "seed \(seed)")
+            }
+            #expect(try await stage.jobs().count == names.count, "seed \(seed)")
+        }
+        #expect(try InletAgentTests.names(in: library) == names)
+    }
+
+    @Test func `a folder that could not be listed is listed again, and its files are delivered`() async throws {
+        let scene = try Scene()
+        try scene.directory.makeDirectory("drop/sub")
+        try scene.drop("sub/a")
+        let sub = scene.root.appending("sub")
+        // The first look at the folder fails, whatever is asked of it.
+        let faults = KernelFaults.begin(KernelFaultPlan(below: [sub], seed: 1, count: 1, every: 1))
+        defer { KernelFaults.end(faults) }
+        try await scene.run { stage in
+            try await stage.finished("sub/a")
+            #expect(KernelFaults.plan(faults)?.isSpent == true && stage.events.count("file.trouble") == 1)
+        }
+    }
+
+    @Test func `gone is not believed of a file that is there as it was`() async throws {
+        let scene = try Scene()
+        scene.here.script("a", .fail(Self.gone))
+        try await scene.run { stage in
+            try scene.drop("a")
+            let job = try await stage.finished("a")
+            #expect(job.deliveries.map(\.attempts) == [1] && job.deliveries.map(\.key) == ["a"])
+            #expect(try await stage.jobs().count == 1 && scene.here.attempts(at: "a") == 2)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `where only the numbers of a file changed its content decides`(_ isEdited: Bool) async throws {
+        var scene = try Scene()
+        let other = ScriptedPipeline()
+        other.always(.prove)
+        scene.destinations.append(.scripted("other", other))
+        scene.route.to = ["here", "other"]
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, .fail(.changed)))
+        try await scene.run { stage in
+            let file = scene.directory.path.appending("a")
+            try Data("old".utf8).write(to: URL(filePath: file.string))
+            try setTime(file)
+            try move(file, to: stage.root.appending("a"))
+            let first = try await stage.job("a", "proved at one") { $0.deliveries.contains { $0.state == .delivered } }
+            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            if isEdited {
+                try edit(stage.root.appending("a"), "new")
+            } else {
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: 0o600], ofItemAtPath: stage.root.appending("a").string)
+            }
+            gate.open()
+            let last = try await stage.finished("a")
+            #expect((last.file.id == first.file.id) == !isEdited)
+            #expect(try await stage.jobs().count == (isEdited ? 2 : 1))
+            #expect(Array(scene.here.record.stored.values) == [Array((isEdited ? "new" : "old").utf8)])
+        }
+    }
+
+    private func folder(_ library: FilePath) throws -> Destination {
+        let values: [String: ConfigValue] = ["path": .string(library.string)]
+        let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
+        let pipeline = FolderPipeline(
+            settings: FolderSettings(section), pool: BlockingPool(name: "passing", threads: 1))
+        return Destination(
+            name: "here", type: "folder", pipeline: pipeline, smallLimit: 1 << 20, connections: 4, maxInFlight: nil)
+    }
+}
