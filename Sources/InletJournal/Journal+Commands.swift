@@ -153,7 +153,7 @@ extension Journal {
             file = nil
         }
         if let file, try postpone(row, file, uptime: uptime, now, database) { return false }
-        try endDelivery(id, .expired, code: .expired, reason: Settlement.tooLate, now, database)
+        try expire(row, now, database)
         return true
     }
 

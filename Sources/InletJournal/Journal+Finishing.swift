@@ -58,6 +58,28 @@ extension Journal {
         }
     }
 
+    /// How many files wait because they may not be read, and why the oldest may not; nil when all may. Of each destination so
+    /// many are looked at as `most` says.
+    package func forbidden(most: Int = 10_000) async throws(JournalError) -> (files: Int, reason: String)? {
+        try await read { database in
+            var files: Set<Int64> = []
+            for destination in try String.fetchAll(database, sql: "SELECT DISTINCT destination FROM queue_tally") {
+                files.formUnion(
+                    try database.rows(
+                        """
+                        SELECT file_id FROM (
+                            SELECT file_id, code FROM delivery INDEXED BY delivery_retrying
+                            WHERE destination = ? AND state = 'ready' AND code IS NOT NULL LIMIT ?)
+                        WHERE code = 'source_forbidden'
+                        """, [.text(destination), .integer(Int64(most))]
+                    ) { $0.integer(0) })
+            }
+            guard let oldest = files.min() else { return nil }
+            let deliveries = try Self.job(Self.file(oldest, database), database).deliveries
+            return (files.count, deliveries.first { $0.code == .sourceForbidden }?.reason ?? "")
+        }
+    }
+
     /// How many files ended as gone within `life` of their admission, since `start`; of the newest `most`.
     package func goneSoon(
         within life: Duration, since start: WallTime, most: Int = 10_000

@@ -106,8 +106,36 @@ extension Journal {
     /// Takes note that a known file has another inode, device or ctime but the same content. A running
     /// delivery keeps what it began with, and notices the change itself; and one that awaits its disposal, and of which no
     /// checksum is known, keeps the ctime that it was delivered with: nothing else tells whether it was edited since.
-    package func refresh(_ id: Int64, identity: FileIdentity) async throws(JournalError) {
-        try await refresh([(id: id, identity: identity)], sparing: Self.isUnprovable)
+    ///
+    /// What could not be read because it was not allowed, or has waited for that for too long, goes on: a chmod or a chown may
+    /// have been just that.
+    ///
+    /// - Parameter uptimes: the destinations' expiry clocks.
+    @discardableResult
+    package func refresh(
+        _ id: Int64, identity: FileIdentity, uptimes: [String: Int64] = [:], at now: WallTime
+    ) async throws(JournalError) -> Touch {
+        try await commit { database in
+            let isNoted = try Self.refresh(id, identity, sparing: Self.isUnprovable, database)
+            var goesOn =
+                try database.change(
+                    """
+                    UPDATE delivery SET next_at = ?1
+                    WHERE file_id = ?2 AND state = 'ready' AND code = 'source_forbidden' AND next_at > ?1 AND next_at < \(Self.never)
+                    """, .integer(now.milliseconds), .integer(id)) > 0
+            if let file = try FileRow.one(id, database), file.state == .expired, file.code == .sourceForbidden {
+                goesOn = try Self.retry(id, uptimes, [:], of: [.expired], now, database) || goesOn
+            }
+            return Touch(isNoted: isNoted, goesOn: goesOn)
+        }
+    }
+
+    /// What came of the note that a known file was touched.
+    package struct Touch: Sendable {
+        /// False while a delivery of it runs.
+        package var isNoted: Bool
+        /// Whether something of it is due that was not before.
+        package var goesOn: Bool
     }
 
     static let isUnprovable = "content IS NULL AND state <> 'pending' AND finished_at IS NULL"

@@ -89,8 +89,7 @@ extension Journal {
                 row.id, state, code: code, reason: reason, freesKey: state == .superseded, now, database)
         case .expired:
             try uncount(row.id, database)
-            return try endDelivery(
-                row.id, .expired, code: .expired, reason: Settlement.tooLate, now, database)
+            return try expire(row, now, database)
         }
         return false
     }
@@ -189,6 +188,16 @@ extension Journal {
         let hasTwins = try wakeTwins(of: id, now, database)
         try concludeFile(row.fileID, now, database)
         return hasOthers || hasTwins
+    }
+
+    /// Ends what has waited for too long. Of what may not be read the cause stays known: it goes on once it may.
+    @discardableResult
+    static func expire(_ row: DeliveryRow, _ now: WallTime, _ database: Database) throws -> Bool {
+        let isForbidden = row.code == .sourceForbidden
+        let cause = isForbidden ? row.reason.map { " (\($0))" } ?? "" : ""
+        return try endDelivery(
+            row.id, .expired, code: isForbidden ? .sourceForbidden : .expired, reason: Settlement.tooLate + cause, now,
+            database)
     }
 
     /// Gives the file the worst state of its deliveries once none of them is open. One of which nothing was sent is a

@@ -97,7 +97,7 @@ extension Journal {
                         (SELECT uptime FROM destination WHERE name = delivery.destination), 0) + ifnull(
                         (SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id), 0)
                 WHERE file_id IN (SELECT id FROM file WHERE volume = ?2 AND finished_at IS NULL) AND state = 'ready'
-                    AND code IN ('source_gone', 'source_unreadable')
+                    AND code IN ('source_gone', 'source_unreadable', 'source_forbidden')
                 """, .integer(now.milliseconds), .text(volume))
             _ = try database.change(
                 "UPDATE file SET finish_at = 0 WHERE volume = ? AND finished_at IS NULL AND state <> 'pending'",
@@ -112,20 +112,26 @@ extension Journal {
     }
 
     /// - Parameter spared: the condition for rows that stay as they are.
-    func refresh(
+    private func refresh(
         _ identities: [(id: Int64, identity: FileIdentity)], sparing spared: String
     ) async throws(JournalError) {
         try await commit { database in
-            for (id, identity) in identities {
-                let isHere = try Self.refresh(
-                    "file",
-                    """
-                     AND NOT (\(spared))
-                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')
-                    """, id, identity, database)
-                if !isHere { try Self.refresh("history_file", "", id, identity, database) }
-            }
+            for (id, identity) in identities { try Self.refresh(id, identity, sparing: spared, database) }
         }
+    }
+
+    /// - Returns: whether it was taken note of.
+    @discardableResult
+    static func refresh(
+        _ id: Int64, _ identity: FileIdentity, sparing spared: String, _ database: Database
+    ) throws -> Bool {
+        let isHere = try refresh(
+            "file",
+            """
+             AND NOT (\(spared))
+            AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'claimed')
+            """, id, identity, database)
+        return try isHere || refresh("history_file", "", id, identity, database)
     }
 
     static func refresh(_ id: Int64, _ identity: FileIdentity, _ database: Database) throws {

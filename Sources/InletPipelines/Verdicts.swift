@@ -32,6 +32,8 @@ extension DeliveryError {
             self.init(.sourceGone, .sourceGone, "\(error)")
         } else if error.isShortage {
             self.init(.outage(after: nil), .outOfResources, "\(error)")
+        } else if error.isPermission {
+            self.init(.outage(after: nil), .sourceForbidden, "\(error)")
         } else {
             self.init(.outage(after: nil), .sourceUnreadable, "\(error)")
         }

@@ -91,6 +91,28 @@ import Testing
         }
     }
 
+    @Test func `a file that may not be read waits, is counted, and goes on at once when its mode or owner changes`()
+        async throws
+    {
+        let scene = try Scene()
+        let forbidden = DeliveryError(
+            reading: SystemError(call: "open", path: scene.root.appending("a"), code: .permissionDenied))
+        // Waits of 1, 2, 4, 8, 16 seconds: nobody waits for the next one here.
+        scene.here.script("a", .fail(forbidden), .fail(forbidden), .fail(forbidden))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.job("a", "tried") { $0.deliveries[0].code == .sourceForbidden }
+            let waiting = try #require(try await stage.journal.forbidden())
+            #expect(waiting.files == 1 && waiting.reason.contains("Permission denied"))
+            try await eventually("it is tried twice more") { scene.here.attempts(at: "a") == 3 }
+            let changed = [FileAttributeKey.posixPermissions: 0o644]
+            try FileManager.default.setAttributes(changed, ofItemAtPath: stage.root.appending("a").string)
+            let job = try await stage.finished("a")
+            #expect(job.deliveries.map(\.attempts) == [1] && scene.here.attempts(at: "a") == 4)
+            #expect(try await stage.jobs().count == 1 && stage.journal.forbidden() == nil)
+        }
+    }
+
     private func folder(_ library: FilePath) throws -> Destination {
         let values: [String: ConfigValue] = ["path": .string(library.string)]
         let section = ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))

@@ -35,6 +35,14 @@ import Testing
             "7 files could not be archived, deleted or quarantined", .attention,
             { $0.stuck = .init(files: 7, reason: "unlink: /srv/drop/a: read-only file system") }
         ),
+        (
+            "3 files may not be read by Inlet", .attention,
+            { $0.forbidden = .init(files: 3, reason: "open /srv/drop/a: Permission denied") }
+        ),
+        (
+            "1 file or folder in /srv/drop cannot be taken now", .attention,
+            { $0.roots[0].stuck = .init(files: 1, reason: "opendir /srv/drop/b: Permission denied") }
+        ),
         ("5 files were gone within seconds of their admission", .attention, { $0.gone_soon = 5 }),
         ("4 deliveries have no destination", .attention, { $0.queue.parked = 4 }),
         ("5 notices were not taken", .attention, { $0.notices_failed = 5 }),

@@ -85,7 +85,7 @@ private enum TwinAct {
             return "\(found.file.id) \(try await journal.rename(found, to: arrival, plan: nil))"
         case .touch(let file, let inode):
             guard let size = try await journal.job(file)?.file.identity.size else { return "no" }
-            try await journal.refresh(file, identity: .test(size: size, inode: inode))
+            try await journal.refresh(file, identity: .test(size: size, inode: inode), at: Bench.start)
             return "touched"
         }
     }

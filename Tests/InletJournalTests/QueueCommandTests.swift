@@ -63,6 +63,31 @@ import Testing
         #expect(try await bench.journal.goneSoon(within: .seconds(10), since: Bench.start + .seconds(9)) == 0)
     }
 
+    @Test(arguments: [false, true]) func `what may not be read goes on when it is touched, even after its time`(
+        _ isExpired: Bool
+    ) async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a", to: ["r2", "disk"], expire: .seconds(10))
+        try await bench.settle(.test(.delivered), of: "disk")
+        let later = Bench.start + .seconds(60)
+        try await bench.settle(.again(at: later, countsAttempt: false, code: .sourceForbidden, reason: "no permission"))
+        #expect(try await bench.journal.forbidden()?.reason == "no permission")
+        if isExpired {
+            #expect(try await bench.journal.setUptime("r2", 20_000, at: later) == [id])
+            try await bench.finishAll()
+            let file = try await bench.job(id).file
+            #expect(file.state == .expired && file.code == .sourceForbidden)
+            #expect(file.reason?.hasSuffix("(no permission)") == true)
+        }
+        let now = Bench.start + .seconds(30)
+        let touch = try await bench.journal.refresh(id, identity: .test(changed: 9), uptimes: ["r2": 30_000], at: now)
+        #expect(touch.goesOn && touch.isNoted)
+        let job = try await bench.job(id)
+        #expect(job.file.state == .pending && job.file.identity.changed == 9)
+        #expect(job.deliveries.map(\.state) == [.ready, .delivered] && job.deliveries[0].nextAt == now)
+        #expect(job.deliveries[0].attempts == 0 && job.deliveries[0].key == "a")
+    }
+
     @Test func `there is nothing to send again of what is pending, delivered, superseded or unknown`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")

@@ -32,7 +32,7 @@ import Testing
             return
         }
         #expect(row.id == id)
-        try await bench.journal.refresh(id, identity: identity)
+        try await bench.journal.refresh(id, identity: identity, at: Bench.start)
         #expect(try await recall(bench, identity) == .known)
     }
 
@@ -56,7 +56,7 @@ import Testing
         let bench = try Bench()
         let id = try await bench.admit("a.txt")
         try await bench.hold { _ in
-            try await bench.journal.refresh(id, identity: .test(changed: 5))
+            try await bench.journal.refresh(id, identity: .test(changed: 5), at: Bench.start)
             return .again()
         }
         #expect(try await bench.job(id).file.identity == .test())

@@ -150,7 +150,7 @@ import Testing
         // Whose fault it is decides whether an attempt counts: the disk's and this machine's are nobody's attempt.
         for (errno, verdict, code) in [
             (Errno.ioError, DeliveryError.Verdict.outage(after: nil), ErrorCode.sourceUnreadable),
-            (.permissionDenied, .outage(after: nil), .sourceUnreadable),
+            (.permissionDenied, .outage(after: nil), .sourceForbidden),
             (.staleNFSFileHandle, .outage(after: nil), .sourceUnreadable),
             (.tooManyOpenFiles, .outage(after: nil), .outOfResources),
             (.noMemory, .outage(after: nil), .outOfResources),

@@ -25,16 +25,23 @@ final class LocalFaults: Sendable {
             // The journal's health says it.
             case .internalFault: return (wait, nil)
             // A device that fails may fail for this file alone.
-            case .sourceUnreadable:
+            case .sourceUnreadable, .sourceForbidden:
                 return (wait, count == 0 ? .fileTrouble(path: file.fullPath, reason: error.reason) : nil)
             default: return (wait, state.said.insert(error.code).inserted ? .agentTrouble(reason: error.reason) : nil)
             }
         }
     }
 
-    /// 1, 2, 4 s … half a minute; five for a device that fails.
+    /// 1, 2, 4 s … half a minute; a whole one for what may not be read, which its ctime tells when it may; five for a device
+    /// that fails.
     private static func wait(_ count: Int, _ code: ErrorCode) -> Duration {
-        .seconds(min(code == .sourceUnreadable ? 300 : 30, 1 << min(count, 9)))
+        let most =
+            switch code {
+            case .sourceUnreadable: 300
+            case .sourceForbidden: 60
+            default: 30
+            }
+        return .seconds(min(most, 1 << min(count, 9)))
     }
 
     /// A delivery came to an end that has nothing to do with this machine.

@@ -23,6 +23,7 @@ extension IntakeLoop {
         status.settling = settler.count
         status.ignored = admission.ignored
         status.unsettled = unsettledFiles(at: now) + stuckFolders(at: now) + openUnits
+        status.stuck = settler.stuckFolders.sum.map { ($0.count, $0.why) }
         inbox.publish(status)
     }
 

@@ -198,6 +198,8 @@ package struct IntakeStatus: Sendable {
     package var polled = 0
     package var settling = 0
     package var ignored = 0
+    /// Files that cannot be taken, with folders that cannot be listed, and what one of them came to.
+    package var stuck: (count: Int, why: String)?
     /// The files that have waited longest to be complete, and some of the units that are open.
     package var unsettled: [Unsettled] = []
 

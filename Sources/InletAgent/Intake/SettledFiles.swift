@@ -133,9 +133,7 @@ struct SettledFiles: Sendable {
                 results.append((arrival.path, .look(.comparedLater)))
             case .touched(let file):
                 if file.content != nil { hashed += arrival.identity.size }
-                let isSame = await isUnchanged(arrival, file)
-                let isLeft = isSame || isRefused(arrival.path, looked)
-                results.append((arrival.path, isLeft ? .known : await place(arrival)))
+                results.append((arrival.path, await considerTouched(arrival, file, looked)))
             }
         }
         return results
@@ -196,22 +194,24 @@ struct SettledFiles: Sendable {
         log.emit(.fileAwaited(path: root.pushing(path), reason: "waiting for its marker \(Self.name(marker))"))
     }
 
-    /// Whether a file of which only inode, device or ctime changed still has the content that was admitted.
-    private func isUnchanged(_ arrival: Arrival, _ file: FileRow) async -> Bool {
+    /// A file of which only inode, device or ctime changed: known while it has the content that was admitted. What cannot be
+    /// read now is compared later.
+    private mutating func considerTouched(_ arrival: Arrival, _ file: FileRow, _ looked: Looked) async -> Considered {
         do {
             if let content = file.content {
                 let source = try SourceFile(opening: arrival.place)
                 guard try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
-                else {
-                    return false
-                }
+                else { return isRefused(arrival.path, looked) ? .known : await place(arrival) }
             }
-            try await journal.refresh(file.id, identity: arrival.identity)
+            let touch = try await journal.refresh(
+                file.id, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
+            if touch.goesOn { admitter.bells.ringAll() }
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
-            return true
+            return .known
+        } catch let error as SystemError where error.isMissing {
+            return .look(.gone)
         } catch {
-            if !Task.isCancelled { log.emit(.fileTrouble(path: root.pushing(arrival.path), reason: "\(error)")) }
-            return true
+            return .look(failed(arrival.path, error))
         }
     }
 }

@@ -39,7 +39,7 @@ extension DeliveryError {
     /// Neither the file nor the destination is to blame: nothing is paused, and no attempt is counted.
     package var isLocal: Bool {
         guard case .outage = verdict else { return false }
-        return code == .internalFault || code == .outOfResources || code == .sourceUnreadable
+        return [.internalFault, .outOfResources, .sourceUnreadable, .sourceForbidden].contains(code)
     }
 
     /// An outage by its verdict that could be what a server does with this one file, and with no other.
@@ -90,6 +90,7 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case sourceChanged = "source_changed"
     case sourceGone = "source_gone"
     case sourceUnreadable = "source_unreadable"
+    case sourceForbidden = "source_forbidden"
     case notRegular = "not_a_regular_file"
     case badSidecar = "bad_sidecar"
     case destinationFull = "destination_full"

@@ -157,6 +157,14 @@ package struct StuckFolders: Sendable {
         nextListing = folders.values.compactMap(\.due).min()
     }
 
+    /// How many files cannot be taken, with the folders that cannot be listed, and what one of them came to; nil when there are
+    /// none.
+    package var sum: (count: Int, why: String)? {
+        let stuck = folders.values.filter { $0.files > 0 || $0.isUnlisted || $0.wasUnlisted }
+        guard let first = stuck.min(by: { $0.since < $1.since }) else { return nil }
+        return (stuck.reduce(0) { $0 + max(1, $1.files) }, first.why)
+    }
+
     /// Folders that are to be told of now: each once, until nothing in it is stuck any more.
     package mutating func untold(at now: Instant) -> [Report] {
         let names = folders.filter { _, folder in

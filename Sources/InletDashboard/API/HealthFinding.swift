@@ -98,6 +98,12 @@ extension Health {
         if state == "starting" {
             return .init(.ok, .root, name: path, "\(path) is being listed", "what comes meanwhile is found too")
         }
+        if let stuck = root.stuck {
+            let what = stuck.files == 1 ? "1 file or folder" : "\(stuck.files) files or folders"
+            return .init(
+                .attention, .root, name: path, "\(what) in \(path) cannot be taken now",
+                "mend that, and they go on by themselves\(because(stuck.reason))")
+        }
         return nil
     }
 
@@ -145,6 +151,14 @@ extension Health {
                     "\(gone) files were gone within seconds of their admission",
                     "does another program take them away, or write under names that it changes? 'inlet queue list --state "
                         + "gone' names them; a longer 'settle' lets it end first"))
+        }
+        if let forbidden = report.forbidden {
+            let what = forbidden.files == 1 ? "1 file" : "\(forbidden.files) files"
+            found.append(
+                .init(
+                    .attention, .files, name: "forbidden", "\(what) may not be read by Inlet",
+                    "have the owner allow it (chmod, chown or setfacl); what may be read goes on by itself"
+                        + because(forbidden.reason)))
         }
         if let stuck = report.stuck {
             found.append(

@@ -32,6 +32,8 @@ package struct StatusReport: Codable, Sendable {
         package var settling: Int
         package var ignored: Int
         package var unsettled: [Unsettled]
+        /// Files that cannot be taken now, with folders that cannot be listed.
+        package var stuck: Stuck?
     }
 
     package struct Unsettled: Codable, Sendable {
@@ -85,7 +87,7 @@ package struct StatusReport: Codable, Sendable {
         package var reason: String
     }
 
-    /// Files that could not be archived, deleted or quarantined at their end.
+    /// Files with which something cannot be done now.
     package struct Stuck: Codable, Sendable {
         /// At most 10,000.
         package var files: Int
@@ -117,6 +119,8 @@ package struct StatusReport: Codable, Sendable {
     package var notices_waiting: Int?
     package var notices_failed: Int?
     package var stuck: Stuck?
+    /// Files that wait because they may not be read.
+    package var forbidden: Stuck?
     /// Files that ended as gone within seconds of their admission, since yesterday.
     package var gone_soon: Int?
     /// Parts of the agent that have ended unasked, and begin anew.
@@ -170,15 +174,16 @@ package struct StatusReport: Codable, Sendable {
         let backlog = try await view.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
-        (stuck, gone_soon) = try await Self.troubles(view.journal)
+        (stuck, forbidden, gone_soon) = try await Self.troubles(view.journal)
         health = Health(self)
     }
 
     /// What became of files that somebody should look into.
-    private static func troubles(_ journal: Journal) async throws(JournalError) -> (Stuck?, Int?) {
+    private static func troubles(_ journal: Journal) async throws(JournalError) -> (Stuck?, Stuck?, Int?) {
         let gone = try await journal.goneSoon(within: Health.soon, since: .now - Health.goneMemory)
         return (
             try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) },
+            try await journal.forbidden().map { Stuck(files: $0.files, reason: $0.reason) },
             gone > 0 ? gone : nil
         )
     }
@@ -233,7 +238,7 @@ package struct StatusReport: Codable, Sendable {
                 Unsettled(
                     path: $0.path.display, writer: $0.busy, waits_for: $0.why, held_by: $0.holder?.text,
                     waiting_ms: $0.waiting?.milliseconds)
-            })
+            }, stuck: status.stuck.map { Stuck(files: $0.count, reason: $0.why) })
     }
 
     static func transfer(_ snapshot: InFlight.Snapshot) -> Transfer {

@@ -20,6 +20,7 @@ extension StatusReport: Described {
                 "incidents", .list(.named(Incident.self)),
                 "Parts of the agent that have ended unasked, and begin again."),
             .may("stuck", .named(Stuck.self), "Files that could not be archived, deleted or quarantined at their end."),
+            .may("forbidden", .named(Stuck.self), "Files that wait because they may not be read."),
             .may("gone_soon", .integer, "Files that ended as gone within seconds of their admission, since yesterday."),
             .may("limits", .list(.named(LimitReport.self))), .may("windows", .list(.named(WindowReport.self))),
             .may("dashboard", .named(DashboardReport.self)), .may("confinement", .named(ConfinementReport.self)),
@@ -92,6 +93,7 @@ extension StatusReport.Root: Described {
             .must("directories", .integer), .must("polled", .integer),
             .must("settling", .integer), .must("ignored", .integer),
             .must("unsettled", .list(.named(StatusReport.Unsettled.self))),
+            .may("stuck", .named(StatusReport.Stuck.self), "Files that cannot be taken now, and folders that cannot be listed."),
         ])
     }
 }
