@@ -48,8 +48,13 @@ extension IntakeLoop {
     /// Whether a marker that is there was there already when the events were read last: those of the files that were written
     /// before it have come by then. One that is found only now is looked at again once they have.
     private mutating func mayClose(marked unit: UnitClock.Unit) -> Bool {
-        guard admission.hasMarker(unit.folder) else {
-            markersFound.remove(unit.folder)
+        do throws(SystemError) {
+            guard try admission.hasMarker(unit.folder) else {
+                markersFound.remove(unit.folder)
+                return false
+            }
+        } catch {
+            units.putOff(unit, for: Self.retryPause, at: .now)
             return false
         }
         if markersFound.remove(unit.folder) != nil { return true }

@@ -55,12 +55,12 @@ extension SettledFiles {
         return looked
     }
 
-    func look(_ path: FilePath) -> FileLook? { try? FileLook.look(at: RootedPath(root, path)) }
+    func look(_ path: FilePath) throws(SystemError) -> FileLook { try FileLook.look(at: RootedPath(root, path)) }
 
     /// What a marker, or a file of labels, is; nil also for one that the root's rule leaves out.
-    func belonging(_ path: FilePath) -> FileIdentity? {
-        let found = look(path)
-        return found?.refusal(by: rule) == nil ? found?.identity : nil
+    func belonging(_ path: FilePath) throws(SystemError) -> FileIdentity? {
+        let found = try look(path)
+        return found.refusal(by: rule) == nil ? found.identity : nil
     }
 
     /// Whether the root's rule leaves the file out, which is noted then.

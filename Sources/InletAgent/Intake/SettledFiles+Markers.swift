@@ -23,7 +23,9 @@ extension SettledFiles {
             completion: route?.unit == .folder ? route?.completion ?? .quiet : .quiet)
     }
 
-    func hasMarker(_ unit: FilePath) -> Bool { look(unit.appending(Completion.folderMarker)) != nil }
+    func hasMarker(_ unit: FilePath) throws(SystemError) -> Bool {
+        try look(unit.appending(Completion.folderMarker)) != .missing
+    }
 
     enum UnitEnd: Sendable {
         case closed
@@ -34,38 +36,47 @@ extension SettledFiles {
     }
 
     /// Closes the unit, if its marker is there where it needs one.
-    func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
-        guard completion == .marker else {
-            let labels = await labels(of: unit, marker: nil)
-            return await admitter.close(unit, routes, root: root, marker: nil, labels: labels) ? .closed : .later
-        }
-        let path = unit.appending(Completion.folderMarker)
-        guard let identity = belonging(path) else { return .unmarked }
-        let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
+    mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> UnitEnd {
         do {
-            guard try await journal.recall([marker], tolerance: tolerance) == [.new] else { return .unmarked }
-        } catch {
+            var marker: Arrival?
+            if completion == .marker {
+                guard let found = try await self.marker(of: unit) else { return .unmarked }
+                if WriterProbe.probe(found.place) == .busy { return .later }
+                marker = found
+            }
+            let labels = try await labels(of: unit, marker: marker?.path)
+            return await admitter.close(unit, routes, root: root, marker: marker, labels: labels) ? .closed : .later
+        } catch let error as JournalError {
             admitter.health.fails(error)
-            return .later
+        } catch {
+            if untold.count(unit.appending(Completion.folderMarker)) {
+                log.emit(.fileTrouble(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
+            }
         }
-        if WriterProbe.probe(RootedPath(root, path)) == .busy { return .later }
-        let labels = await labels(of: unit, marker: path)
-        return await admitter.close(unit, routes, root: root, marker: marker, labels: labels) ? .closed : .later
+        return .later
+    }
+
+    /// The unit's marker; nil while there is none, or only one of files that went before.
+    private func marker(of unit: FilePath) async throws -> Arrival? {
+        let path = unit.appending(Completion.folderMarker)
+        guard let identity = try belonging(path) else { return nil }
+        let marker = Arrival(root: root, path: path, identity: identity, volume: volume)
+        return try await journal.recall([marker], tolerance: tolerance) == [.new] ? marker : nil
     }
 
     /// What the unit's `.inlet.yaml` says of its files, and over it its marker. What cannot be understood is said, and holds
-    /// nothing up: the files go without it.
-    private func labels(of unit: FilePath, marker: FilePath?) async -> [String: String] {
+    /// nothing up: the files go without it. What cannot be read is waited for.
+    private func labels(of unit: FilePath, marker: FilePath?) async throws -> [String: String] {
         var labels: [String: String] = [:]
         for path in [unit.appending(Completion.labelsFile), marker].compactMap(\.self) {
-            guard belonging(path) != nil else { continue }
+            guard try belonging(path) != nil else { continue }
             do {
                 let found = try await SidecarFile.unitLabels(
                     RootedPath(root, path), isMarker: path == marker, by: rule, on: hashing.pool)
                 labels.merge(found) { $1 }
             } catch let error as ConfigErrors {
                 tell(path, SidecarFile.reason(error))
-            } catch {
+            } catch let error as SystemError where error.isMissing || error.refusal != nil {
                 tell(path, "\(error)")
             }
         }

@@ -10,28 +10,28 @@ extension SettledFiles {
         _ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil
     ) -> Settler.Look {
         let path = root.pushing(arrival.path)
-        let (writer, after): (LeaseProbe, FileLook?)
+        let (writer, now): (LeaseProbe, FileLook)
         do throws(SystemError) {
             let (folder, name) = try turn.parent(of: arrival.path)
-            (writer, after) = WriterProbe.look(at: name, in: folder)
+            let found = WriterProbe.look(at: name, in: folder)
+            // After the probe: a writer that closed between the first look and the probe has left another file.
+            (writer, now) = (found.writer, try found.file ?? look(arrival.path))
         } catch {
             return error.isMissing ? .gone : .failing(why: "\(error)")
         }
         let isBusy = writer == .busy
         if isBusy { log.emit(.fileSettling(path: path, busy: true)) }
-        // After the probe: a writer that closed between the first look and the probe has left another file.
-        let now = after ?? look(arrival.path)
-        if case .other? = now {
+        if case .other = now {
             noteMadeUp(arrival.path)
             // Where other machines write, the size may only be an old one.
             if case .unknown = writer { return .later("reading it gives more than its size says", .seconds(30)) }
             return .notRegular
         }
-        if let refusal = now?.refusal(by: rule) {
+        if let refusal = now.refusal(by: rule) {
             refused.note(arrival.path, refusal)
             return .notRegular
         }
-        let identity = now?.identity ?? arrival.identity
+        let identity = now.identity ?? arrival.identity
         guard let binding = binding ?? ownQuiet(arrival.path, identity) else { return .file(identity, busy: isBusy) }
         return .bound(identity, busy: isBusy, quiet: binding.quiet, why: binding.why)
     }

@@ -42,6 +42,8 @@ struct SettledFiles: Sendable {
     var awaited = AwaitedFiles()
     /// Files whose marker is not there yet: only to say so once.
     private var unmarked = IgnoreTally()
+    /// Units that could not be closed, because something of them cannot be read: only to say so once.
+    var untold = IgnoreTally()
     var queued: [Candidate] = []
     /// What the files under consideration belong to; those that stand for themselves are left out.
     var roles: [FilePath: Candidate.Role] = [:]
