@@ -37,7 +37,7 @@ extension HostileRequests {
         ("queue/list", "{\"jobs\": [\(Int64.min), \(Int64.max), 0]}", [200]),
         ("queue/list", "{\"destination\": \"' OR 1=1 --\", \"code\": \"\\u0000\"}", [200]),
         ("queue/list", "{\"path\": \"\(String(repeating: "*", count: 60_000))\"}", [200, 400]),
-        ("queue/cancel?dry_run=1&dry_run=0", "{\"jobs\": []}", [200]), ("queue/cancel", "{\"JOBS\": []}", [400]),
+        ("queue/cancel?dry_run=1&dry_run=0", "{\"jobs\": []}", [400]), ("queue/cancel", "{\"JOBS\": []}", [400]),
         ("limits", "{\"limit\": 5}", [400]), ("limits", "{\"limit\": \"5MiB\\u0000\"}", [200]),
         ("limits", "{\"limit\": \"99999999999999999999999TiB\"}", [200]),
         ("route", "{\"path\": \"\\u0000\"}", [400]), ("route", "{\"path\": \"a\\u0000b\"}", [400]),

@@ -53,13 +53,16 @@ enum HostileRequests {
             "/api/v1/status;x=y", "/api/v1/status%20", "/api/v1/tokens/disk", "*", "/<script>alert(1)</script>",
         ].map { get($0, [400, 404, 405]) }
         + [
-            "/api/v1/jobs?q=%0d%0aSet-Cookie:%20a=b", "/api/v1/jobs?q=%ff%fe%00", "/api/v1/jobs?limit=-5&limit=zz",
-            "/api/v1/jobs?q='%20OR%201=1--", "/api/v1/jobs?q=%25%25%25", "/api/v1/jobs?=&&&=", "/api/v1/jobs?%",
+            "/api/v1/jobs?q=%0d%0aSet-Cookie:%20a=b", "/api/v1/jobs?q=%ff%fe%00", "/api/v1/jobs?",
+            "/api/v1/jobs?q='%20OR%201=1--", "/api/v1/jobs?q=%25%25%25",
             "/api/v1/jobs?destination=';DROP%20TABLE%20file;--", "/api/v1/jobs?path=**/**/**/**/**/*a*b*c*d*",
         ].map { get($0, [200]) }
         + [
             "/api/v1/jobs?before=99999999999999999999", "/api/v1/jobs?state=%00", "/api/v1/jobs?path=%5b%5b%5b",
             "/api/v1/jobs?state=" + String(repeating: "pending,", count: 900), "/api/v1/log?level=%27",
+            "/api/v1/jobs?limit=-5", "/api/v1/jobs?limit=zz", "/api/v1/jobs?limit=1&limit=2", "/api/v1/jobs?=&&&=",
+            "/api/v1/jobs?%", "/api/v1/jobs?limit=10001", "/api/v1/jobs?state=",
+            "/api/v1/jobs?state=failed&state=pending", "/api/v1/status?x=y", "/readyz?dry_run=1", "/metrics?x",
             "/api/v1/jobs?label=a", "/api/v1/jobs?batch=1e9", "/api/v1/jobs?q=" + String(repeating: "a", count: 1001),
         ].map { get($0, [400]) }
         + ["api", "/\u{1}", "/a b", "/?\u{7f}\u{1}"].map { get($0, [400]) }

@@ -187,6 +187,45 @@ import Testing
         }
     }
 
+    @Test func `a dry run is one in every word for it, and what is not understood changes nothing`() async throws {
+        let scene = try DashboardScene()
+        try await scene.serving { port in
+            let job = try await scene.admit("a.mp4")
+            let client = try RawClient(port: port)
+            func cancel(_ query: String) async throws -> RawAnswer {
+                try await client.request(
+                    "POST", "/api/v1/queue/cancel\(query)", headers: DashboardScene.marks, body: "{}")
+            }
+            for word in ["1", "true", "yes", "True", "YES"] {
+                let answer = try await cancel("?dry_run=\(word)")
+                #expect(answer.status == 200 && answer.object["dry_run"] as? Bool == true, "\(word): \(answer)")
+            }
+            for query in ["?dry_run", "?dry_run=", "?dry_run=on", "?dry_run=2", "?dryrun=1", "?dry_run=1&dry_run=0"] {
+                let answer = try await cancel(query)
+                #expect(answer.status == 400 && answer.error == "bad_request", "\(query): \(answer)")
+                #expect(answer.body.contains("dry_run"), "\(answer)")
+            }
+            #expect(try await scene.journal.job(job)?.file.state == .pending)
+            let done = try await cancel("?dry_run=No")
+            #expect(done.object["done"] as? Int == 1 && done.object["dry_run"] as? Bool == false, "\(done)")
+        }
+    }
+
+    @Test func `no endpoint passes over what a query asks for`() throws {
+        for endpoint in Endpoints.all {
+            #expect(endpoint.fault(in: []) == nil)
+            for item in endpoint.query {
+                let fine = item.example
+                #expect(endpoint.fault(in: [(item.name, fine)]) == nil, "\(endpoint.path) \(item.name)")
+                let twice = endpoint.fault(in: [(item.name, fine), (item.name, fine)])
+                #expect((twice == nil) == item.isRepeated, "\(endpoint.path) \(item.name)")
+            }
+            let fault = endpoint.fault(in: [("no_such", "1")])
+            #expect(fault?.status == 400)
+            for item in endpoint.query { #expect(fault?.message.contains(item.name) == true, "\(endpoint.path)") }
+        }
+    }
+
     @Test func `lists go on where the page before ended, and a route says what it assumed`() async throws {
         let scene = try DashboardScene()
         try await scene.serving { port in
@@ -204,6 +243,16 @@ import Testing
             #expect(assumed == ["the file is not there: size 0 and the time now were assumed"])
             let deliveries = trial.object["deliveries"] as? [[String: Any]]
             #expect(deliveries?.compactMap { $0["destination"] as? String } == ["disk"])
+        }
+    }
+}
+
+extension Endpoint.QueryItem {
+    /// A value that is as the document describes it.
+    fileprivate var example: String {
+        switch schema.json["enum"] {
+        case .list(let words)?: if case .text(let word)? = words.first { word } else { "" }
+        default: "1"
         }
     }
 }

@@ -10,7 +10,7 @@ extension ControlClient {
     package func log(limit: Int, level: LogSettings.Level, job: Int64?) async throws -> [LogFields] {
         let response = try await send(
             "GET", "log",
-            query: [("limit", String(limit)), ("level", level.rawValue), ("job", job.map { String($0) })])
+            query: [("limit", Self.rows(limit)), ("level", level.rawValue), ("job", job.map { String($0) })])
         guard response.status == 200, let lines = LogFields.all(response.body) else {
             throw Failure("the running agent does not tell its log; are both of one version?")
         }

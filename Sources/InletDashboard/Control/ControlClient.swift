@@ -42,7 +42,7 @@ package struct ControlClient: ControlAPI {
             "GET", "jobs",
             query: [
                 ("state", states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")),
-                ("destination", destination), ("limit", String(limit)),
+                ("destination", destination), ("limit", Self.rows(limit)),
             ])
     }
 
@@ -67,7 +67,7 @@ package struct ControlClient: ControlAPI {
     }
 
     package func batches(limit: Int) async throws -> [JobReport.Batch] {
-        try await call("GET", "batches", query: [("limit", String(limit))])
+        try await call("GET", "batches", query: [("limit", Self.rows(limit))])
     }
 
     package func offload(_ batch: Int64?) async throws -> OffloadReport? {
@@ -115,7 +115,7 @@ package struct ControlClient: ControlAPI {
     }
 
     package func receipts(limit: Int) async throws -> [String] {
-        try await call("GET", "receipts", query: [("limit", String(limit))])
+        try await call("GET", "receipts", query: [("limit", Self.rows(limit))])
     }
 
     package func proofs(_ wish: ProofWish) async throws -> ProofPage {
@@ -162,6 +162,9 @@ package struct ControlClient: ControlAPI {
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 
+    /// As many rows as one answer has.
+    static func rows(_ limit: Int) -> String { String(min(max(limit, 1), Endpoint.mostRows)) }
+
     private func call<Value: Decodable>(
         _ method: String, _ path: String, query: [(String, String?)] = []
     ) async throws -> Value {
@@ -193,11 +196,13 @@ package struct ControlClient: ControlAPI {
 
     private static func decode<Value: Decodable>(_ response: HTTPResponse) throws -> Value {
         guard (200..<300).contains(response.status) else {
-            if response.status == 403, let why = try? JSONDecoder().decode(ErrorReport.self, from: Data(response.body))
-            {
-                throw Failure("the running agent refuses: \(why.message)", isRefusal: true)
+            // An agent of another version may say why in another form, or not at all.
+            let why = (try? JSONDecoder().decode(ErrorReport.self, from: Data(response.body)))?.message
+            if response.status == 403, let why {
+                throw Failure("the running agent refuses: \(why)", isRefusal: true)
             }
-            throw Failure("the running agent answered with \(response.status); are both of one version?")
+            let words = why.map { ": \(DisplayText.escape($0))" } ?? "; are both of one version?"
+            throw Failure("the running agent answered with \(response.status)\(words)")
         }
         return try value(of: response.body)
     }

@@ -12,6 +12,8 @@ indirect enum Schema: Sendable {
     case pattern(String)
     case number
     case flag
+    /// A flag in a query, which is a text.
+    case wordOfFlag
     case list(Schema)
     /// Values under names that are not known beforehand.
     case map(Schema)
@@ -43,11 +45,29 @@ indirect enum Schema: Sendable {
         case .pattern(let pattern): .object(["type": .text("string"), "pattern": .text("^(\(pattern))$")])
         case .number: .object(["type": .text("number")])
         case .flag: .object(["type": .text("boolean")])
+        case .wordOfFlag: Self.word(Self.flags.keys.sorted()).json
         case .list(let item): .object(["type": .text("array"), "items": item.json])
         case .map(let value): .object(["type": .text("object"), "additionalProperties": value.json])
         case .object(let fields, let more): Self.object(fields, more)
         case .named(let type): .object(["$ref": .text("#/components/schemas/\(type.schemaName)")])
         case .anything: .object([:])
+        }
+    }
+
+    /// The words of a flag; in either case, as scripts write them.
+    static let flags = ["true": true, "1": true, "yes": true, "false": false, "0": false, "no": false]
+
+    /// What a text of a query should be, as the end of a sentence; nil where it is that, or its endpoint judges it.
+    func wanted(insteadOf text: String) -> String? {
+        switch self {
+        case .word(let words): words.contains(text) ? nil : "one of \(words.joined(separator: ", "))"
+        case .wordOfFlag:
+            Self.flags[text.lowercased()] != nil ? nil : "true, 1 or yes, or else false, 0 or no"
+        case .integer: Int64(text) != nil ? nil : "a number"
+        case .from(let least, let most):
+            Int(text).map { $0 >= least && $0 <= most ?? .max } ?? false
+                ? nil : "a number from \(least)" + (most.map { " to \($0)" } ?? "")
+        default: nil
         }
     }
 
@@ -72,7 +92,7 @@ indirect enum Schema: Sendable {
     /// The types that it names, and those that they name.
     func collect(_ found: inout [String: any Described.Type]) {
         switch self {
-        case .text, .word, .time, .integer, .from, .pattern, .number, .flag, .anything: break
+        case .text, .word, .time, .integer, .from, .pattern, .number, .flag, .wordOfFlag, .anything: break
         case .list(let inner), .map(let inner): inner.collect(&found)
         case .object(let fields, let more):
             for field in fields { field.schema.collect(&found) }

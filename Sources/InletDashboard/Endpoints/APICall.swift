@@ -56,14 +56,12 @@ struct APICall: Sendable {
         return number
     }
 
-    func number(inQuery name: String) throws(APIFault) -> Int64? {
-        guard let text = value(name) else { return nil }
-        guard let number = Int64(text) else { throw .badRequest("'\(name)' is a number") }
-        return number
-    }
+    // The query has been held against the endpoint's table before.
 
-    /// How many are wanted: from 1 to 10,000.
-    func limit(_ usual: Int = 100) -> Int { min(max(value("limit").flatMap { Int($0) } ?? usual, 1), 10_000) }
+    func number(inQuery name: String) -> Int64? { value(name).flatMap { Int64($0) } }
+    func flag(_ name: String) -> Bool { value(name).flatMap { Schema.flags[$0.lowercased()] } ?? false }
+    /// How many are wanted.
+    func limit(_ usual: Int = 100) -> Int { number(inQuery: "limit").map { Int($0) } ?? usual }
 
     func decoded<Body: Decodable>(_: Body.Type) throws -> Body {
         try JSONDecoder().decode(Body.self, from: Data(body))

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
+internal import InletCore
 internal import NIOCore
 
 /// One thing that can be asked of an agent over HTTP. The table of these serves the control socket and the port, and is the
@@ -20,6 +21,8 @@ struct Endpoint: Sendable {
         var name: String
         var schema: Schema
         var note: String
+        /// Whether it may be given several times.
+        var isRepeated = false
     }
 
     struct Body: Sendable {
@@ -51,6 +54,8 @@ struct Endpoint: Sendable {
     var handle: @Sendable (APICall, APIDesk) async throws -> Response
 
     static let base = "/api/v1/"
+    /// Rows of one answer.
+    static let mostRows = 10_000
     /// For small orders.
     static let usualBody = 1 << 16
     /// For lists of jobs.
@@ -78,6 +83,24 @@ struct Endpoint: Sendable {
             let name = String(part.dropFirst().dropLast())
             return (name, places[name] ?? (name == "id" ? .from(1, to: nil) : .text))
         }
+    }
+
+    /// Why a query is not understood. What is passed over could be what keeps an order from being carried out.
+    func fault(in query: [(name: String, value: String)]) -> APIFault? {
+        var given: Set<String> = []
+        for (name, value) in query {
+            guard let item = self.query.first(where: { $0.name == name }) else {
+                let known = self.query.map(\.name).joined(separator: ", ")
+                return .badRequest(
+                    "the query has no '\(DisplayText.escape(name))' here"
+                        + (known.isEmpty ? "; nothing is asked for in it" : "; there is \(known)"))
+            }
+            guard given.insert(name).inserted || item.isRepeated else {
+                return .badRequest("'\(name)' is given more than once")
+            }
+            if let wanted = item.schema.wanted(insteadOf: value) { return .badRequest("'\(name)' is \(wanted)") }
+        }
+        return nil
     }
 
     func describing(_ place: String, _ schema: Schema) -> Endpoint {

@@ -14,11 +14,10 @@ extension Endpoints {
         + JobAction.allCases.map { action in
             .post(
                 "queue/\(action.rawValue)", "\(words(action)) the files of a selection.", JobSelection.self,
-                query: [.init(name: "dry_run", schema: .word(["1"]), note: "Only says what would be done.")],
+                query: [.init(name: "dry_run", schema: .wordOfFlag, note: "Only says what would be done.")],
                 limit: Endpoint.largeBody
             ) { call, desk, selection in
-                let isDryRun = call.value("dry_run") == "1"
-                return try await desk.control.act(action, on: selection, dryRun: isDryRun)
+                try await desk.control.act(action, on: selection, dryRun: call.flag("dry_run"))
             }
         } + [
             .post("queue/clear", "Cancels everything that has not ended.") { _, desk in

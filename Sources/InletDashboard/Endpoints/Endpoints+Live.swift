@@ -34,10 +34,13 @@ extension Endpoints {
             .init(name: "after", schema: .integer, note: "As the header Last-Event-ID: go on after this seq."),
         ], answer: .stream
     ) { call, desk in
-        let after = call.request.headers[HTTPField.Name.lastEventID].flatMap { Int64($0) }
+        let last = call.request.headers[HTTPField.Name.lastEventID]
+        let after = last.flatMap { Int64($0) }
+        // Without it the stream would begin now, and what came in between would be missed in silence.
+        if last != nil, after == nil { throw APIFault.badRequest("'Last-Event-ID' is a number (seq)") }
         let stream = EventStream(
-            desk: desk, pulse: try pulse(desk), level: try level(call),
-            after: try after ?? call.number(inQuery: "after"), call: call)
+            desk: desk, pulse: try pulse(desk), level: level(call), after: after ?? call.number(inQuery: "after"),
+            call: call)
         guard let seat = desk.seats.take() else {
             throw APIFault(
                 503, "streams", "\(Seats.streams) streams are open, and more are not served; close another page",
@@ -51,12 +54,8 @@ extension Endpoints {
         return pulse
     }
 
-    private static func level(_ call: APICall) throws -> LogSettings.Level {
-        guard let name = call.value("level") else { return .info }
-        guard let level = LogSettings.Level(rawValue: name) else {
-            throw APIFault.badRequest("'level' is debug, info, warning or error")
-        }
-        return level
+    private static func level(_ call: APICall) -> LogSettings.Level {
+        call.value("level").flatMap(LogSettings.Level.init) ?? .info
     }
 }
 

@@ -7,7 +7,7 @@ internal import InletJournal
 /// Files and batches.
 extension Endpoints {
     static let limit = Endpoint.QueryItem(
-        name: "limit", schema: .from(1, to: 10_000), note: "At most so many, to 10000.")
+        name: "limit", schema: .from(1, to: Endpoint.mostRows), note: "At most so many.")
 
     static let reading: [Endpoint] = [
         .get("status", "What is moving, what waits, and what needs somebody.") { _, desk in
@@ -79,7 +79,7 @@ extension Endpoints {
         .init(name: "route", schema: .text, note: "The route that took it."),
         .init(name: "path", schema: .text, note: "A pattern of the path below its root, by gitignore's rules."),
         .init(name: "q", schema: .text, note: "A part of the whole path; ASCII letters in either case."),
-        .init(name: "label", schema: .text, note: "NAME=VALUE; may be given several times."),
+        .init(name: "label", schema: .text, note: "NAME=VALUE; may be given several times.", isRepeated: true),
         .init(name: "batch", schema: .integer, note: "The batch that it belongs to."),
         .init(name: "before", schema: .integer, note: "Only jobs of smaller numbers: the next page."),
         limit,
@@ -90,7 +90,9 @@ extension Endpoints {
 
     static func filter(_ call: APICall) throws -> FileFilter {
         var filter = FileFilter(destination: call.value("destination"), limit: call.limit())
-        filter.states = try (call.value("state") ?? "").split(separator: ",").map { name in
+        // One that is left empty is no wish for all of them.
+        let names = call.value("state").map { $0.split(separator: ",", omittingEmptySubsequences: false) } ?? []
+        filter.states = try names.map { name in
             guard let state = FileState(rawValue: String(name)) else {
                 let known = FileState.allCases.map(\.rawValue).joined(separator: ", ")
                 throw APIFault.badRequest("'\(DisplayText.escape(String(name)))' is not a state; there are \(known)")
@@ -107,8 +109,8 @@ extension Endpoints {
             guard halves.count == 2 else { throw APIFault.badRequest("'label' is NAME=VALUE") }
             filter.labels[String(halves[0])] = String(halves[1])
         }
-        filter.batch = try call.number(inQuery: "batch")
-        filter.below = try call.number(inQuery: "before")
+        filter.batch = call.number(inQuery: "batch")
+        filter.below = call.number(inQuery: "before")
         return filter
     }
 }

@@ -19,10 +19,12 @@ struct APIResponder: Sendable {
     ) async -> Reply {
         let isHead = request.method == .head
         let method = isHead ? HTTPRequest.Method.get : request.method
+        let query = APICall.query(request.uri.query)
         let match: Endpoints.Match
         do {
             match = try Endpoints.find(method.rawValue, request.uri.path, on: table).get()
             try admit(match.endpoint)
+            if let fault = match.endpoint.fault(in: query) { throw fault }
         } catch {
             return await request.refuse(.fault(APIFault(error)), deadline)
         }
@@ -34,8 +36,7 @@ struct APIResponder: Sendable {
             return Reply(response: .fault(error), closes: true)
         }
         let call = APICall(
-            request: request, visitor: visitor, places: match.places,
-            query: APICall.query(request.uri.query), body: body, deadline: deadline)
+            request: request, visitor: visitor, places: match.places, query: query, body: body, deadline: deadline)
         // A command that fails may have done a part of its work.
         defer { if [.full, .socket].contains(match.endpoint.need) { desk.pulse?.stir() } }
         do {
