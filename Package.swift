@@ -38,6 +38,7 @@ let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummi
 let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
@@ -111,7 +112,7 @@ let package = Package(
             "InletDashboard",
             [
                 "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", crypto, hummingbird,
-                hummingbirdCore, httpTypes, nioCore, nioPosix, lifecycle, logging, system,
+                hummingbirdCore, httpTypes, nioCore, nioHTTP, nioPosix, lifecycle, logging, system,
             ]),
         library(
             "InletSandbox",

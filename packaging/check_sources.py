@@ -55,6 +55,7 @@ DOORS = {
     "HummingbirdCore": {"InletDashboard", "InletSandbox"},
     "HTTPTypes": {"InletDashboard", "InletSandbox"},
     "NIOCore": {"InletDashboard", "InletSandbox"},
+    "NIOHTTP1": {"InletDashboard"},
     "NIOPosix": {"InletDashboard", "InletSandbox"},
     "Crypto": {"InletTransfer", "InletPipelines", "InletSandbox", "InletDashboard"},
     "HeapModule": {"InletCore"},

@@ -78,9 +78,16 @@ import Testing
         #expect(Gate.accessFault(access, need)?.code == code)
     }
 
-    @Test func `a request names one host`() {
-        let fault = Self.gate("127.0.0.1").hostFault(Gate.Head(host: "127.0.0.1", hasMoreHosts: true))
-        #expect(fault?.status == 400)
+    @Test(
+        arguments: [
+            "127.0.0.1, evil.example", "127.0.0.1:8844, evil.example", "127.0.0.1:8844,evil.example", "localhost:x",
+            "localhost:80@evil.example", "localhost@evil.example", "[::1]evil.example", "[::1]:80,evil.example", "[::1",
+            "localhost:65536", "localhost:+80", "localhost:80:80", "localhost evil.example", "localhost:8844/evil",
+        ])
+    func `a request names one host`(host: String) {
+        let gate = Self.gate("127.0.0.1", hosts: [host])
+        #expect(gate.hostFault(Gate.Head(host: host))?.status == 400)
+        #expect(gate.hostFault(Gate.Head(host: "127.0.0.1", hasMoreHosts: true))?.status == 400)
     }
 
     @Test func `without a secret nobody comes through a proxy`() {

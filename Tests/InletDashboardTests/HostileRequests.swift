@@ -19,7 +19,7 @@ struct HostileRequest: Sendable {
 
 /// The kinds of attack that scanners of web servers try (OWASP ZAP's list), and what breaks HTTP and JSON.
 enum HostileRequests {
-    static let all = methods + paths + heads + frames + orders
+    static let all = methods + paths + targets + heads + frames + orders
 
     static let host = "Host: 127.0.0.1\r\n"
     static let marks = host + "Content-Type: application/json\r\nX-Inlet: 1\r\n"
@@ -72,6 +72,21 @@ enum HostileRequests {
             get("/healthz?" + String(repeating: "a", count: 9000), [413], isPublic: true),
         ]
 
+    /// Whole addresses in the place of paths (RFC 9112, 3.2.2).
+    private static let targets: [HostileRequest] =
+        [
+            "http://evil.example/api/v1/status", "http://evil.example:80/", "HTTP://EVIL.EXAMPLE/api/v1/status",
+            "http://127.0.0.1@evil.example/api/v1/status", "http://evil.example@127.0.0.1/api/v1/status",
+            "http://evil.example/api/v1/session", "http://evil.example?http://127.0.0.1/", "http:///api/v1/status",
+            "http://127.0.0.1:8844/api/v1/status",
+        ].map { get($0, [400]) }
+        + [
+            get("http://127.0.0.1/api/v1/status", [200]), get("HTTP://127.0.0.1/api/v1/jobs?limit=1", [200]),
+            get("http://127.0.0.1/api/v1/../nothing", [404]),
+            HostileRequest("GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", [421]),
+            HostileRequest("POST http://evil.example/api/v1/pause HTTP/1.1\r\n\(marks)\r\n", [400]),
+        ]
+
     private static func asked(_ lines: String, _ statuses: Set<Int>, version: String = "1.1") -> HostileRequest {
         HostileRequest("GET /api/v1/status HTTP/\(version)\r\n\(lines)\r\n", statuses)
     }
@@ -79,6 +94,8 @@ enum HostileRequests {
     private static let heads: [HostileRequest] =
         [
             "\(host)Host: evil.example\r\n", "Host: 127.0.0.1, evil.example\r\nHost: 127.0.0.1\r\n",
+            "Host: 127.0.0.1:8844, evil.example\r\n", "Host: localhost:80@evil.example\r\n",
+            "Host: 127.0.0.1@evil.example\r\n",
             "\(host)X-A: a\u{0}b\r\n", "\(host)X-A: a\rb\r\n", "\(host)X-A: a\r\n folded\r\n", "\(host)X A: b\r\n",
             "\(host)X-A : b\r\n", "\(host)no colon\r\n", "\(host): no name\r\n",
             "\(host)X-Long: \(String(repeating: "y", count: 20_000))\r\n",
@@ -87,7 +104,7 @@ enum HostileRequests {
         + [
             "", "Host:\r\n", "Host: evil.example\r\n", "Host: 127.0.0.1.evil.example\r\n",
             "Host: evil.example:8844\r\n",
-            "Host: 127.0.0.1@evil.example\r\n", "Host: 2130706433\r\n", "Host: 0x7f.1\r\n",
+            "Host: 2130706433\r\n", "Host: 0x7f.1\r\n",
             "Host: [::ffff:1.2.3.4]\r\n",
             "Host: localhost.evil.example\r\n", "Host: ../../etc\r\n",
         ].map { asked($0, [421]) }

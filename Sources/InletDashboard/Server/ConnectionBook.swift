@@ -1,5 +1,6 @@
 internal import InletCore
 internal import NIOCore
+internal import NIOHTTP1
 internal import Synchronization
 
 /// How many connections each address has: no single one can have all that there may be.
@@ -27,7 +28,7 @@ final class ConnectionBook: Sendable {
     }
 }
 
-/// Writes a connection down in the book, and closes it where its address has enough of them. One is made for each connection.
+/// Writes a connection down in the book, closes it where its address has enough of them, and has what comes on it judged. One is made for each connection.
 final class PeerBound: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Never
 
@@ -41,9 +42,14 @@ final class PeerBound: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        if refusesOldProtocol {
-            // Where this fails the channel is closed already.
-            try? context.pipeline.syncOperations.addHandler(OldProtocolBound(), position: .first)
+        do {
+            let pipeline = context.pipeline.syncOperations
+            if refusesOldProtocol { try pipeline.addHandler(OldProtocolBound(), position: .first) }
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try pipeline.addHandler(TargetHost(), position: .after(decoder))
+        } catch {
+            // Nothing comes in unjudged.
+            return context.close(promise: nil)
         }
         if context.channel.isActive { enter(context) }
     }

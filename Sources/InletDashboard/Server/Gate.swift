@@ -45,7 +45,7 @@ struct Gate: Sendable {
         guard let host = head.host?.lowercased(), !host.isEmpty else {
             return APIFault(421, "host", "the request names no host")
         }
-        let name = Self.name(of: host)
+        guard let name = Self.name(of: host) else { return .badRequest("the header Host is no name with a port") }
         if name == "localhost" || hosts.contains(host) || hosts.contains(name) || name == listen.host.lowercased() {
             return nil
         }
@@ -106,10 +106,13 @@ struct Gate: Sendable {
         }
     }
 
-    /// Without its port, an IPv6 address without brackets.
-    private static func name(of host: String) -> String {
-        if host.hasPrefix("[") { return String(host.dropFirst().prefix { $0 != "]" }) }
-        return String(host.prefix { $0 != ":" })
+    /// Without its port, an IPv6 address without brackets; nil where more follows: who stands in between may go by that.
+    private static func name(of host: String) -> String? {
+        guard let parts = host.wholeMatch(of: /(?:\[([0-9a-f:.%]+)\]|([^\[\]:,@ \t]+))(?::([0-9]*))?/),
+            let name = parts.1 ?? parts.2
+        else { return nil }
+        let port = parts.3 ?? ""
+        return port.isEmpty || UInt16(port) != nil ? String(name) : nil
     }
 }
 
