@@ -1,9 +1,10 @@
 import Foundation
-import InletConfig
 import InletCore
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletConfig
 
 /// Credentials come in from files and the environment, and never come out again.
 struct SecretTests {
@@ -84,11 +85,39 @@ struct SecretTests {
         let config = try parse(
             "destinations: { a: { type: r2, api: \"https://u:${env:CANARY}@x\", api_key: kanarienvogel } }")
         let shown = ConfigPrinter.show(config, types: standInTypes)
-        #expect(shown.contains("https://u:${env:CANARY}@x") && shown.contains("api_key: \"***\""))
+        #expect(shown.contains("https://***@x") && shown.contains("api_key: \"***\""))
         for text in [shown, "\(config.settings.destinations)", String(reflecting: config.effective)] {
             #expect(!text.contains(Self.canary))
         }
         #expect(!shown.contains("canary-value"))
+    }
+
+    @Test(arguments: [
+        "https://user:kanarienvogel@a.example", "user:kanarienvogel@a.example", "HTTP://kanarienvogel@a.example/x@y",
+        "https://user:kanarien/kanarienvogel@a.example",
+    ])
+    func `a login in an address is shown nowhere, whether the address can be used or not`(address: String) throws {
+        let text = "destinations: { a: { type: r2, api: \"\(address)\", api_key: x } }"
+        let config = try parse(text)
+        // What its destination finds wrong later is told with the line.
+        let error = config.error(at: SourcePosition(line: 1, column: 36), "'api' is no address")
+        #expect(!"\(error)".contains(Self.canary), "\(error)")
+        let shown = ConfigPrinter.show(config, types: standInTypes)
+        #expect(!shown.contains(Self.canary) && shown.contains("***@"), "\(shown)")
+        let other = try parse(text.replacing("kanarienvogel", with: "kanarienvogel-neu"))
+        let changes = ConfigComparison.changes(from: config, to: other, types: standInTypes)
+        #expect(changes.count == 1 && !"\(changes)".contains(Self.canary), "\(changes)")
+        for wrong in ["verify", "part_size", "if_exists"] {
+            let text = text.replacing("api_key: x", with: "api_key: x, \(wrong): \"\(address)\"")
+            #expect(complaints(text).contains(wrong) && !complaints(text).contains(Self.canary), "\(complaints(text))")
+        }
+        let misplaced = text.replacing("api_key: x", with: "\"\(address)\": x")
+        #expect(complaints(misplaced).contains("unknown key") && !complaints(misplaced).contains(Self.canary))
+    }
+
+    @Test func `a template with a field that has a colon is no login`() throws {
+        #expect(AddressLogin.range(in: "{date:yyyy}@{name}".unicodeScalars) == nil)
+        #expect(AddressLogin.range(in: "crew@a.example".unicodeScalars) == nil)
     }
 
     @Test func `a file's content is trimmed of one line break`() throws {

@@ -41,7 +41,7 @@ struct SecretMask: Sendable {
     /// Returns the next line to look at.
     private mutating func hideLines(from number: Int) -> Int {
         let line = source.lines[number - 1]
-        if let login = Self.login(in: line) { hide(line: number, after: login) }
+        if let login = AddressLogin.range(in: line) { hide(line: number, after: login.lowerBound) }
         guard let key = secretWord(in: line) else { return number + 1 }
         hide(line: number, after: key.end)
         if line.first(where: { $0 != " " && $0 != "\t" }) == "#" { return number + 1 }
@@ -79,15 +79,6 @@ struct SecretMask: Sendable {
             number += 1
         }
         return number
-    }
-
-    /// Where the login of an address (`://user:password@`) begins; nil where no address can have one.
-    private static func login(in line: [Unicode.Scalar]) -> Int? {
-        guard let start = line.firstRange(of: Array("://".unicodeScalars))?.upperBound, line[start...].contains("@")
-        else {
-            return nil
-        }
-        return start
     }
 
     /// The first word that names a credential: where it starts, and where its colon, or itself, ends.
@@ -132,5 +123,23 @@ struct SecretMask: Sendable {
         case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
         default: false
         }
+    }
+}
+
+/// The login of an address, which none that can be used has: `https://user:password@host`, and the same without its scheme.
+enum AddressLogin {
+    /// Where one may stand: up to the last `@`, from behind `://`, or from where a word with a colon begins.
+    static func range<Text: BidirectionalCollection<Unicode.Scalar>>(in text: Text) -> Range<Text.Index>? {
+        guard let end = text.lastIndex(of: "@") else { return nil }
+        if let marks = text[..<end].firstRange(of: Array("://".unicodeScalars)) { return marks.upperBound..<end }
+        let word = text[..<end].reversed().prefix { ![" ", "\t", "\"", "'"].contains($0) }
+        // A field of a template may have a colon too.
+        guard word.contains(":"), !word.contains("{") else { return nil }
+        return text.index(end, offsetBy: -word.count)..<end
+    }
+
+    /// `text` with `***` in the place of one.
+    static func hidden(in text: String) -> String {
+        range(in: text.unicodeScalars).map { "\(text[..<$0.lowerBound])***\(text[$0.upperBound...])" } ?? text
     }
 }

@@ -14,6 +14,7 @@ extension ValueReader {
             return nil
         }
         switch kind {
+        case .string where mode == .verbatim: return .string(AddressLogin.hidden(in: text))
         case .string: return filled(text, node).map { .string($0) }
         case .secret: return secret(text, node, key: key)
         case .url: return url(text, node, key: key)
@@ -151,10 +152,11 @@ extension ValueReader {
 
 /// Words of the file inside an error's sentence.
 enum Quotation {
-    /// `text` in quotes, or `this text` where a quote that closes too late may have swallowed a credential.
+    /// `text` in quotes, or `this text` where it has a login in it, or a quote that closes too late may have swallowed a credential.
     static func of(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
 
     static func isHarmless(_ text: String) -> Bool {
-        text.unicodeScalars.count <= 40 && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
+        AddressLogin.range(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
+            && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
     }
 }
