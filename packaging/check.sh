@@ -95,7 +95,7 @@ else
     left "what systemd says of the unit: there is no systemd-analyze"
 fi
 check "bench scripts find what they import" bench_imports
-$quick || for bench in crash soak throughput bandwidth memory scale fuzz; do
+$quick || for bench in crash faults soak throughput bandwidth memory scale fuzz; do
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
 done

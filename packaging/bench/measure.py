@@ -96,15 +96,18 @@ def write_config(folder, url, *, verify="size", settle="0s", key="{name}", route
 
 
 class Inlet:
-    """A running `inlet run`. Its log goes to a file: a pipe that nobody empties would stop what is measured."""
+    """A running `inlet run`. Its log goes to a file: a pipe that nobody empties would stop what is measured.
 
-    def __init__(self, config, log, environment=None):
+    `before` is a command that runs another in its own process, as `prlimit` does.
+    """
+
+    def __init__(self, config, log, environment=None, before=()):
         self.config, self.log = config, Path(log)
         self._offset = self.log.stat().st_size if self.log.exists() else 0
         self._events = []
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen(
-                [binary(), "run", "--config", str(config)], stdout=output, stderr=output, env=environment)
+                [*before, binary(), "run", "--config", str(config)], stdout=output, stderr=output, env=environment)
         self.pid = self.process.pid
 
     def __enter__(self):
