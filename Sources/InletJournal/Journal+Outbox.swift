@@ -39,6 +39,18 @@ package enum NextNotice: Sendable, Equatable {
     case none
 }
 
+/// What was said last of a thing, such as a volume: kept as a number, by which the same is known again.
+package struct LastWord: Sendable, Equatable {
+    fileprivate let name: String
+    fileprivate let value: Int64
+
+    package init(of thing: String, _ word: String) {
+        name = "said:\(thing)"
+        // FNV-1a: the same in every process.
+        value = Int64(bitPattern: word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
+    }
+}
+
 /// What the outbox holds.
 package struct OutboxBacklog: Sendable, Equatable {
     package var waiting = 0
@@ -53,8 +65,20 @@ package struct OutboxBacklog: Sendable, Equatable {
 
 extension Journal {
     /// Puts a notice that no file or batch is the cause of in the outbox of everybody who wants it.
-    package func post(_ event: NoticeEvent, _ payload: [UInt8], at now: WallTime) async throws(JournalError) {
+    ///
+    /// - Parameter word: what it says of a thing, where that is not said twice, neither after a restart.
+    package func post(
+        _ event: NoticeEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil
+    ) async throws(JournalError) {
         try await commit { database in
+            if let word {
+                let isNews = try database.change(
+                    """
+                    INSERT INTO counter (name, value) VALUES (?, ?)
+                    ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value
+                    """, .text(word.name), .integer(word.value))
+                if isNews == 0 { return }
+            }
             _ = try database.change(
                 """
                 INSERT INTO outbox (sink, event, created_at, payload, next_at)
@@ -62,6 +86,12 @@ extension Journal {
                 """,
                 .integer(now.milliseconds), .bytes(payload), .integer(now.milliseconds), .text(event.rawValue))
         }
+    }
+
+    /// Has the next word of this thing said, whatever was said last.
+    package func forgetLastWord(of thing: String) async throws(JournalError) {
+        let name = LastWord(of: thing, "").name
+        try await commit { _ = try $0.change("DELETE FROM counter WHERE name = ?", .text(name)) }
     }
 
     /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.

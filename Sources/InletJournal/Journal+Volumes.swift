@@ -3,15 +3,17 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// How the files of a removable volume stand: the newest of each path.
-package struct VolumeStanding: Sendable, Equatable {
-    /// Those that have been proved, and their sizes together.
-    package var proved = 0
-    package var bytes: Int64 = 0
-    /// Those that ended otherwise; not all of very many.
-    package var unproved: [FilePath] = []
-
-    package init() {}
+/// A file of a removable volume as it ended: the newest of its path. Whether it is there any more the journal does not know.
+package struct VolumeFile: Sendable, Equatable {
+    package var id: Int64
+    package var path: FilePath
+    package var identity: FileIdentity
+    /// Whether as many destinations have it as were asked for.
+    package var isDelivered: Bool
+    /// Whether the configuration alone says so (`existing: adopt`).
+    package var isAdopted: Bool
+    /// When it came to the last of them.
+    package var deliveredAt: WallTime
 }
 
 /// Files on removable volumes: they are known by their volume, wherever that is mounted.
@@ -148,51 +150,66 @@ extension Journal {
             .integer(Int64(bitPattern: identity.device)), .integer(id)) > 0
     }
 
-    /// How the files of a volume stand; nil while it must stay in for any of them.
+    /// Whether no file of a volume needs it to stay in.
     ///
-    /// - Parameter proofs: how many destinations must have proved a file; one with fewer destinations needs them all, and what
-    ///   only registers it does not count. nil = all of them.
-    package func standing(of volume: String, proofs: Int? = nil) async throws(JournalError) -> VolumeStanding? {
+    /// - Parameter proofs: how many destinations must have a file; one with fewer destinations needs them all, and what only
+    ///   registers it does not count. nil = all of them.
+    package func mayLeave(_ volume: String, proofs: Int? = nil) async throws(JournalError) -> Bool {
         try await read { database in
             let proved = Self.isProved(by: proofs, .current)
             // What is about to be moved or deleted must be there for that; of the rest, what is not proved must.
             let stays = proofs == nil ? "" : "AND (state <> 'pending' OR NOT (\(proved)))"
-            let open = try database.row(
+            return try database.row(
                 "SELECT 1 FROM file INDEXED BY file_open_of_volume WHERE volume = ?1 AND finished_at IS NULL \(stays) LIMIT 1",
                 .text(volume)
-            ) { _ in true }
-            if open != nil { return nil }
-            var standing = VolumeStanding()
-            for shelf in Shelf.allCases { try Self.add(shelf, of: volume, proofs, to: &standing, database) }
-            return standing
+            ) { _ in true } == nil
         }
     }
 
-    private static func add(
-        _ shelf: Shelf, of volume: String, _ proofs: Int?, to standing: inout VolumeStanding, _ database: Database
-    ) throws {
-        let newest =
+    /// The newest of each path on a volume, in the order of their paths: also of those that were there once.
+    ///
+    /// - Parameters:
+    ///   - proofs: as of `mayLeave`.
+    ///   - last: only paths after this one.
+    package func files(
+        of volume: String, proofs: Int? = nil, after last: FilePath, limit: Int
+    ) async throws(JournalError) -> [VolumeFile] {
+        try await read { database in
+            let values: [SQLValue] = [.text(volume), .bytes(last.bytes), .integer(Int64(limit))]
+            let found = try Shelf.allCases.flatMap { shelf in
+                try database.rows(Self.newest(shelf, proofs), values) { VolumeFile($0) }
+            }
+            return Array(found.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }.prefix(limit))
+        }
+    }
+
+    /// What the history has of a path that came again is left out after its page was cut: such a path is on the other page.
+    private static func newest(_ shelf: Shelf, _ proofs: Int?) -> String {
+        let condition =
             switch shelf {
-            case .current: "id IN (SELECT max(id) FROM file WHERE volume = ?1 GROUP BY path)"
+            case .current:
+                """
+                id IN (
+                    SELECT max(id) FROM file WHERE volume = ?1 AND path > ?2 GROUP BY path ORDER BY path LIMIT ?3)
+                """
             case .history:
                 """
                 id IN (
                     SELECT max(id) FROM history_file
-                    WHERE place = (SELECT id FROM history_place WHERE name = CAST(?1 AS BLOB)) GROUP BY path)
+                    WHERE place = (SELECT id FROM history_place WHERE name = CAST(?1 AS BLOB)) AND path > ?2
+                    GROUP BY path ORDER BY path LIMIT ?3)
                 AND NOT EXISTS (
                     SELECT 1 FROM main.file AS newer INDEXED BY file_by_volume
                     WHERE newer.volume = ?1 AND newer.path = file.path)
                 """
             }
-        let proved = isProved(by: proofs, shelf)
-        let sums = try database.row(
-            "SELECT count(*), ifnull(sum(size), 0) FROM \(shelf.files) WHERE \(newest) AND (\(proved))", .text(volume)
-        ) { (Int($0.integer(0)), $0.integer(1)) }
-        standing.proved += sums?.0 ?? 0
-        standing.bytes += sums?.1 ?? 0
-        standing.unproved += try database.rows(
-            "SELECT path FROM \(shelf.files) WHERE \(newest) AND NOT (\(proved)) LIMIT 10000", .text(volume)
-        ) { FilePath(bytes: $0.bytes(0)) }
+        return """
+            SELECT id, path, size, modified, changed, inode, device, (\(isProved(by: proofs, shelf))),
+                state = 'delivered' AND finished_at = admitted_at,
+                ifnull((SELECT max(ended_at) FROM \(shelf.deliveries) WHERE file_id = file.id
+                    AND delivery.state = 'delivered'), ifnull(ended_at, 0))
+            FROM \(shelf.files) WHERE \(condition)
+            """
     }
 
     /// The condition for a row of `file`. What has no deliveries of its own, such as the marker of a unit, ends as others do.
@@ -206,5 +223,18 @@ extension Journal {
             \(whole) OR \(arrived) >= min(\(proofs), (\(sent)))
                 AND (state = 'pending' OR state IN ('failed', 'expired', 'cancelled') AND \(arrived) > 0)
             """
+    }
+}
+
+extension VolumeFile {
+    /// In the order of `newest`. Delivering takes longer than the instant in which a file is adopted.
+    fileprivate init(_ row: SQLRow) {
+        id = row.integer(0)
+        path = FilePath(bytes: row.bytes(1))
+        identity = FileIdentity(
+            size: row.integer(2), modified: row.integer(3), changed: row.integer(4),
+            inode: UInt64(bitPattern: row.integer(5)), device: UInt64(bitPattern: row.integer(6)))
+        (isDelivered, isAdopted) = (row.integer(7) != 0, row.integer(8) != 0)
+        deliveredAt = WallTime(milliseconds: row.integer(9))
     }
 }

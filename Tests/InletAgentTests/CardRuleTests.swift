@@ -19,7 +19,7 @@ import Testing
         base = try reader.scene()
     }
 
-    @Test func `a card whose files are kept is safe to remove as soon as the last has arrived`() async throws {
+    @Test func `a card whose files are kept is done as soon as the last has arrived`() async throws {
         defer { reader.close() }
         try reader.makeCard("A")
         try reader.shoot("a.jpg", on: "A")
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `a card is not safe to remove while a file waits for its marker, and is as soon as that has come`()
+    @Test func `a card is not done while a file waits for its marker, and is as soon as that has come`()
         async throws
     {
         defer { reader.close() }

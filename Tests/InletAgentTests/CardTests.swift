@@ -1,3 +1,4 @@
+import Foundation
 import InletCore
 import InletJournal
 import InletLinux
@@ -110,6 +111,77 @@ import Testing
         }
     }
 
+    @Test func `what else is on a card is said, also outside of the watched folder, and an empty one is called empty`()
+        async throws
+    {
+        defer { reader.close() }
+        try reader.makeCard("A")
+        try reader.makeCard("EMPTY")
+        try reader.shoot("a.jpg", on: "A")
+        try reader.shoot("../PRIVATE/CLIP/outside.mov", on: "A")
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await eventually("it is done") { stage.events.count("volume.done") == 1 }
+            try reader.insert("EMPTY", at: "two")
+            try await eventually("the other is seen") { stage.events.count("volume.done") == 2 }
+            let ends = stage.events.volumeEnds
+            #expect(ends.map(\.files) == [1, 0] && ends.map(\.others) == [1, 0])
+            let said = ends.map { String(decoding: NoticeText.volume($0), as: UTF8.self) }
+            #expect(said[0].contains("the one file of") && said[0].contains("; 1 other file is on it"), "\(said)")
+            #expect(said[1].contains("no file of") && !said[1].contains("deliver"), "\(said)")
+        }
+    }
+
+    @Test func `of a card that comes back destinations are asked, and one that has lost its files is said`() async throws {
+        defer { reader.close() }
+        var scene = scene
+        let library = try reader.directory.makeDirectory("library")
+        let values = ConfigSection(
+            values: ["path": .string(library.string)], positions: [:], position: SourcePosition(line: 0, column: 0))
+        let pool = BlockingPool(name: "test", threads: 1)
+        scene.destinations = [
+            Destination(
+                name: "here", type: "folder", pipeline: FolderPipeline(settings: FolderSettings(values), pool: pool),
+                smallLimit: 1 << 20, connections: 8, folder: library)
+        ]
+        try reader.makeCard("A")
+        for name in ["a.jpg", "b.jpg"] as [FilePath] { try reader.shoot(name, on: "A") }
+        try await scene.run { stage in
+            for (slot, count) in [("one", 1), ("two", 2)] as [(FilePath.Component, Int)] {
+                try reader.insert("A", at: slot)
+                try await eventually("they are there") { stage.events.count("volume.done") == count }
+                try reader.pull(slot)
+                try await eventually("it has gone") { stage.events.count("volume.removed") == count }
+            }
+            try FileManager.default.removeItem(atPath: library.appending("a.jpg").string)
+            try reader.insert("A", at: "three")
+            try await eventually("that is said") { stage.events.count("volume.unproved") == 1 }
+            let ends = stage.events.volumeEnds
+            #expect(ends.map(\.files) == [2, 2, 1] && ends.map(\.missing) == [0, 0, 1])
+            #expect(ends.map(\.wasAsked) == [false, true, true])
+        }
+    }
+
+    @Test func `a card that was formatted is told by what is on it now`() async throws {
+        defer { reader.close() }
+        let card = try reader.makeCard("A")
+        for name in ["a.jpg", "b.jpg"] as [FilePath] { try reader.shoot(name, on: "A") }
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await eventually("it is done") { stage.events.count("volume.done") == 1 }
+            try reader.pull("one")
+            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            for name in ["a.jpg", "b.jpg"] {
+                try FileManager.default.removeItem(atPath: card.appending("DCIM").appending(name).string)
+            }
+            try reader.shoot("b.jpg", on: "A", "another picture")
+            try reader.insert("A", at: "one")
+            try await eventually("it is done again") { stage.events.count("volume.done") == 2 }
+            #expect(stage.events.volumeEnds.map(\.files) == [2, 1])
+            #expect(stage.events.volumeEnds.last?.bytes == Int64("another picture".utf8.count))
+        }
+    }
+
     @Test func `a card of which something is not proved is not called safe`() async throws {
         defer { reader.close() }
         try reader.makeCard("A")
@@ -193,23 +265,78 @@ import Testing
         #expect(environment.contains { $0.name == "INLET_STATE" && $0.value == Array("paused".utf8) })
     }
 
+    private func end(_ change: (inout VolumeEnd) -> Void = { _ in }) -> VolumeEnd {
+        var end = VolumeEnd(root: "/media/EOS/DCIM", volume: Volume(name: "EOS", key: "uuid:1/DCIM"))
+        (end.files, end.bytes, end.deliveredAt) = (4, 400, WallTime(milliseconds: 86_400_000))
+        change(&end)
+        return end
+    }
+
     @Test func `a notice of a card says which, where and how much, to webhooks and programs`() throws {
-        var standing = VolumeStanding()
-        (standing.proved, standing.bytes) = (4, 400)
-        func end(unproved: Int = 0, unread: Int = 0, ignored: Int = 0) -> VolumeEnd {
-            VolumeEnd(
-                root: "/media/EOS/DCIM", volume: "EOS", standing, unproved: unproved, unread: unread, ignored: ignored)
-        }
         // What could not be read may be the only copy.
-        #expect(end().isSafe && !end(unproved: 1).isSafe && !end(unread: 1).isSafe)
+        #expect(end().isDone && !end { $0.unproved = 1 }.isDone && !end { $0.unread = 1 }.isDone)
+        #expect(!end { $0.missing = 1 }.isDone && !end { $0.unmarked = 1 }.isDone)
         let payload = String(decoding: NoticeText.volume(end()), as: UTF8.self)
-        for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, "safe to remove"] {
+        for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, #""others":0"#] {
             #expect(payload.contains(part), "\(payload)")
         }
         let environment = NoticeDetails(volume: Array(payload.utf8)).environment("volume_done")
         #expect(environment.contains { $0.name == "INLET_VOLUME" && $0.value == Array("EOS".utf8) })
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
-        let partly = String(decoding: NoticeText.volume(end(ignored: 2)), as: UTF8.self)
-        #expect(partly.contains("On it alone are 2 files that no route takes"))
+    }
+
+    @Test func `a notice of a card says what was delivered and what else is there, and never that it is safe or proved`() {
+        let all = "all 4 files of 'EOS' that routes take were delivered"
+        let date = ", the last on 1970-01-02T00:00:00Z"
+        let rows: [(VolumeEnd, String)] = [
+            (end(), "\(all)\(date); no other files are on it"),
+            (end { $0.others = 2 }, "\(all)\(date); 2 other files are on it"),
+            (end { ($0.others, $0.hasMore) = (2, true) }, "\(all)\(date); 2 other files are on it, as far as it was looked at"),
+            (end { $0.wasAsked = true }, "\(all)\(date); their destinations were asked, and still have them; no other files are on it"),
+            (
+                end { ($0.wasAsked, $0.unasked) = (true, 3) },
+                "\(all)\(date); of 3 their destinations cannot tell whether they still have them; no other files are on it"
+            ),
+            (end { $0.destinations = 2 }, "\(all) to 2 of their destinations, or to all\(date); no other files are on it"),
+            (end { $0.adopted = 1 }, "\(all)\(date); 1 of them count so because they were there before; no other files are on it"),
+            (
+                end { ($0.files, $0.deliveredAt, $0.others) = (0, nil, 1) },
+                "no file of 'EOS' is one that routes take; 1 other file is on it"
+            ),
+        ]
+        for (end, text) in rows {
+            let payload = String(decoding: NoticeText.volume(end), as: UTF8.self)
+            #expect(payload.contains(#""text":"\#(text)""#), "\(payload)")
+            #expect(!payload.contains("safe") && !payload.contains("proved"))
+        }
+    }
+
+    @Test func `the same is told once of a volume, also after a restart, and again when it came anew`() async throws {
+        let directory = try TemporaryDirectory()
+        func journal() throws -> Journal {
+            try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        }
+        func told(_ journal: Journal, _ ends: VolumeEnd...) async throws -> Int {
+            let desk = NoticeDesk(receivers: 0)
+            for end in ends { desk.hear(.volumeDone(end)) }
+            #expect(await desk.flush(journal))
+            return try await journal.outboxBacklog().waiting
+        }
+        let first = try journal()
+        _ = try await first.setSinks([NoticeSink(name: "ops", events: [.volumeDone])], at: .now)
+        #expect(try await told(first, end(), end()) == 1)
+        first.close()
+        let second = try journal()
+        defer { second.close() }
+        #expect(try await told(second, end { $0.others = 7 }) == 1)
+        #expect(try await told(second, end { $0.files = 5 }) == 2)
+        try await second.forgetLastWord(of: "uuid:1/DCIM")
+        #expect(try await told(second, end { $0.files = 5 }) == 3)
+    }
+}
+
+extension EventRecord {
+    fileprivate var volumeEnds: [VolumeEnd] {
+        all.compactMap { event in if case .volumeDone(let end) = event { end } else { nil } }
     }
 }

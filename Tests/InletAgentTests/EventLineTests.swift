@@ -15,6 +15,12 @@ import Testing
     private static let error = DeliveryError(.giveUp, .badRequest, hostile)
     private static let proof = Proof(key: hostile, size: 9, method: .size, url: hostile)
 
+    private static func volumeEnd(unread: Int) -> VolumeEnd {
+        var end = VolumeEnd(root: path, volume: Volume(name: hostile, key: hostile))
+        end.unread = unread
+        return end
+    }
+
     /// Every event under the name that users' log filters rely on.
     static let events: [(AgentEvent, String)] = [
         (.agentStarted(version: "1", configuration: "c"), "agent.started"),
@@ -41,11 +47,8 @@ import Testing
         (.watchResumed(root: path, by: "user 0"), "watch.resumed"),
         (.volumeAdded(root: path, volume: hostile, waiting: 2), "volume.added"),
         (.volumeRemoved(root: path, volume: hostile), "volume.removed"),
-        (.volumeDone(VolumeEnd(root: path, volume: hostile, VolumeStanding(), unproved: 0, ignored: 0)), "volume.done"),
-        (
-            .volumeDone(VolumeEnd(root: path, volume: hostile, VolumeStanding(), unproved: 0, unread: 1, ignored: 0)),
-            "volume.unproved"
-        ),
+        (.volumeDone(volumeEnd(unread: 0)), "volume.done"),
+        (.volumeDone(volumeEnd(unread: 1)), "volume.unproved"),
         (.fileSettling(path: path, busy: true), "file.settling"),
         (.fileUnsettled(path: path, reason: hostile, waiting: .seconds(900)), "file.unsettled"),
         (.fileIgnored(path: path, reason: hostile), "file.ignored"),

@@ -71,7 +71,7 @@ import Testing
         let place = place(named)
         let arrivals = VolumeArrivals(
             journal: journal, states: RootStates([]), log: try EventLog(nil), wake: {})
-        try await arrivals.arrived(place, at: root)
+        try await arrivals.arrived(place, at: root, isNew: false)
         let key = try #require(place.volume.key)
         #expect(key.hasPrefix("uuid:"))
         let kept = try await journal.jobs(FileFilter(limit: 10)).filter { $0.file.volume == key }

@@ -56,11 +56,13 @@ import Testing
         #expect(awaited.count { _ in false } == 1)
     }
 
-    @Test func `a volume with a file that waits for its marker is not safe to remove`() {
+    @Test func `a volume with a file that waits for its marker is not done`() {
         func end(unmarked: Int) -> VolumeEnd {
-            VolumeEnd(root: "/media/A", volume: "A", VolumeStanding(), unproved: 0, unmarked: unmarked, ignored: 0)
+            var end = VolumeEnd(root: "/media/A", volume: Volume(name: "A", key: "label:A/"))
+            end.unmarked = unmarked
+            return end
         }
-        #expect(end(unmarked: 0).isSafe && !end(unmarked: 1).isSafe)
+        #expect(end(unmarked: 0).isDone && !end(unmarked: 1).isDone)
         #expect(AgentEvent.volumeDone(end(unmarked: 1)).line.name == "volume.unproved")
     }
 }

@@ -186,3 +186,28 @@ extension Journal {
         return times.compactMap(\.self).min()
     }
 }
+
+/// How the files of a volume stand, as the journal knows them.
+struct VolumeStanding: Equatable {
+    var proved = 0
+    var bytes: Int64 = 0
+    var unproved: [FilePath] = []
+}
+
+extension Journal {
+    /// nil while the volume must stay in. In pages of one, so that all of them are met.
+    func standing(of volume: String, proofs: Int? = nil) async throws -> VolumeStanding? {
+        guard try await mayLeave(volume, proofs: proofs) else { return nil }
+        var (standing, last) = (VolumeStanding(), FilePath())
+        while let file = try await files(of: volume, proofs: proofs, after: last, limit: 1).first {
+            last = file.path
+            if file.isDelivered {
+                standing.proved += 1
+                standing.bytes += file.identity.size
+            } else {
+                standing.unproved.append(file.path)
+            }
+        }
+        return standing
+    }
+}

@@ -68,7 +68,7 @@ extension IntakeLoop {
             case .nothing: break
             case .finished:
                 // Nothing tells of what was taken off such a volume.
-                if saidOfVolume?.isSafe == false { volumeQuestion.reopen() }
+                if saidOfVolume?.isDone == false { volumeQuestion.reopen() }
                 return
             }
         }

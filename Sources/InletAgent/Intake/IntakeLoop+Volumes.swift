@@ -1,7 +1,7 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
-package import SystemPackage
+internal import SystemPackage
 
 /// Removable volumes: whether one is still there, and whether it can be taken out.
 extension IntakeLoop {
@@ -13,20 +13,37 @@ extension IntakeLoop {
         return isLost
     }
 
-    /// Says it once everything on the volume has been seen and has ended: proved by as many destinations as were asked for, or
-    /// not.
+    /// Says it once everything on the volume has been seen and has ended: delivered to as many destinations as were asked for,
+    /// or not; and once those that had files of it before were asked for them.
     mutating func tellVolume() async {
         await endFirstListing()
-        guard let volume = admission.volume, let key = volume.key, canTellVolume, volumeQuestion.isDue(at: .now) else {
-            return
-        }
+        guard let volume = admission.volume, let key = volume.key, canTellVolume else { return }
         do {
-            let standing = try await admission.journal.standing(of: key, proofs: settings.volumeDoneAfter)
+            guard try await asksForEarlier(key), volumeQuestion.isDue(at: .now) else { return }
+            let mayLeave = try await admission.journal.mayLeave(key, proofs: settings.volumeDoneAfter)
             volumeQuestion.asked(isAnswered: true, at: .now)
-            if let standing { tell(volume, standing) }
+            if mayLeave { tell(try await volumeEnd(volume, key)) }
         } catch {
+            // The journal cannot be read now; who admits says so.
             volumeQuestion.asked(isAnswered: false, at: .now)
+            earlier.putOff()
         }
+    }
+
+    /// When that is to be gone on with; nil = when something happens.
+    var volumeDeadline: ContinuousClock.Instant? {
+        canTellVolume ? (earlier.isOver ? volumeQuestion.deadline : earlier.due) : nil
+    }
+
+    /// - Returns: whether nobody is left to be asked.
+    private mutating func asksForEarlier(_ key: String) async throws(JournalError) -> Bool {
+        if earlier.isOver { return true }
+        guard earlier.due <= .now else { return false }
+        heartbeat.beat(.intake(settings.path))
+        let silence = try await earlier.ask(
+            of: key, at: settings.path, admission.tolerance, proofs: settings.volumeDoneAfter, admission.journal)
+        if let silence { log.emit(.fileTrouble(path: settings.path, reason: silence)) }
+        return earlier.isOver
     }
 
     private mutating func endFirstListing() async {
@@ -42,54 +59,39 @@ extension IntakeLoop {
         admission.volume?.key != nil && canCloseUnits && settler.count == 0 && units.isEmpty
     }
 
-    private mutating func tell(_ volume: Volume, _ standing: VolumeStanding) {
-        // What was taken off the volume meanwhile is no reason to keep it in; what cannot be looked at is.
+    /// Each file that the journal knows is looked at: it knows those too that were there before the volume was formatted.
+    private mutating func volumeEnd(_ volume: Volume, _ key: String) async throws(JournalError) -> VolumeEnd {
         let root = settings.path
-        func isThere(_ path: FilePath) -> Bool { (try? FileLook.look(at: RootedPath(root, path))) != .missing }
-        let end = VolumeEnd(
-            root: root, volume: volume.name, standing, unproved: standing.unproved.count(where: isThere),
-            unmarked: admission.awaited.count(where: isThere), unread: unread + admission.unread,
-            ignored: admission.ignored)
-        // What no route takes is told with what is to be told, but is no news by itself.
+        var end = VolumeEnd(root: root, volume: volume)
+        (end.destinations, end.ignored) = (settings.volumeDoneAfter, admission.ignored)
+        (end.wasAsked, end.unasked) = (earlier.askedFiles > 0, earlier.unanswerable)
+        end.unread = unread + admission.unread
+        var last = FilePath()
+        while true {
+            heartbeat.beat(.intake(root))
+            let files = try await admission.journal.files(
+                of: key, proofs: settings.volumeDoneAfter, after: last, limit: 256)
+            guard let next = files.last else { break }
+            last = next.path
+            var turn = FolderTurn(root)
+            for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, admission.tolerance) }
+            turn.close()
+        }
+        // What cannot be looked at is no reason to let it go; what was taken off meanwhile is none to keep it in.
+        end.unmarked = admission.awaited.count { (try? FileLook.look(at: RootedPath(root, $0))) != .missing }
+        return end
+    }
+
+    private mutating func tell(_ end: VolumeEnd) {
+        // What else is on it is told with what is to be told, but is no news by itself.
         var news = end
         news.ignored = 0
         guard news != saidOfVolume else { return }
+        // Silence is right: what cannot be known to be drained is asked again.
         guard (try? isDrained) == true else { return volumeQuestion.reopen() }
         saidOfVolume = news
+        var end = end
+        end.countOthers(WholeVolume.count(around: settings.path))
         log.emit(.volumeDone(end))
     }
-}
-
-/// What became of the files of a removable volume.
-package struct VolumeEnd: Sendable, Equatable {
-    package var root: FilePath
-    /// Its label, or UUID.
-    package var volume: String
-    /// Files that have been proved, and their sizes together.
-    package var files: Int
-    package var bytes: Int64
-    /// Files that are on it and ended otherwise.
-    package var unproved: Int
-    /// Files that wait for their marker.
-    package var unmarked: Int
-    /// Files and folders that could not be looked at: what they hold is not known.
-    package var unread: Int
-    /// Files that no route takes, and what is never read.
-    package var ignored: Int
-
-    init(
-        root: FilePath, volume: String, _ standing: VolumeStanding, unproved: Int, unmarked: Int = 0, unread: Int = 0,
-        ignored: Int
-    ) {
-        self.root = root
-        self.volume = volume
-        files = standing.proved
-        bytes = standing.bytes
-        self.unproved = unproved
-        self.unmarked = unmarked
-        self.unread = unread
-        self.ignored = ignored
-    }
-
-    package var isSafe: Bool { unproved == 0 && unmarked == 0 && unread == 0 }
 }

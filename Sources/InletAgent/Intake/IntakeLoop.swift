@@ -20,6 +20,7 @@ struct IntakeLoop: ~Copyable {
     /// What was said of the removable volume last.
     var saidOfVolume: VolumeEnd?
     var volumeQuestion = VolumeQuestion()
+    var earlier: EarlierFiles
     /// Folders that could not be listed since the last listing began.
     var unread = 0
     /// Whether anything was in a polled root at the last pass.
@@ -71,6 +72,7 @@ struct IntakeLoop: ~Copyable {
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
             tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle, volume: volume,
             adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck, rule: settings.sources)
+        earlier = EarlierFiles(before: .now, admitter.board)
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = admission.rule(batch) { join(joined) } }
     }
@@ -117,7 +119,7 @@ struct IntakeLoop: ~Copyable {
             pressure.deadline(settler.nextDeadline), canListStuck ? settler.stuckFolders.nextListing : nil, nextRescan,
             nextPass,
             canCloseUnits ? units.nextDeadline : nil,
-            canTellVolume ? volumeQuestion.deadline : nil,
+            volumeDeadline,
         ].compactMap(\.self).min()
     }
 

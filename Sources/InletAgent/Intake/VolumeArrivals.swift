@@ -14,9 +14,11 @@ struct VolumeArrivals: Sendable {
     /// Files looked at between two transactions.
     private static let group = 256
 
-    func arrived(_ place: RootPlace, at root: FilePath) async throws {
+    /// - Parameter isNew: whether it was not there at the start: what was said of it before is said again.
+    func arrived(_ place: RootPlace, at root: FilePath, isNew: Bool) async throws {
         let volume = place.volume
         guard let key = volume.key else { return states.set(.present(volume: nil), root) }
+        if isNew { try await journal.forgetLastWord(of: key) }
         // First: what is known by another name would be taken for another volume's.
         try await inherit(place.weakerKeys, key, at: root)
         try await journal.volumeArrived(key, at: root)

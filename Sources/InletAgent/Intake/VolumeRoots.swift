@@ -23,6 +23,8 @@ final class VolumeRoots: Service {
         /// What was said last of folders that are not watched, or not as one would think.
         var remarks: [FilePath: String] = [:]
         var isStopped = false
+        /// Whether all that was there at the start has been taken up.
+        var hasBegun = false
         /// How often it was asked that every folder is watched anew. An intake of an earlier one goes by routes that may not
         /// hold any more, whoever was making it meanwhile.
         var renewal: UInt64 = 0
@@ -115,6 +117,7 @@ final class VolumeRoots: Service {
             guard !isStopped, state.withLock({ $0.entries[root] }) == nil else { continue }
             if await !begin(root, &group) { isWhole = false }
         }
+        state.withLock { $0.hasBegun = true }
         let pause = !isWhole || isAwaitingNames ? Self.retryPause : mounts.isBlind ? Self.blindPause : nil
         _ = try mounts.wait(until: pause.map { .now.advanced(by: $0) }, waker: waker)
     }
@@ -182,7 +185,7 @@ final class VolumeRoots: Service {
         do {
             guard let place = try claim(root) else { return true }
             let volume = place.volume
-            try await arrivals.arrived(place, at: root)
+            try await arrivals.arrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let renewal = state.withLock(\.renewal)
             let intake = try make(settings.at(root), place)
             put(Entry(intake: intake, place: place, renewal: renewal), at: root)

@@ -10,6 +10,8 @@ final class NoticeDesk: Sendable {
         var event: NoticeEvent
         var payload: [UInt8]
         var at: WallTime
+        /// Where the same is not told twice.
+        var word: LastWord?
     }
 
     /// One for each receiver.
@@ -35,8 +37,8 @@ final class NoticeDesk: Sendable {
                 Post(
                     event: .destinationUp,
                     payload: NoticeText.destination(name, state: "up", reason: nil, nextProbe: nil), at: .now))
-        case .volumeDone(let end) where end.isSafe:
-            add(Post(event: .volumeDone, payload: NoticeText.volume(end), at: .now))
+        case .volumeDone(let end) where end.isDone:
+            add(Post(event: .volumeDone, payload: NoticeText.volume(end), at: .now, word: end.word))
         case .watchGuard(let root, let reason):
             add(Post(event: .rootPaused, payload: NoticeText.pausedRoot(root, reason: reason), at: .now))
         default: break
@@ -58,7 +60,9 @@ final class NoticeDesk: Sendable {
         while let post = posts.withLock({ $0.first }) {
             Failpoint.posting.reached()
             // It stays, and is posted with the next one or at the next look.
-            guard (try? await journal.post(post.event, post.payload, at: post.at)) != nil else { return false }
+            guard (try? await journal.post(post.event, post.payload, at: post.at, once: post.word)) != nil else {
+                return false
+            }
             Failpoint.posted.reached()
             posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
             ring()

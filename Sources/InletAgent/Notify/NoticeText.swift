@@ -65,6 +65,8 @@ struct NoticeText: Sendable {
         object.add("files", Int64(end.files))
         object.add("bytes", end.bytes)
         object.add("ignored", Int64(end.ignored))
+        object.add("others", Int64(end.others))
+        if let time = end.deliveredAt { object.add("delivered_at", time.rfc3339) }
         object.add("text", text(end))
         return object.finished
     }
@@ -77,11 +79,25 @@ struct NoticeText: Sendable {
         return object.finished
     }
 
+    /// Only what holds: what was delivered, when, and what else is there. Whether the volume may go is for a person to say.
     private static func text(_ end: VolumeEnd) -> String {
-        let name = DisplayText.escape(end.volume)
-        if end.ignored == 0 { return "all of '\(name)' is delivered and proved; it is safe to remove" }
-        return "all that routes take of '\(name)' is delivered and proved; it is safe to remove. "
-            + "On it alone are \(end.ignored) files that no route takes"
+        let name = "'\(DisplayText.escape(end.volume))'"
+        var text = "no file of \(name) is one that routes take"
+        if end.files > 0 {
+            text = end.files == 1 ? "the one file" : "all \(end.files) files"
+            text += " of \(name) that routes take \(end.files == 1 ? "was" : "were") delivered"
+            if let number = end.destinations { text += " to \(number) of their destinations, or to all" }
+            if let time = end.deliveredAt { text += ", the last on \(time.rfc3339Seconds)" }
+            if end.adopted > 0 { text += "; \(end.adopted) of them count so because they were there before" }
+            if end.unasked > 0 {
+                text += "; of \(end.unasked) their destinations cannot tell whether they still have them"
+            } else if end.wasAsked {
+                text += "; their destinations were asked, and still have them"
+            }
+        }
+        let others = end.others == 1 ? "1 other file is" : "\(end.others == 0 ? "no" : "\(end.others)") other files are"
+        text += "; \(others) on it"
+        return end.hasMore ? text + ", as far as it was looked at" : text
     }
 
     /// - Parameter jobs: the batch's files, those that were not delivered first; of a large batch not all.

@@ -15,11 +15,11 @@ extension AgentEvent {
             Self.line("volume.removed", .info, ("path", .path(root)), ("volume", .safe(volume)))
         case .volumeDone(let end):
             Self.line(
-                end.isSafe ? "volume.done" : "volume.unproved", end.isSafe ? .info : .warning,
+                end.isDone ? "volume.done" : "volume.unproved", end.isDone ? .info : .warning,
                 ("path", .path(end.root)),
                 ("volume", .safe(end.volume)), ("files", .count(end.files)), ("bytes", .number(end.bytes)),
-                ("unproved", .count(end.unproved)), ("unmarked", .count(end.unmarked)), ("unread", .count(end.unread)),
-                ("ignored", .count(end.ignored)))
+                ("unproved", .count(end.unproved)), ("missing", .count(end.missing)), ("unmarked", .count(end.unmarked)),
+                ("unread", .count(end.unread)), ("ignored", .count(end.ignored)), ("others", .count(end.others)))
         default: nil
         }
     }

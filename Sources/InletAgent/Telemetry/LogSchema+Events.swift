@@ -2,7 +2,7 @@ internal import InletCore
 
 extension LogEventSpec {
     private static let job = "job# path destination route "
-    private static let volume = "path volume files# bytes# unproved# unmarked# unread# ignored#"
+    private static let volume = "path volume files# bytes# unproved# missing# unmarked# unread# ignored# others#"
 
     /// Every event, in the order of the README's table.
     package static let all: [LogEventSpec] =

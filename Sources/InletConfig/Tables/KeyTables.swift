@@ -86,7 +86,7 @@ package enum KeyTables {
         ),
         KeySpec(
             "volume_done_after", .integer(1...100),
-            "By how many destinations each file of a volume must be proved before that is said to be safe to remove; by all without it."
+            "To how many destinations each file of a volume must be delivered before that is said to be done; to all without it."
         ),
         KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
         KeySpec(

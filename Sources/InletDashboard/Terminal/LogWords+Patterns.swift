@@ -50,10 +50,11 @@ extension LogWords {
         "watch.resumed": "{path} goes on as it is, by {by}",
         "volume.added": "volume {volume} at {path}[: {waiting} files wait for it]",
         "volume.removed": "volume {volume} left {path}",
-        "volume.done": "volume {volume} at {path} is done and may be taken away: {files} files, {bytes}",
+        "volume.done":
+            "all files of volume {volume} at {path} that routes take are delivered: {files}, {bytes}; {others} others are on it",
         "volume.unproved":
-            "volume {volume} at {path} is NOT safe to erase: {unproved} without proof, {unmarked} not marked, "
-            + "{unread} not read, of {files} files",
+            "volume {volume} at {path} is NOT safe to erase: {unproved} not delivered, {missing} not at their destination "
+            + "any more, {unmarked} not marked, {unread} not read; {files} are delivered, {others} others are on it",
     ]
 
     private static let files = [
