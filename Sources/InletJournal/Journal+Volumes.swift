@@ -89,6 +89,29 @@ extension Journal {
         }
     }
 
+    /// How many files wait for volumes that are not mounted, by the place where each was last; of very many not all.
+    package func awayVolumes(most: Int = 10_000) async throws(JournalError) -> [(
+        volume: String, root: FilePath, files: Int
+    )] {
+        try await read { database in
+            try database.rows(
+                """
+                SELECT volume, max(root), count(DISTINCT id) FROM (
+                    SELECT file.volume AS volume, file.root AS root, file.id AS id
+                    FROM delivery INDEXED BY delivery_retrying JOIN file ON file.id = delivery.file_id
+                    WHERE delivery.state = 'ready' AND delivery.code IS NOT NULL AND delivery.code = 'source_gone'
+                        AND file.volume IS NOT NULL AND file.finished_at IS NULL LIMIT ?)
+                GROUP BY volume ORDER BY volume
+                """, .integer(Int64(most))
+            ) { row in
+                let (volume, root) = (row.text(0) ?? "", row.bytes(1))
+                let mark = Array(".away-".utf8)
+                let end = root.indices.last { root[$0...].starts(with: mark) } ?? root.endIndex
+                return (volume, FilePath(bytes: Array(root[..<end])), Int(row.integer(2)))
+            }
+        }
+    }
+
     /// Lets what waited for its volume go at once, with all the time that its route gives it.
     package func volumeIsBack(_ volume: String, at now: WallTime) async throws(JournalError) {
         try await commit { database in

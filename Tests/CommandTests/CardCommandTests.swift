@@ -54,7 +54,9 @@ struct CardCommandTests {
         #expect(try place.content(place.library.pushing("cards/EOS_B/101CANON/a.jpg")) == bytes(1001, seed: 1))
         try await agent.line("notification.sent", number: 2)
         let told = receiver.notices.map { String(decoding: $0.body, as: UTF8.self) }
-        #expect(told.count { $0.contains("all 3 files of 'EOS_") } == 2 && told.contains { $0.contains("EOS_B") }, "\(told)")
+        #expect(
+            told.count { $0.contains("all 3 files of 'EOS_") } == 2 && told.contains { $0.contains("EOS_B") }, "\(told)"
+        )
         #expect(try await agent.stop() == .code(0))
     }
 

@@ -111,6 +111,25 @@ import Testing
         }
     }
 
+    @Test func `a file whose end comes after its card came back elsewhere goes on from there at once`() async throws {
+        defer { reader.close() }
+        try reader.makeCard("A")
+        try reader.shoot("a.jpg", on: "A")
+        let gate = Gate()
+        scene.here.script("a.jpg", .hold(gate, .fail(DeliveryError(.sourceGone, .sourceGone, "it is not there"))))
+        try await scene.run { stage in
+            try reader.insert("A", at: "one")
+            try await eventually("it is being read") { scene.here.record.running == 1 }
+            try reader.pull("one")
+            try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
+            try reader.insert("A", at: "two")
+            try await eventually("it is back") { stage.events.count("volume.added") == 2 }
+            gate.open()
+            let job = try await stage.finished("a.jpg")
+            #expect(job.file.root == reader.media.appending("two").appending("DCIM"))
+        }
+    }
+
     @Test func `what else is on a card is said, also outside of the watched folder, and an empty one is called empty`()
         async throws
     {
@@ -132,7 +151,9 @@ import Testing
         }
     }
 
-    @Test func `of a card that comes back destinations are asked, and one that has lost its files is said`() async throws {
+    @Test func `of a card that comes back destinations are asked, and one that has lost its files is said`()
+        async throws
+    {
         defer { reader.close() }
         var scene = scene
         let library = try reader.directory.makeDirectory("library")
@@ -285,20 +306,33 @@ import Testing
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
     }
 
-    @Test func `a notice of a card says what was delivered and what else is there, and never that it is safe or proved`() {
+    @Test
+    func `a notice of a card says what was delivered and what else is there, and never that it is safe or proved`() {
         let all = "all 4 files of 'EOS' that routes take were delivered"
         let date = ", the last on 1970-01-02T00:00:00Z"
         let rows: [(VolumeEnd, String)] = [
             (end(), "\(all)\(date); no other files are on it"),
             (end { $0.others = 2 }, "\(all)\(date); 2 other files are on it"),
-            (end { ($0.others, $0.hasMore) = (2, true) }, "\(all)\(date); 2 other files are on it, as far as it was looked at"),
-            (end { $0.wasAsked = true }, "\(all)\(date); their destinations were asked, and still have them; no other files are on it"),
+            (
+                end { ($0.others, $0.hasMore) = (2, true) },
+                "\(all)\(date); 2 other files are on it, as far as it was looked at"
+            ),
+            (
+                end { $0.wasAsked = true },
+                "\(all)\(date); their destinations were asked, and still have them; no other files are on it"
+            ),
             (
                 end { ($0.wasAsked, $0.unasked) = (true, 3) },
                 "\(all)\(date); of 3 their destinations cannot tell whether they still have them; no other files are on it"
             ),
-            (end { $0.destinations = 2 }, "\(all) to 2 of their destinations, or to all\(date); no other files are on it"),
-            (end { $0.adopted = 1 }, "\(all)\(date); 1 of them count so because they were there before; no other files are on it"),
+            (
+                end { $0.destinations = 2 },
+                "\(all) to 2 of their destinations, or to all\(date); no other files are on it"
+            ),
+            (
+                end { $0.adopted = 1 },
+                "\(all)\(date); 1 of them count so because they were there before; no other files are on it"
+            ),
             (
                 end { ($0.files, $0.deliveredAt, $0.others) = (0, nil, 1) },
                 "no file of 'EOS' is one that routes take; 1 other file is on it"

@@ -44,6 +44,10 @@ import Testing
             { $0.roots[0].stuck = .init(files: 1, reason: "opendir /srv/drop/b: Permission denied") }
         ),
         ("5 files were gone within seconds of their admission", .attention, { $0.gone_soon = 5 }),
+        (
+            "3 files wait for the card or disk that was at /media/EOS/DCIM", .attention,
+            { $0.away = [.init(volume: "uuid:1234-ABCD/DCIM", path: "/media/EOS/DCIM", files: 3)] }
+        ),
         ("4 deliveries have no destination", .attention, { $0.queue.parked = 4 }),
         ("5 notices were not taken", .attention, { $0.notices_failed = 5 }),
         ("nothing is sent, the limit is 0", .attention, { $0.limits = [try limit(0, "command")] }),

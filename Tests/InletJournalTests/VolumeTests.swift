@@ -61,9 +61,16 @@ import Testing
         try await bench.settle(.again(at: later, countsAttempt: false, code: .sourceGone, reason: "it is not mounted"))
         #expect(try await bench.journal.setUptime("r2", 6000, at: Bench.start).isEmpty)
         #expect(try await bench.journal.nextExpiries(of: ["r2"]).isEmpty)
+        // Where it was is told, also when another one is there now.
+        for _ in 0..<2 {
+            let away = try await bench.journal.awayVolumes()
+            #expect(away.map(\.volume) == [Self.card] && away.map(\.root) == ["/media/A"] && away.map(\.files) == [1])
+            try await bench.journal.volumeArrived(Self.other, at: "/media/A")
+        }
         try await bench.journal.volumeIsBack(Self.card, at: Bench.start)
         let delivery = try #require(try await bench.job(1).deliveries.first)
         #expect(delivery.nextAt == Bench.start && delivery.code == nil)
+        #expect(try await bench.journal.awayVolumes().isEmpty)
         #expect(delivery.expiresAt == 11_000)
     }
 

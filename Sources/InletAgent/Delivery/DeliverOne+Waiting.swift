@@ -47,8 +47,8 @@ extension DeliverOne {
         default: return error
         }
         guard roots.isAway(file) else { return error }
-        let pause: Duration =
-            roots.isUnknown(file.root) ? .seconds(1) : file.volume == nil ? .seconds(30) : Self.awayPause
+        let isSoon = roots.isUnknown(file.root) || roots.hasMoved(file)
+        let pause: Duration = isSoon ? .seconds(1) : file.volume == nil ? .seconds(30) : Self.awayPause
         return DeliveryError(
             .outage(after: pause), .sourceGone,
             "\(file.root.display) is not there or not mounted; its files are sent when it is back")

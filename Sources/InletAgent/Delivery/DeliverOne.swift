@@ -12,6 +12,11 @@ final class DeliverOne: Sendable {
         var wantsLook: FileRow?
         /// This delivery proved that its destination is up again.
         var destinationIsBack = false
+
+        /// Whether it is put off until its source is there again.
+        var awaitsSource: Bool {
+            if case .jobRetry(_, let error, _, _) = event { error.code == .sourceGone } else { false }
+        }
     }
 
     private let journal: Journal

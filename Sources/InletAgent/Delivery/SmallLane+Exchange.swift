@@ -38,6 +38,8 @@ extension SmallLane {
             if !claims.isEmpty { Failpoint.settling.reached() }
             let exchange = try await journal.exchange(claims, for: wish, ending: Receipt.atOnce, at: .now)
             follow(ended, exchange)
+            let away = ended.filter { $0.report?.awaitsSource == true }
+            if !away.isEmpty { await ends.freeReturned(away.map(\.claim.file), journal, health) }
             return .success(exchange)
         } catch {
             return .failure(error)

@@ -112,6 +112,7 @@ final class WorkerPool: Service {
         guard let (settled, (file, report)) = outcome else { return false }
         health.works()
         ends.follow(report, file, settled, .big)
+        if report.awaitsSource { await ends.freeReturned([file], journal, health) }
         return true
     }
 }
@@ -129,6 +130,7 @@ struct DeliveryEnds: Sendable {
     let ended: @Sendable (FileRow) -> Void
     let room: QueueRoom
     let board: DestinationBoard
+    let roots: RootStates
 
     /// Says and passes on what has ended.
     func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
@@ -163,6 +165,17 @@ struct DeliveryEnds: Sendable {
             job: file.id, path: file.fullPath, state: settled.state, disposition: finish.disposition,
             route: file.route ?? "")
         return told + [finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
+    }
+
+    /// What came back while it was written down that it is away goes on at once: who took the volume up did not see it waiting.
+    func freeReturned(_ files: [FileRow], _ journal: Journal, _ health: JournalHealth) async {
+        let returned = Set(files.filter { roots.hasMoved($0) }.compactMap(\.volume))
+        do {
+            for volume in returned { try await journal.volumeIsBack(volume, at: .now) }
+        } catch {
+            health.fails(error)
+        }
+        if !returned.isEmpty { bells.ringAll() }
     }
 
     /// Wakes and tells whoever has to do with it now.

@@ -28,6 +28,12 @@ final class RootStates: Sendable {
     /// Whether nobody has looked yet: somebody will in a moment.
     func isUnknown(_ root: FilePath) -> Bool { states.withLock { $0[root] == .unknown } }
 
+    /// Whether the file's volume is mounted, and not where the file was looked for.
+    func hasMoved(_ file: FileRow) -> Bool {
+        guard let volume = file.volume else { return false }
+        return states.withLock { $0.contains { $0.key != file.root && $0.value == .present(volume: volume) } }
+    }
+
     /// Whether a file is missing, or another one, because its whole root or volume is. Files that were sent singly have no
     /// root.
     func isAway(_ file: FileRow) -> Bool {

@@ -160,6 +160,13 @@ extension Health {
                     "have the owner allow it (chmod, chown or setfacl); what may be read goes on by itself"
                         + because(forbidden.reason)))
         }
+        for volume in report.away ?? [] {
+            let what = volume.files == 1 ? "1 file waits" : "\(volume.files) files wait"
+            found.append(
+                .init(
+                    .attention, .root, name: volume.path, "\(what) for the card or disk that was at \(volume.path)",
+                    "put it in again, wherever: they go on by themselves (\(volume.volume))"))
+        }
         if let stuck = report.stuck {
             found.append(
                 .init(

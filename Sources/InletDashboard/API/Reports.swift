@@ -95,6 +95,15 @@ package struct StatusReport: Codable, Sendable {
         package var reason: String
     }
 
+    /// A removable volume that files wait for.
+    package struct AwayVolume: Codable, Sendable {
+        /// By what it is known: its UUID, label or device, and the folder on it.
+        package var volume: String
+        /// Where it was last.
+        package var path: String
+        package var files: Int
+    }
+
     /// What needs somebody; nil from an agent of an older version.
     package var health: Health?
     package var running: Bool
@@ -123,6 +132,7 @@ package struct StatusReport: Codable, Sendable {
     package var forbidden: Stuck?
     /// Files that ended as gone within seconds of their admission, since yesterday.
     package var gone_soon: Int?
+    package var away: [AwayVolume]?
     /// Parts of the agent that have ended unasked, and begin anew.
     package var incidents: [Incident]?
     /// How far the files are that waited at the start; nil once all have been tried.
@@ -174,18 +184,28 @@ package struct StatusReport: Codable, Sendable {
         let backlog = try await view.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
-        (stuck, forbidden, gone_soon) = try await Self.troubles(view.journal)
+        (stuck, forbidden, gone_soon, away) = try await Self.troubles(view.journal)
         health = Health(self)
     }
 
     /// What became of files that somebody should look into.
-    private static func troubles(_ journal: Journal) async throws(JournalError) -> (Stuck?, Stuck?, Int?) {
+    private static func troubles(
+        _ journal: Journal
+    ) async throws(JournalError) -> (Stuck?, Stuck?, Int?, [AwayVolume]?) {
         let gone = try await journal.goneSoon(within: Health.soon, since: .now - Health.goneMemory)
         return (
             try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) },
             try await journal.forbidden().map { Stuck(files: $0.files, reason: $0.reason) },
-            gone > 0 ? gone : nil
+            gone > 0 ? gone : nil, try await away(journal)
         )
+    }
+
+    /// Cards and disks whose return files wait for; nil where none do.
+    private static func away(_ journal: Journal) async throws(JournalError) -> [AwayVolume]? {
+        let volumes = try await journal.awayVolumes().map {
+            AwayVolume(volume: DisplayText.escape($0.volume), path: $0.root.display, files: $0.files)
+        }
+        return volumes.isEmpty ? nil : volumes
     }
 
     private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?) {

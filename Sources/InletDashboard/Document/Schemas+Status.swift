@@ -19,11 +19,22 @@ extension StatusReport: Described {
             .may(
                 "incidents", .list(.named(Incident.self)),
                 "Parts of the agent that have ended unasked, and begin again."),
+            .may("away", .list(.named(AwayVolume.self)), "Removable volumes that files wait for."),
             .may("stuck", .named(Stuck.self), "Files that could not be archived, deleted or quarantined at their end."),
             .may("forbidden", .named(Stuck.self), "Files that wait because they may not be read."),
             .may("gone_soon", .integer, "Files that ended as gone within seconds of their admission, since yesterday."),
             .may("limits", .list(.named(LimitReport.self))), .may("windows", .list(.named(WindowReport.self))),
             .may("dashboard", .named(DashboardReport.self)), .may("confinement", .named(ConfinementReport.self)),
+        ])
+    }
+}
+
+extension StatusReport.AwayVolume: Described {
+    static var schemaName: String { "AwayVolume" }
+    static var schema: Schema {
+        .object([
+            .must("volume", .text, "Its UUID, label or device, and the folder on it."),
+            .must("path", .text, "Where it was last."), .must("files", .integer),
         ])
     }
 }
