@@ -30,9 +30,20 @@ struct ConfigParser {
         let found = rule == .off ? [] : objections(reader.values, trust)
         if rule == .strict, !found.isEmpty { throw report.errors(found) }
         return LoadedConfig(
-            settings: settings, warnings: report.errors(found).list, file: path,
+            settings: settings, warnings: report.errors(found + notes(reader.filled)).list, file: path,
             effective: effective(root, source), filled: withStateDirectory(reader.filled),
             credentialFiles: reader.values.files.map(\.file.path), report: report)
+    }
+
+    /// What is allowed, and should be known to whoever starts with it.
+    private func notes(_ section: ConfigSection) -> [Problem] {
+        guard let place = section.positions["tls_key_log"] else { return [] }
+        return [
+            Problem(
+                place,
+                "whoever reads this file can read all that was sent, passwords too; take the key out and remove the file when you have looked"
+            )
+        ]
     }
 
     /// What is wrong with how the configuration's file, and those that it takes credentials from, are held.

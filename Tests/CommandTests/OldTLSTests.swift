@@ -38,3 +38,43 @@ struct OldTLSTests {
         #expect(check.output.contains("the answer is not the XML") != isOld, "\(check)")
     }
 }
+
+/// The keys by which a record of what was sent can be read.
+@Suite(
+    .timeLimit(.minutes(4)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path), "needs openssl")
+)
+struct SessionKeyTests {
+    private func place(_ server: TLSServer, _ top: [String] = []) throws -> Place {
+        var config = ConfigText()
+        config.destination =
+            "type: s3, endpoint: \"https://127.0.0.1:\(server.port)\", region: us-east-1, bucket: media, "
+            + "access_key: AKID, secret_key: canary, ca_file: \"\(server.certificate)\""
+        config.top += top
+        return try Place(config)
+    }
+
+    @Test func `a variable that asks libraries for the keys of connections is not obeyed`() async throws {
+        let server = try TLSServer()
+        let place = try place(server)
+        let keys = place.folder.path.appending("keys")
+        let check = try await place.inlet(["check"], environment: ["SSLKEYLOGFILE": keys.string])
+        // It was spoken to.
+        #expect(check.output.contains("the answer is not the XML"), "\(check)")
+        #expect(!place.exists(keys))
+    }
+
+    @Test func `a key of the configuration asks for them, and is warned of`() async throws {
+        let server = try TLSServer()
+        let place = try place(server, ["tls_key_log: keys/log"])
+        try place.folder.makeDirectory("keys")
+        let keys = place.folder.path.pushing("keys/log")
+        let other = place.folder.path.appending("other")
+        let agent = try await place.run(environment: ["SSLKEYLOGFILE": other.string])
+        try await agent.wait("keys are logged") {
+            (try? place.content(keys))?.starts(with: Data("CLIENT_".utf8)) ?? false
+        }
+        #expect(agent.errors.contains("whoever reads this file can read all that was sent"))
+        #expect(!place.exists(other))
+        #expect(try await agent.stop() == .code(0))
+    }
+}

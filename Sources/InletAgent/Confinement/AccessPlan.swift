@@ -57,8 +57,8 @@ package struct AccessPlan: Sendable {
         let settings = config.settings
         var needs = [Need(path: settings.stateDirectory, kind: .folder, mayWrite: true)]
         func file(_ path: FilePath) { needs.append(Need(path: path, kind: .file, mayWrite: false)) }
-        if !LogSettings.streams.contains(settings.log.output) {
-            let log = FilePath(settings.log.output)
+        let isFile = !LogSettings.streams.contains(settings.log.output)
+        for log in [isFile ? FilePath(settings.log.output) : nil, settings.tlsKeyLog].compactMap(\.self) {
             needs.append(Need(path: log.removingLastComponent(), kind: .folder, mayWrite: true))
             // It may be a symlink.
             needs.append(Need(path: log, kind: .possibleFile, mayWrite: true))

@@ -30,6 +30,7 @@ struct SettingsReader {
         if let workers = section.integer("workers") { settings.workers = workers }
         if let grace = section.duration("shutdown_timeout") { settings.shutdownGrace = grace }
         if let rule = section.string("landlock").flatMap(LandlockRule.init) { settings.landlock = rule }
+        settings.tlsKeyLog = section.string("tls_key_log").map { FilePath($0) }
         settings.log = log(section.section("log"))
         if let limits = section.section("limits") {
             if let count = limits.integer("queue_warning") { settings.queueWarning = count }

@@ -20,6 +20,10 @@ package enum KeyTables {
                 "landlock", .choice(names(LandlockRule.self)), default: "auto",
                 "Whether the agent gives up, at its start, all of the file system that this file does not name: where the kernel can (auto), or else it does not start (required)."
             ),
+            KeySpec(
+                "tls_key_log", .path,
+                "A file to which 'inlet run' appends the keys of its TLS connections, for looking at what is sent; without it nobody gets them."
+            ),
             KeySpec("log", .section(log), "What is logged, where, and how."),
             KeySpec(
                 "dashboard", .section(dashboard), "The page and the HTTP API on a port; without it there is no port."),

@@ -40,6 +40,7 @@ package enum ConfigEffect: String, Sendable {
         ("dashboard", .restart),
         ("proxy", .restart),
         ("landlock", .restart),
+        ("tls_key_log", .restart),
         ("log", .now),
         ("shutdown_timeout", .now),
         ("permissions", .now),

@@ -8,6 +8,8 @@ package struct Settings: Sendable {
     /// How long running parts may go on after SIGTERM.
     package var shutdownGrace: Duration
     package var landlock = LandlockRule.auto
+    /// nil = the keys of TLS connections are nobody's.
+    package var tlsKeyLog: FilePath?
     package var log: LogSettings
     /// A warning is logged when more files wait than this.
     package var queueWarning: Int

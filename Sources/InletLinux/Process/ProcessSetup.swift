@@ -38,10 +38,17 @@ package enum ProcessSetup {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
         _ = inlet_forbid_dumps()
+        // Libraries for TLS write the keys of every connection where this says, whoever set it.
+        unsetenv(keyLog)
         // Swift's own reports show what registers point to. The runtime has read the variable before it came to us.
         if environment("SWIFT_BACKTRACE") != nil { return }
         for number in [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] { signal(number, SIG_DFL) }
     }
+
+    private static let keyLog = "SSLKEYLOGFILE"
+
+    /// Has the keys of all TLS connections of this process appended to a file. Only before the first thread has started.
+    package static func logSessionKeys(to file: FilePath) { setenv(keyLog, file.string, 1) }
 
     /// The effective user, by which the kernel judges access.
     package static var userID: UInt32 { geteuid() }

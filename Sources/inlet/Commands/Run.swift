@@ -43,6 +43,7 @@ struct Run: AsyncParsableCommand {
         let config = try options.load(warns: true)
         try Self.requireWork(config)
         if dryRun { return Prepared(config: config, confinement: nil) }
+        if let file = config.settings.tlsKeyLog { ProcessSetup.logSessionKeys(to: file) }
         return Prepared(config: config, confinement: try Confinement.enter(config))
     }
 
