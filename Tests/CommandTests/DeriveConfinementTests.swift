@@ -16,7 +16,7 @@ struct DeriveConfinementTests {
         let shared = try TemporaryDirectory.inMemory()
         let script =
             "cd HERE; for place in library SHARED; do echo taken over > $place/note; done; "
-            + "echo x > $TMPDIR/own && (cat $TMPDIR/own {in}; env) > {out}"
+            + "echo x > $TMPDIR/own && (cat $TMPDIR/own {in}; env; grep Seccomp: /proc/self/status) > {out}"
         config.top += ["landlock: \(isConfined ? "required" : "off")"]
         config.route += [
             "derive: [{ name: copy, command: [/bin/sh, -c, \"\(script)\"], suffix: .copy }]"
@@ -30,6 +30,7 @@ struct DeriveConfinementTests {
         let stored = Place.files(below: place.library).filter { $0.key.hasSuffix(".copy") }
         let text = String(decoding: try #require(stored.values.first), as: UTF8.self)
         #expect(stored.count == 1 && text.hasPrefix("x\ncontent") && text.contains("TMPDIR="))
+        #expect(!CallFilter.isAvailable || text.contains("Seccomp:\t\(isConfined ? 2 : 0)"), "\(text)")
         // Nothing of Inlet's own environment.
         #expect(!text.contains("CANARY"))
         for folder in [place.library, shared.path] {

@@ -21,6 +21,15 @@ struct LandlockTests {
         let line = try await agent.line("agent.confined")
         #expect(try #require(line.number("landlock")) >= 2)
         #expect(try field("NoNewPrivs", of: agent.id) == "1")
+        if CallFilter.isAvailable {
+            #expect(try #require(line.number("calls")) == Int64(CallFilter.count))
+            // Of every thread, whenever it began.
+            for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.id)/task") {
+                // One may have ended meanwhile.
+                guard let mode = try? field("Seccomp", of: "\(agent.id)/task/\(thread)") else { continue }
+                #expect(mode == "2", "\(thread)")
+            }
+        }
         let (readable, writable) = try await places(place)
         let own = [place.state, place.drop, place.library].map(\.string)
         #expect(Set(writable).subtracting(["/dev/null"]) == Set(own) && readable.contains("/etc"), "\(writable)")
@@ -136,6 +145,10 @@ struct LandlockTests {
         let place = try Place()
         let before = try await place.inlet("check")
         #expect(before.output.contains("an agent that starts is confined (version "), "\(before.output)")
+        #expect(before.output.contains("system calls") == before.output.contains("confined (version"))
+        if CallFilter.isAvailable {
+            #expect(before.output.contains("has given up \(CallFilter.count) system calls"), "\(before.output)")
+        }
         let agent = try await place.run()
         #expect(try await place.inlet("check").output.contains("the running agent is confined (version "))
         #expect(try await agent.stop() == .code(0))
@@ -150,7 +163,9 @@ struct LandlockTests {
 }
 
 /// A field of `/proc/PID/status`.
-private func field(_ name: String, of process: Int32) throws -> String? {
+private func field(_ name: String, of process: Int32) throws -> String? { try field(name, of: "\(process)") }
+
+private func field(_ name: String, of process: String) throws -> String? {
     let text = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
     return text.split(separator: "\n").first { $0.hasPrefix(name + ":") }
         .map { $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces) }

@@ -70,11 +70,14 @@ struct SessionKeyTests {
         let keys = place.folder.path.pushing("keys/log")
         let other = place.folder.path.appending("other")
         let agent = try await place.run(environment: ["SSLKEYLOGFILE": other.string])
+        try place.put("a.bin", bytes(10))
         try await agent.wait("keys are logged") {
             (try? place.content(keys))?.starts(with: Data("CLIENT_".utf8)) ?? false
         }
         #expect(agent.errors.contains("whoever reads this file can read all that was sent"))
         #expect(!place.exists(other))
+        let attributes = try FileManager.default.attributesOfItem(atPath: keys.string)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
         #expect(try await agent.stop() == .code(0))
     }
 }

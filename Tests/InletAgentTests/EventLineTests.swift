@@ -24,7 +24,7 @@ import Testing
     /// Every event under the name that users' log filters rely on.
     static let events: [(AgentEvent, String)] = [
         (.agentStarted(version: "1", configuration: "c"), "agent.started"),
-        (.agentConfined(landlock: 7, places: 20), "agent.confined"),
+        (.agentConfined(landlock: 7, places: 20, calls: 0, reason: "no filters"), "agent.confined"),
         (.agentUnconfined(reason: "r"), "agent.unconfined"),
         (.agentHostLost, "agent.host_lost"),
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),

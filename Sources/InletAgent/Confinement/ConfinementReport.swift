@@ -2,10 +2,14 @@ package import InletCore
 internal import InletLinux
 package import SystemPackage
 
-/// What a running agent has given up of the file system, for whoever asks.
+/// What a running agent has given up, for whoever asks.
 package struct ConfinementReport: Codable, Sendable, Equatable {
     /// The version of Landlock that holds it; nil where nothing does.
     package var landlock: Int?
+    /// How many system calls it has given up; nil where it has none.
+    package var denied_calls: Int?
+    /// Why it has them all, though Landlock holds it.
+    package var calls_reason: String?
     /// Why nothing does.
     package var reason: String?
     /// Folders that it may read, escaped, with all that is below them.
@@ -13,8 +17,11 @@ package struct ConfinementReport: Codable, Sendable, Equatable {
     /// Those of them in which it may make, change and remove files.
     package var writable: [String]
 
-    package init(landlock: Int, _ rules: [AccessRule]) {
+    /// - Parameter callsReason: why no system call is given up; nil where they are.
+    package init(landlock: Int, callsReason: String?, _ rules: [AccessRule]) {
         self.landlock = landlock
+        denied_calls = callsReason == nil ? CallFilter.count : nil
+        calls_reason = callsReason
         readable = rules.map(\.path.display)
         writable = rules.filter(\.mayWrite).map(\.path.display)
     }
@@ -39,6 +46,8 @@ package struct ConfinementReport: Codable, Sendable, Equatable {
     }
 
     var event: AgentEvent {
-        landlock.map { .agentConfined(landlock: $0, places: readable.count) } ?? .agentUnconfined(reason: reason ?? "")
+        guard let landlock else { return .agentUnconfined(reason: reason ?? "") }
+        return .agentConfined(
+            landlock: landlock, places: readable.count, calls: denied_calls ?? 0, reason: calls_reason)
     }
 }

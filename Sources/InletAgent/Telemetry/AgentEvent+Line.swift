@@ -45,8 +45,11 @@ extension AgentEvent {
 
     private var confinementLine: EventLine? {
         switch self {
-        case .agentConfined(let version, let places):
-            Self.line("agent.confined", .info, ("landlock", .count(version)), ("places", .count(places)))
+        case .agentConfined(let version, let places, let calls, let reason):
+            Self.line(
+                "agent.confined", .info, ("landlock", .count(version)), ("places", .count(places)),
+                ("calls", .count(calls))
+            ).saying(reason)
         case .agentUnconfined(let reason): Self.line("agent.unconfined", .info, ("reason", .safe(reason)))
         case .agentHostLost:
             Self.line(

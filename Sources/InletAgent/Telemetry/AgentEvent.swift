@@ -7,8 +7,9 @@ package import SystemPackage
 /// Lower modules return; only the agent's services emit.
 package enum AgentEvent: Sendable {
     case agentStarted(version: String, configuration: String)
-    /// The agent has given up all of the file system but `places`, by that version of Landlock.
-    case agentConfined(landlock: Int, places: Int)
+    /// The agent has given up all of the file system but `places`, by that version of Landlock, and so many system calls;
+    /// `reason` says why none.
+    case agentConfined(landlock: Int, places: Int, calls: Int, reason: String?)
     /// It has not, and why.
     case agentUnconfined(reason: String)
     /// The process that starts programs for a confined agent has ended.

@@ -10,7 +10,7 @@ extension LogEventSpec {
 
     private static let agent = [
         LogEventSpec("agent.started", .info, fields: "version configuration"),
-        LogEventSpec("agent.confined", .info, fields: "landlock# places#"),
+        LogEventSpec("agent.confined", .info, fields: "landlock# places# calls# reason?"),
         LogEventSpec("agent.unconfined", .info, fields: "reason"),
         LogEventSpec("agent.host_lost", .error, fields: "reason"),
         LogEventSpec("agent.ready", .info, fields: "roots# destinations#"),

@@ -176,7 +176,9 @@ extension ConfinementReport: Described {
     static var schema: Schema {
         .object([
             .may("landlock", .integer, "The version of Landlock that holds the agent."),
-            .may("reason", .text, "Why nothing does."),
+            .may("denied_calls", .integer, "System calls that it has given up."),
+            .may("calls_reason", .text, "Why it has given up none, though Landlock holds it."),
+            .may("reason", .text, "Why nothing holds it."),
             .must("readable", .list(.text), "Folders that the agent may read, with all that is below them."),
             .must("writable", .list(.text), "Those of them in which it may make, change and remove files."),
         ])

@@ -5,7 +5,8 @@ extension LogWords {
 
     private static let agent = [
         "agent.started": "inlet {version} starts[ with {configuration}]",
-        "agent.confined": "confined to {places} places of the file system (Landlock {landlock})",
+        "agent.confined":
+            "confined to {places} places (Landlock {landlock}), {calls} system calls given up[ ({reason})]",
         "agent.unconfined": "not confined to its own folders: {reason}",
         "agent.host_lost": "{reason}",
         "agent.ready": "ready: {roots} watched folders, {destinations} destinations",

@@ -48,7 +48,14 @@ package enum ProcessSetup {
     private static let keyLog = "SSLKEYLOGFILE"
 
     /// Has the keys of all TLS connections of this process appended to a file. Only before the first thread has started.
-    package static func logSessionKeys(to file: FilePath) { setenv(keyLog, file.string, 1) }
+    /// One that is made is for its owner's eyes.
+    package static func logSessionKeys(to file: FilePath) throws(SystemError) {
+        let made = try SystemCall.result("open", file) {
+            inlet_open(file.string, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        }
+        close(made)
+        setenv(keyLog, file.string, 1)
+    }
 
     /// The effective user, by which the kernel judges access.
     package static var userID: UInt32 { geteuid() }

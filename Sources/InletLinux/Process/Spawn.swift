@@ -13,6 +13,8 @@ enum Spawn {
             // What a thread has given up, it and what it starts never get back.
             process = try LoopThread.result(name: "spawn") { () throws(SystemError) in
                 try Landlock.holdWrites(to: folder, below: base)
+                // Where the kernel does not let us, the folder is what holds it, as before.
+                do throws(SystemError) { try CallFilter.apply(to: .thread) } catch {}
                 return try begin(child, input: input, errors: errors)
             }
         } else {

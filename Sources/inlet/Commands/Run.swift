@@ -43,7 +43,14 @@ struct Run: AsyncParsableCommand {
         let config = try options.load(warns: true)
         try Self.requireWork(config)
         if dryRun { return Prepared(config: config, confinement: nil) }
-        if let file = config.settings.tlsKeyLog { ProcessSetup.logSessionKeys(to: file) }
+        if let file = config.settings.tlsKeyLog {
+            do throws(SystemError) {
+                try ProcessSetup.logSessionKeys(to: file)
+            } catch {
+                Console.printError("inlet: tls_key_log: \(error)")
+                throw ExitStatus.configuration
+            }
+        }
         return Prepared(config: config, confinement: try Confinement.enter(config))
     }
 

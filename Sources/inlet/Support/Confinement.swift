@@ -58,17 +58,31 @@ struct Confinement: Sendable {
             ProcessSetup.keepCapabilities()
             let manager = ProcessSetup.environment("NOTIFY_SOCKET")
             try Landlock.restrict(to: rules, usesAbstractSockets: manager?.hasPrefix("@") ?? false)
-            let report = ConfinementReport(landlock: version, rules)
+            let report = ConfinementReport(landlock: version, callsReason: denyCalls(), rules)
             return (host, Confinement(report: report, rules: rules, commands: plan.commands))
         } catch {
             throw Refusal("\(error)")
         }
     }
 
+    private static let noCallFilter = "this kernel has no seccomp filters, or what it runs in allows none"
+
+    /// - Returns: why not, which keeps no agent from its work: a kernel without filters is nobody's fault.
+    private static func denyCalls() -> String? {
+        do throws(SystemError) {
+            try CallFilter.apply()
+            return nil
+        } catch {
+            return CallFilter.isAvailable ? "\(error)" : noCallFilter
+        }
+    }
+
     /// What an agent of this configuration would give up if it were started now.
     static func preview(_ config: LoadedConfig) -> ConfinementReport {
         do {
-            return ConfinementReport(landlock: try version(), try plan(config).rules(on: .current()))
+            return ConfinementReport(
+                landlock: try version(), callsReason: CallFilter.isAvailable ? nil : noCallFilter,
+                try plan(config).rules(on: .current()))
         } catch {
             return ConfinementReport(reason: "\(error)")
         }

@@ -39,6 +39,8 @@ enum PrivilegeCheck {
     private static func text(_ report: ConfinementReport) -> String {
         guard let version = report.landlock else { return "not confined: \(report.reason ?? "")" }
         return "confined (version \(version)): reads below \(report.readable.count) places, writes below "
-            + "\(report.writable.count), starts only the programs of the configuration"
+            + "\(report.writable.count), starts only the programs of the configuration, "
+            + (report.denied_calls.map { "has given up \($0) system calls" }
+                ?? "has all system calls (\(report.calls_reason ?? "an agent of a version before this one"))")
     }
 }
