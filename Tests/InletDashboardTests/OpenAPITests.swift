@@ -211,6 +211,29 @@ import Testing
         }
     }
 
+    @Test func `a key that a body does not have is refused before anything is done`() async throws {
+        let scene = try DashboardScene()
+        try await scene.serving { port in
+            let client = try RawClient(port: port)
+            // As if all destinations had been meant, each time.
+            for (path, body, known) in [
+                ("pause", #"{"destination": "disk"}"#, "nothing is asked for"), ("pause", "[]", "an object"),
+                ("limits", #"{"limit": "1MiB", "destinations": "disk"}"#, "limit, destination"),
+                ("queue/clear", #"{"states": ["failed"]}"#, "nothing is asked for"),
+                ("queue/cancel", #"{"state": ["failed"]}"#, "states"), ("route", #"{"path": "a", "sise": 5}"#, "size"),
+            ] {
+                let answer = try await client.request(
+                    "POST", "/api/v1/\(path)", headers: DashboardScene.marks, body: body)
+                #expect(answer.status == 400 && answer.body.contains(known), "\(path) \(body): \(answer)")
+            }
+            for body in ["", "{}", " {} "] {
+                let answer = try await client.request(
+                    "POST", "/api/v1/resume", headers: DashboardScene.marks, body: body)
+                #expect(answer.status == 200, "\(answer)")
+            }
+        }
+    }
+
     @Test func `no endpoint passes over what a query asks for`() throws {
         for endpoint in Endpoints.all {
             #expect(endpoint.fault(in: []) == nil)

@@ -26,24 +26,12 @@ package struct JobSelection: Codable, Sendable {
     /// Numbers in one selection: each may lie in a stretch of the journal of its own.
     static let mostJobs = 10_000
 
-    private enum CodingKeys: String, CodingKey, CaseIterable {
+    private enum CodingKeys: String, CodingKey {
         case jobs, states, destination, route, path, labels, code, older_ms, batch, limit
     }
 
-    private struct AnyKey: CodingKey {
-        var stringValue: String
-        var intValue: Int? { nil }
-
-        init?(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { return nil }
-    }
-
-    /// What is left out is not asked for; what is not known is refused, because without it more would be chosen than was meant.
+    /// What is left out is not asked for.
     package init(from decoder: any Decoder) throws {
-        let known = Set(CodingKeys.allCases.map(\.rawValue))
-        for key in try decoder.container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
-            throw UnknownKey(name: key.stringValue)
-        }
         let values = try decoder.container(keyedBy: CodingKeys.self)
         jobs = try values.decodeIfPresent([Int64].self, forKey: .jobs)
         states = try values.decodeIfPresent([String].self, forKey: .states) ?? []
@@ -55,12 +43,6 @@ package struct JobSelection: Codable, Sendable {
         older_ms = try values.decodeIfPresent(Int64.self, forKey: .older_ms)
         batch = try values.decodeIfPresent(Int64.self, forKey: .batch)
         limit = try values.decodeIfPresent(Int.self, forKey: .limit)
-    }
-
-    /// A selection says something that is not understood.
-    package struct UnknownKey: Error, Sendable, CustomStringConvertible {
-        let name: String
-        package var description: String { "a selection has no '\(DisplayText.escape(name))'" }
     }
 
     /// - Throws: `PatternError` for a path that is no pattern; `UnknownState`; `APIFault` for what is out of bounds.

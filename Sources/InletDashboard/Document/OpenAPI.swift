@@ -15,7 +15,7 @@ enum OpenAPI {
             "info": .object([
                 "title": .text("Inlet"), "version": .text(version),
                 "description": .text(
-                    "The API of a running agent. Operations with x-inlet-need 'socket' are served on its control socket only; there, no login is needed. A query parameter that is not described, and one that is not as it is described, are refused with 400."
+                    "The API of a running agent. Operations with x-inlet-need 'socket' are served on its control socket only; there, no login is needed. A query parameter or a key of a body that is not described, and a parameter that is not as it is described, are refused with 400."
                 ),
             ]),
             "servers": .list([.object(["url": .text("/")])]),

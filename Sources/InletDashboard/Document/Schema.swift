@@ -89,6 +89,15 @@ indirect enum Schema: Sendable {
         return .object(object)
     }
 
+    /// Those of an object's keys, where there are no others; nil for what is none.
+    var names: [String]? {
+        switch self {
+        case .object(let fields, more: nil): fields.map(\.name)
+        case .named(let type): type.schema.names
+        default: nil
+        }
+    }
+
     /// The types that it names, and those that they name.
     func collect(_ found: inout [String: any Described.Type]) {
         switch self {

@@ -33,7 +33,6 @@ struct APIFault: Error, Sendable, Equatable {
         case let error as JournalError: self.init(503, "journal", "the journal does not answer: \(error)")
         case let error as PatternError: self = .badRequest("'path' is no pattern: \(error.message)")
         case let error as JobSelection.UnknownState: self = .badRequest("\(error)")
-        case let error as JobSelection.UnknownKey: self = .badRequest("\(error)")
         case let error as DecodingError: self = .badRequest("the body is not what is asked for: \(Self.text(error))")
         default: self.init(500, "internal", "this was not to happen: \(error)")
         }

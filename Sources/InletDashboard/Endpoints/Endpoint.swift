@@ -90,10 +90,7 @@ struct Endpoint: Sendable {
         var given: Set<String> = []
         for (name, value) in query {
             guard let item = self.query.first(where: { $0.name == name }) else {
-                let known = self.query.map(\.name).joined(separator: ", ")
-                return .badRequest(
-                    "the query has no '\(DisplayText.escape(name))' here"
-                        + (known.isEmpty ? "; nothing is asked for in it" : "; there is \(known)"))
+                return Self.unknown(name, in: "query", known: self.query.map(\.name))
             }
             guard given.insert(name).inserted || item.isRepeated else {
                 return .badRequest("'\(name)' is given more than once")
@@ -101,6 +98,29 @@ struct Endpoint: Sendable {
             if let wanted = item.schema.wanted(insteadOf: value) { return .badRequest("'\(name)' is \(wanted)") }
         }
         return nil
+    }
+
+    /// Why the body of an order is not understood: a key that it does not have, or any where it needs none.
+    func fault(inBody bytes: [UInt8]) -> APIFault? {
+        guard method == .post, !bytes.isEmpty, let known = body?.schema.names ?? (body == nil ? [] : nil) else {
+            return nil
+        }
+        // Whoever reads it says what is wrong with one that is no object.
+        guard let object = try? JSONDecoder().decode([String: AnyJSON].self, from: Data(bytes)) else {
+            return body == nil ? .badRequest("the body is an object in JSON, or empty") : nil
+        }
+        return object.keys.sorted().first { !known.contains($0) }.map { Self.unknown($0, in: "body", known: known) }
+    }
+
+    private static func unknown(_ name: String, in place: String, known: [String]) -> APIFault {
+        .badRequest(
+            "the \(place) has no '\(DisplayText.escape(name))' here"
+                + (known.isEmpty ? "; nothing is asked for in it" : "; there is \(known.joined(separator: ", "))"))
+    }
+
+    /// A value that is not looked at.
+    private struct AnyJSON: Decodable {
+        init(from decoder: any Decoder) {}
     }
 
     func describing(_ place: String, _ schema: Schema) -> Endpoint {

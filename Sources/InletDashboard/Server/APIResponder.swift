@@ -35,6 +35,7 @@ struct APIResponder: Sendable {
         } catch {
             return Reply(response: .fault(error), closes: true)
         }
+        if let fault = match.endpoint.fault(inBody: body) { return Reply(response: .fault(fault)) }
         let call = APICall(
             request: request, visitor: visitor, places: match.places, query: query, body: body, deadline: deadline)
         // A command that fails may have done a part of its work.
