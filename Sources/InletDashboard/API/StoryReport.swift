@@ -28,6 +28,13 @@ struct StoryReport: Encodable, Sendable {
         events = pulse?.newest(EventRing.most, level: .debug, job: job.job) ?? []
         events_since = pulse?.since?.rfc3339
         parts = story.parts.map { Part(destination: $0.destination, part: $0.number, size: $0.size, etag: $0.etag) }
-        receipt = story.receipt.flatMap { try? JSONDecoder().decode(JSONValue.self, from: Data($0)) }
+        receipt = story.receipt.map { bytes in
+            do {
+                return try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
+            } catch {
+                // It is there, and what it says is no receipt.
+                return .object(["unreadable": .text(String(decoding: bytes, as: UTF8.self))])
+            }
+        }
     }
 }

@@ -38,6 +38,7 @@ extension ControlClient {
                 "GET", "events", query: [("level", level.rawValue)], headers: headers, deadline: Self.streamLife,
                 into: sink)
         } catch  where sink.hasEnough {
+            // By our own wish.
             return
         }
         guard response.status == 200 else {

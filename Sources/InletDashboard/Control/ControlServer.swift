@@ -47,6 +47,7 @@ package struct ControlServer: Service {
             restore()
             throw error
         }
+        // The next start takes the place of one that is left, and commands find nobody there.
         try? DurableFile.remove(path)
     }
 
@@ -76,6 +77,7 @@ package struct ControlServer: Service {
             try await writer.write(response: reply.response.head, body: reply.response.body)
             if reply.closes { try await channel.close() }
         } onServerRunning: { _ in
+            // Without it the mask holds, by which others may not write to it, nor perhaps its group.
             try? FileMode.set(path, 0o660)
             isBound()
             whenOpen()
@@ -109,6 +111,7 @@ struct PeerCredentials: Sendable {
     static func of(_ channel: any Channel) async -> PeerCredentials? {
         guard let provider = channel as? any SocketOptionProvider else { return nil }
         let option = NIOBSDSocket.Option(rawValue: 17)
+        // The gate refuses whom the kernel does not name.
         return try? await provider.unsafeGetSocketOption(level: .socket, name: option).get()
     }
 }

@@ -13,22 +13,20 @@ enum JSONValue: Sendable, Equatable, Codable {
 
     init(from decoder: any Decoder) throws {
         let value = try decoder.singleValueContainer()
-        if value.decodeNil() {
-            self = .null
-        } else if let flag = try? value.decode(Bool.self) {
-            self = .flag(flag)
-        } else if let integer = try? value.decode(Int64.self) {
-            self = .integer(integer)
-        } else if let number = try? value.decode(Double.self) {
-            self = .number(number)
-        } else if let text = try? value.decode(String.self) {
-            self = .text(text)
-        } else if let list = try? value.decode([JSONValue].self) {
-            self = .list(list)
-        } else {
-            self = .object(try value.decode([String: JSONValue].self))
+        for kind in Self.kinds {
+            // A decoder tells the type of a value by refusing all others.
+            guard let found = try? kind(value) else { continue }
+            self = found
+            return
         }
+        self = .object(try value.decode([String: JSONValue].self))
     }
+
+    private static let kinds: [@Sendable (any SingleValueDecodingContainer) throws -> JSONValue?] = [
+        { $0.decodeNil() ? .null : nil }, { .flag(try $0.decode(Bool.self)) },
+        { .integer(try $0.decode(Int64.self)) }, { .number(try $0.decode(Double.self)) },
+        { .text(try $0.decode(String.self)) }, { .list(try $0.decode([JSONValue].self)) },
+    ]
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

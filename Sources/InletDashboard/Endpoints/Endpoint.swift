@@ -201,6 +201,7 @@ extension Response {
     /// The answer to a request that is not answered as it wants.
     static func fault(_ fault: APIFault) -> Response {
         let report = ErrorReport(error: fault.code, message: fault.message)
+        // Two texts are always JSON; if not, the sentence goes alone.
         var response = (try? json(report, status: fault.status)) ?? text(fault.message, status: fault.status)
         if let wait = fault.wait { response.headers[.retryAfter] = String(max(1, wait.components.seconds)) }
         if !fault.allowed.isEmpty { response.headers[.allow] = fault.allowed.joined(separator: ", ") }

@@ -27,6 +27,7 @@ extension Endpoints {
                 "queue/list", "The files of a selection, newest first.", JobSelection.self, need: .read,
                 limit: Endpoint.largeBody
             ) { _, desk, selection in try await desk.control.jobs(selection) }
+            // What is wrong with it, the endpoint says.
             .seated { ((try? $0.decoded(JobSelection.self))?.limit ?? 0) > Endpoint.smallList },
         ]
 

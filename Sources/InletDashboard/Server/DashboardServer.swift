@@ -72,6 +72,7 @@ package struct DashboardServer: Service {
                 if standing.fails(reason) { log.emit(.dashboardFailed(address: listen.text, reason: reason)) }
             }
             let pause = wait
+            // It fails only when the service is to end, which the loop asks next.
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
             wait = min(wait * 2, Self.longestWait)
         }

@@ -38,6 +38,7 @@ final class OldProtocolBound: ChannelInboundHandler, RemovableChannelHandler {
             403, "proxy",
             "refused: it is HTTP/1.0, as proxies speak it, and without a secret whoever reaches that might do everything; give dashboard a token or a password"
         )
+        // Two texts are always JSON; without them the status says as much.
         let body = (try? JSONValue.bytes(of: ErrorReport(error: fault.code, message: fault.message))) ?? []
         let head = """
             HTTP/1.1 403 Forbidden\r

@@ -16,6 +16,7 @@ extension Request {
     func refuse(_ response: Response, _ deadline: ConnectionDeadline) async -> Reply {
         guard announcesBody else { return Reply(response: response) }
         // Who asks first whether he may send has not sent it (RFC 9110, 10.1.1).
+        // Whatever ends it, what was not read ends the connection.
         let isRead = headers[.expect] == nil ? (try? await drain(deadline)) ?? false : false
         return Reply(response: response, closes: !isRead)
     }

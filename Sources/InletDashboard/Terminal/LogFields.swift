@@ -17,6 +17,7 @@ package struct LogFields: Sendable, Equatable {
 
     /// nil for what is no line of the log.
     package init?(_ line: some Sequence<UInt8>) {
+        // That is the answer to what is asked here.
         guard let all = try? JSONDecoder().decode([String: AnyValue].self, from: Data(line)) else { return nil }
         self.init(all.compactMapValues(\.value))
     }
@@ -31,6 +32,7 @@ package struct LogFields: Sendable, Equatable {
 
     /// The lines of a JSON array, such as the agent answers with; nil for what is none.
     static func all(_ body: [UInt8]) -> [LogFields]? {
+        // As above.
         try? JSONDecoder().decode([[String: AnyValue]].self, from: Data(body)).compactMap {
             LogFields($0.compactMapValues(\.value))
         }
@@ -47,19 +49,19 @@ package struct LogFields: Sendable, Equatable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            if let flag = try? container.decode(Bool.self) {
-                value = .flag(flag)
-            } else if let number = try? container.decode(Int64.self) {
-                value = .number(number)
-            } else if let number = try? container.decode(Double.self) {
-                value = .text("\(number)")
-            } else if let text = try? container.decode(String.self) {
-                value = .text(text)
-            } else if let items = try? container.decode([String].self) {
-                value = .list(items)
-            } else {
-                value = nil
+            for kind in Self.kinds {
+                // A decoder tells the type of a value by refusing all others.
+                guard let found = try? kind(container) else { continue }
+                value = found
+                return
             }
+            value = nil
         }
+
+        private static let kinds: [@Sendable (any SingleValueDecodingContainer) throws -> Value] = [
+            { .flag(try $0.decode(Bool.self)) }, { .number(try $0.decode(Int64.self)) },
+            { .text("\(try $0.decode(Double.self))") }, { .text(try $0.decode(String.self)) },
+            { .list(try $0.decode([String].self)) },
+        ]
     }
 }
