@@ -48,6 +48,7 @@ package struct Echo: Sendable {
 
     /// Without its quotes, and with escaped slashes.
     private static func json(_ text: String) -> String {
+        // A text is always JSON.
         let quoted = (try? JSONSerialization.data(withJSONObject: [text])) ?? Data()
         return String(decoding: quoted.dropFirst(2).dropLast(2), as: UTF8.self)
     }

@@ -32,11 +32,13 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
         } catch {
             // A client that asked whether it may send the body sends it after all when nobody says so, and would take
             // the connection for free after an answer that came first.
+            // However that ends, the request has failed already.
             if request.headers[.expect] != nil { try? await body.discard() }
             throw error
         }
         switch fault {
         case .loseAnswer:
+            // It may have been closed by its other end.
             try? await channel.close()
             throw ConnectionDropped()
         case .withholdAnswer:

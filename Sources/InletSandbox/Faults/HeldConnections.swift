@@ -26,6 +26,7 @@ final class HeldConnections: Sendable {
     /// Returns when the client, a test or the end of the sandbox has closed `channel`.
     static func waitForClose(of channel: any Channel) async throws {
         // A half-closed connection of a client that has gone would be held for ever.
+        // One that has closed meanwhile is not held at all.
         try? await channel.setOption(ChannelOptions.allowRemoteHalfClosure, value: false).get()
         let (closed, end) = AsyncStream.makeStream(of: Never.self)
         channel.closeFuture.whenComplete { _ in end.finish() }

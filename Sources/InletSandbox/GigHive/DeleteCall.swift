@@ -36,6 +36,7 @@ struct DeleteCall: Sendable {
 
     func delete(_ request: Request, _ body: inout IncomingBody, user: GigHiveAccess.User?) async throws -> Response {
         guard request.method == .post else { throw GigHiveRefusal.method(allowed: "POST") }
+        // What is no message names nothing, which is refused next.
         let message = try? JSONDecoder().decode(Message.self, from: try await body.whole())
         var results = Done.Results()
         for id in try ids(message, user) {

@@ -9,16 +9,19 @@ struct FinalizeMessage: Sendable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            if let flag = try? container.decode(Bool.self) {
-                self = .flag(flag)
-            } else if let text = try? container.decode(String.self) {
-                self = .text(text)
-            } else if let number = try? container.decode(Int.self) {
-                self = .text(String(number))
-            } else {
-                self = .other
+            for kind in Self.kinds {
+                // A decoder tells the type of a value by refusing all others.
+                guard let found = try? kind(container) else { continue }
+                self = found
+                return
             }
+            self = .other
         }
+
+        private static let kinds: [@Sendable (any SingleValueDecodingContainer) throws -> Value] = [
+            { .flag(try $0.decode(Bool.self)) }, { .text(try $0.decode(String.self)) },
+            { .text(String(try $0.decode(Int.self))) },
+        ]
     }
 
     private var values: [String: Value] = [:]
@@ -29,6 +32,7 @@ struct FinalizeMessage: Sendable {
             let text = String(decoding: body, as: UTF8.self).replacing("+", with: " ")
             for (name, value) in URIText.decodeQuery(text) ?? [] { values[name] = .text(value) }
         } else {
+            // As the real one takes it.
             values = (try? JSONDecoder().decode([String: Value].self, from: body)) ?? [:]
         }
     }

@@ -23,6 +23,7 @@ final class GigHiveLibrary: Sendable {
     init(root: FilePath) throws {
         self.root = root
         incoming = root.appending("incoming")
+        // Mostly there is none; one that stays is in nobody's way.
         try? FileManager.default.removeItem(atPath: incoming.string)
         for folder in [
             incoming, root.appending("media").appending("audio"), root.appending("media").appending("video"),
@@ -59,24 +60,31 @@ final class GigHiveLibrary: Sendable {
         _ media: ReceivedMedia, _ fields: GigFields, move: (FilePath) throws -> Void
     ) throws -> UploadAnswer {
         try catalog.withLock { catalog in
-            defer { try? save(catalog) }
-            let event = try catalog.event(fields)
-            if let present = catalog.assets.first(where: { $0.sha256 == media.sha256 }) {
-                if catalog.items.contains(where: { $0.event == event.id && $0.asset == present.id }) {
-                    throw GigHiveRefusal.duplicate(asset: present.id, sha256: media.sha256)
-                }
-                let item = try catalog.add(present, to: event, fields)
-                return UploadAnswer(present, media, item, fields, token: nil)
-            }
-            let token = SymmetricKey(size: .bits256).withUnsafeBytes { $0.hex }
-            let asset = GigHiveCatalog.Asset(
-                id: catalog.nextID(), sha256: media.sha256, fileExtension: media.fileExtension, kind: media.kind,
-                mimeType: media.mimeType, size: media.size, tokenHash: Self.hash(token))
-            try move(path(of: asset))
-            catalog.assets.append(asset)
-            let item = try catalog.add(asset, to: event, fields)
-            return UploadAnswer(asset, media, item, fields, token: token)
+            let answer = Result { try file(media, fields, in: &catalog, move: move) }
+            try save(catalog)
+            return try answer.get()
         }
+    }
+
+    private func file(
+        _ media: ReceivedMedia, _ fields: GigFields, in catalog: inout GigHiveCatalog, move: (FilePath) throws -> Void
+    ) throws -> UploadAnswer {
+        let event = try catalog.event(fields)
+        if let present = catalog.assets.first(where: { $0.sha256 == media.sha256 }) {
+            if catalog.items.contains(where: { $0.event == event.id && $0.asset == present.id }) {
+                throw GigHiveRefusal.duplicate(asset: present.id, sha256: media.sha256)
+            }
+            let item = try catalog.add(present, to: event, fields)
+            return UploadAnswer(present, media, item, fields, token: nil)
+        }
+        let token = SymmetricKey(size: .bits256).withUnsafeBytes { $0.hex }
+        let asset = GigHiveCatalog.Asset(
+            id: catalog.nextID(), sha256: media.sha256, fileExtension: media.fileExtension, kind: media.kind,
+            mimeType: media.mimeType, size: media.size, tokenHash: Self.hash(token))
+        try move(path(of: asset))
+        catalog.assets.append(asset)
+        let item = try catalog.add(asset, to: event, fields)
+        return UploadAnswer(asset, media, item, fields, token: token)
     }
 
     /// Whether `token` is the one that was given for the asset.

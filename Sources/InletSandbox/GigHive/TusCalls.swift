@@ -92,6 +92,7 @@ struct TusCalls: Sendable {
         let rest = upload.info.length - start
         guard Int64(body.expected ?? 0) <= rest else { throw Self.tooMuch }
         let file = try FileDescriptor.open(store.path(of: id), .writeOnly, options: .closeOnExec)
+        // How much has come is asked of the file, not of this.
         defer { try? file.close() }
         do {
             while let chunk = try await body.next() {

@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import Synchronization
 import SystemPackage
 
@@ -38,8 +39,7 @@ final class TusStore: Sendable {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.string) where name.hasSuffix(".info") {
             let data = try Data(contentsOf: URL(fileURLWithPath: folder.appending(name).string))
             let info = try JSONDecoder().decode(Info.self, from: data)
-            let attributes = try? FileManager.default.attributesOfItem(atPath: folder.appending(info.id).string)
-            let size = (attributes?[.size] as? NSNumber)?.int64Value
+            let size = try FileLook.look(at: folder.appending(info.id)).identity?.size
             let isWhole = size == nil || size == info.length
             uploads[info.id] = Upload(
                 info: info, offset: size ?? info.length, finished: isWhole ? .now : nil, isGone: size == nil)

@@ -39,6 +39,7 @@ enum FileBody {
     static func slice(_ range: ByteRange, of path: FilePath) -> ResponseBody {
         ResponseBody(contentLength: Int(range.count)) { writer in
             let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+            // It was only read.
             defer { try? file.close() }
             var offset = range.first
             while offset < range.end {

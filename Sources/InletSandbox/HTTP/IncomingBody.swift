@@ -68,6 +68,7 @@ struct IncomingBody {
     }
 
     private func drop() async throws -> Never {
+        // It may have been closed by its other end.
         try? await channel.close()
         throw ConnectionDropped()
     }

@@ -22,24 +22,26 @@ package enum SandboxJSON: Sendable, Hashable {
 
 extension SandboxJSON: Codable {
     package init(from decoder: any Decoder) throws {
+        // A decoder tells the type of a value by refusing all others.
         if let fields = try? decoder.container(keyedBy: AnyKey.self) {
             let pairs = try fields.allKeys.map { ($0.stringValue, try fields.decode(SandboxJSON.self, forKey: $0)) }
             self = .object(Dictionary(pairs) { $1 })
             return
         }
         let value = try decoder.singleValueContainer()
-        if value.decodeNil() {
-            self = .null
-        } else if let text = try? value.decode(String.self) {
-            self = .string(text)
-        } else if let flag = try? value.decode(Bool.self) {
-            self = .bool(flag)
-        } else if let number = try? value.decode(Double.self) {
-            self = .number(number)
-        } else {
-            self = .array(try value.decode([SandboxJSON].self))
+        for kind in Self.kinds {
+            // Likewise.
+            guard let found = try? kind(value) else { continue }
+            self = found
+            return
         }
+        self = .array(try value.decode([SandboxJSON].self))
     }
+
+    private static let kinds: [@Sendable (any SingleValueDecodingContainer) throws -> SandboxJSON?] = [
+        { $0.decodeNil() ? .null : nil }, { .string(try $0.decode(String.self)) },
+        { .bool(try $0.decode(Bool.self)) }, { .number(try $0.decode(Double.self)) },
+    ]
 
     package func encode(to encoder: any Encoder) throws {
         var value = encoder.singleValueContainer()

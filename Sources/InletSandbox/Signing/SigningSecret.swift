@@ -7,8 +7,9 @@ import SystemPackage
 enum SigningSecret {
     static func load(from root: FilePath) throws -> Secret {
         let path = root.appending("signing.key")
-        if let text = try? String(contentsOfFile: path.string, encoding: .utf8), text.count == 64 {
-            return Secret(text)
+        if FileManager.default.fileExists(atPath: path.string) {
+            let text = try String(contentsOfFile: path.string, encoding: .utf8)
+            if text.count == 64 { return Secret(text) }
         }
         let text = SymmetricKey(size: .bits256).withUnsafeBytes { $0.hex }
         let draft = root.appending("signing.key.\(UUID().uuidString)")

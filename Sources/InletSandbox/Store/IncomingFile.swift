@@ -18,6 +18,7 @@ struct IncomingFile: ~Copyable {
     }
 
     deinit {
+        // What counts has been synced and closed, or was given up.
         try? descriptor.close()
         unlink(path.string)
     }

@@ -36,6 +36,7 @@ final class ObjectStore: Sendable {
 
     /// The objects, by key.
     func objects() -> [StoredObject] {
+        // One that has been deleted meanwhile is none.
         state.withLock { Array($0.objects.values) }.sorted { $0.key < $1.key }.compactMap { try? stored($0) }
     }
 

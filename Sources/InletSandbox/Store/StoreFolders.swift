@@ -13,6 +13,7 @@ struct StoreFolders: Sendable {
     /// Makes the folders, and empties `incoming`.
     init(root: FilePath) throws {
         self.root = root
+        // Mostly there is none; one that stays is in nobody's way.
         try? FileManager.default.removeItem(atPath: root.appending("incoming").string)
         for folder in [objects, records, uploads, incoming] {
             try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

@@ -27,6 +27,7 @@ struct JSONWebToken: Codable, Equatable {
     func signed(_ key: SymmetricKey) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
+        // Texts and whole numbers are always JSON.
         let claims = (try? encoder.encode(self)) ?? Data()
         let signed = [Data(#"{"alg":"HS256","typ":"JWT"}"#.utf8), claims].map(\.base64URL).joined(separator: ".")
         return signed + "." + Data(HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: key)).base64URL
@@ -36,6 +37,7 @@ struct JSONWebToken: Codable, Equatable {
     init(_ text: String, _ key: SymmetricKey) throws(Flaw) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, let claims = Data(base64URL: parts[1]), let code = Data(base64URL: parts[2]),
+            // That there are no claims in it is the flaw.
             let token = try? JSONDecoder().decode(Self.self, from: claims)
         else { throw .malformed }
         let signed = Data("\(parts[0]).\(parts[1])".utf8)

@@ -25,6 +25,7 @@ struct PictureStudio: Sendable {
     /// Takes every row from another place of the video; the number shifts the colours, so that no two are equal.
     private static func picture(of video: StoredObject, number: Int) throws -> [UInt8] {
         let file = try FileDescriptor.open(video.path, .readOnly, options: .closeOnExec)
+        // It was only read.
         defer { try? file.close() }
         let rows = try (0..<rows).map { index in
             let offset = video.size * Int64(index) / Int64(Self.rows)

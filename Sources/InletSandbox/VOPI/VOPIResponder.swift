@@ -127,6 +127,7 @@ struct VOPIResponder: HTTPResponder {
         switch type {
         case nil where whole.isEmpty: return nil
         case "application/json":
+            // The real one says nothing of what is wrong with it.
             guard let message = try? JSONDecoder().decode(SandboxJSON.self, from: whole) else {
                 throw VOPIRefusal.internalError
             }

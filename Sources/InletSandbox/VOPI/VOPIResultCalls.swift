@@ -56,6 +56,7 @@ struct VOPIResultCalls: Sendable {
 
     /// These know no owner, and of unknown jobs they say that there is nothing.
     func read(_ what: VOPIRoute.Read, _ id: String, host: String) throws -> Response {
+        // Why there is none, these do not say.
         guard let job = try? shop.job(id).job else {
             switch what {
             case .video: throw VOPIRefusal.full(404, code: "NOT_FOUND", message: "Video not found")

@@ -92,6 +92,7 @@ extension VOPIShop {
         }
         // As the real one: what the store refuses is passed over.
         for picture in job.pictures { try? store.delete(ObjectKey(picture.object.key)) }
+        // Likewise.
         if let video = video(of: job) { try? store.delete(ObjectKey(video.key)) }
     }
 
@@ -108,6 +109,7 @@ extension VOPIShop {
                     404, code: "NOT_FOUND", message: "Image variant '\(version)' not found for frame '\(frame)'")
             }
             let picture = state.jobs[index].pictures.remove(at: found)
+            // As the real one: what the store refuses is passed over.
             try? store.delete(ObjectKey(picture.object.key))
             return state.jobs[index]
         }
@@ -184,7 +186,7 @@ extension VOPIShop {
             }
             let metadata = state.rules.hasMetadata ? ProductMetadata.of(video.sha256, now: now) : nil
             state.jobs[index].complete(pictures, metadata: metadata, now: now)
-            // The bucket keeps no video whose job has completed.
+            // The bucket keeps no video whose job has completed; what the store refuses is passed over.
             try? store.delete(ObjectKey(video.key))
         }
     }
@@ -199,6 +201,7 @@ extension VOPIShop {
         guard let bucket = job.videoURL.firstRange(of: VOPIRoute.bucket),
             let key = URIText.decode(job.videoURL[bucket.upperBound...])
         else { return nil }
+        // One that is gone is no video.
         return try? store.object(ObjectKey(key))
     }
 }
