@@ -44,6 +44,34 @@ import Testing
         #expect(named.errors.contains("absent.yaml"))
     }
 
+    @Test func `a configuration is found through a symlink, as dotfiles have it`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write("state_dir: state\n".utf8, to: "dotfiles/inlet.yaml")
+        try folder.makeDirectory(".config/inlet")
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path.pushing(".config/inlet/inlet.yaml").string, withDestinationPath: file.string)
+        let process = try InletProcess(["config", "show"], in: folder.path)
+        #expect(try await process.ending() == .code(0), "\(process.errors)")
+    }
+
+    @Test func `what cannot be read or is wrong is said, and is not taken for nothing`() async throws {
+        let folder = try TemporaryDirectory()
+        let launcher = ["/bin/sh", "-c", "exec \"$@\" < /", "sh"]
+        let tail = try InletProcess(["tail", "-"], in: folder.path, launcher: launcher)
+        #expect(try await tail.ending() == .code(1))
+        #expect(tail.errors.contains("standard input cannot be read"), "\(tail.errors)")
+        // It says which proxy the way of a download is.
+        let wrong = try folder.write("proxy: [\n".utf8, to: "wrong.yaml")
+        let fetch = try InletProcess(
+            ["fetch", "http://127.0.0.1:1/a.mov", "--config", wrong.string], in: folder.path)
+        #expect(try await fetch.ending() == .code(78), "\(fetch.errors)")
+        let place = try Place()
+        let loop = place.drop.appending("loop").string
+        try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
+        let route = try await place.inlet("route", loop + "/a.bin")
+        #expect(route.output.contains("cannot be looked at: "), "\(route)")
+    }
+
     @Test func `a configuration with nothing to watch is 78`() async throws {
         let place = try Place()
         try place.configure(text: "state_dir: state\n")

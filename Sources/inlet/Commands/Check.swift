@@ -101,6 +101,7 @@ extension Check {
     /// Prints the public key of a server whose key can be pinned: what to write where its certificate is self-signed.
     /// Whether it is the right one, only its owner can tell. An unreachable server is the probe's to report.
     private func checkKey(_ destination: Destination, _ findings: inout Findings) async {
+        // As said above.
         guard let pin = try? await destination.serverPin?() else { return }
         findings.add(.fine, "destination \(destination.name)", "the server's public key now is \(pin) (for 'pin:')")
     }

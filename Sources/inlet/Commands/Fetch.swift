@@ -55,7 +55,8 @@ struct Fetch: AsyncParsableCommand {
         let order = FetchOrder(file: file, sha256: sha256.flatMap { Digest(.sha256, hex: $0) }, replaces: force)
         if isAddress {
             // It needs no configuration; the proxy of one that is there holds all the same.
-            let proxy = (try? options.reload())?.settings.proxy
+            // Without what a wrong one says of proxies it would go another way than it should.
+            let proxy = options.isFound ? try options.load().settings.proxy : nil
             let web = WebFetch(userAgent: "inlet/\(Inlet.version)", proxy: proxy)
             defer { web.shutdown() }
             return try await show(order) { [source] in try await web.fetch(source, order) }
@@ -122,6 +123,7 @@ struct FetchPlace {
     }
 
     private var isFolderMissing: Bool {
+        // One that cannot be looked at is found out by writing there.
         (try? FileLook.look(at: path.removingLastComponent())) == .missing
     }
 

@@ -27,8 +27,8 @@ struct RouteCommand: AsyncParsableCommand {
         let config = try options.load()
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
-        // What is wrong with a destination, 'check' says.
         let destinations = config.settings.destinations.reduce(into: [:]) { made, destination in
+            // What is wrong with a destination, 'check' says.
             made[destination.name] = try? factory.make(destination)
         }
         var isTaken = true
@@ -59,8 +59,16 @@ struct RouteExplanation {
     /// - Parameter destinations: those that could be made, by name.
     init(_ path: FilePath, _ settings: Settings, _ destinations: [String: Destination]) async throws {
         var lines = [Console.tint(path.display, .strong)]
-        let identity = (try? FileLook.look(at: path))?.identity
-        if identity == nil { lines.append("  (not there: taken as an empty file)") }
+        var identity: FileIdentity?
+        do throws(SystemError) {
+            let look = try FileLook.look(at: path)
+            identity = look.identity
+            if identity == nil {
+                lines.append("  (\(look == .missing ? "not there" : "no regular file"): taken as an empty file)")
+            }
+        } catch {
+            lines.append(Console.tint("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
+        }
         let place = RoutePlace(path, in: settings.watch)
         if place.root == nil {
             lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
@@ -70,6 +78,7 @@ struct RouteExplanation {
             (text, isTaken, plan) = (lines.joined(separator: "\n"), false, nil)
             return
         }
+        // The table says where it needs one, and the agent where it finds none.
         let volume = (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) }
         let arrival = place.arrival(identity, volume: volume, at: .now)
         let table = RouteTable(settings.routes)
@@ -100,6 +109,7 @@ struct RouteExplanation {
     /// The files that it travels with.
     private static func mains(_ table: RouteTable, _ arrival: Arrival) -> [String] {
         table.belongings(of: arrival.path).filter { belonging in
+            // One that cannot be looked at is not taken along.
             (try? FileLook.look(at: arrival.root.pushing(belonging.main)))?.identity != nil
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
     }
@@ -139,10 +149,14 @@ struct RouteExplanation {
             switch table.plan(arrival, facts: facts, at: .now) {
             case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false, nil)
             case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false, nil)
+            // One that cannot be looked at is opened next, which says why not.
             case .needs([.captured]) where (try? FileLook.look(at: path)) == .missing: facts.captured = .unknown
             case .needs(let wanted):
-                guard let source = try? SourceFile(opening: path) else {
-                    return (["  \(unreadable(wanted)), and the file cannot be read"], false, nil)
+                let source: SourceFile
+                do throws(SystemError) {
+                    source = try SourceFile(opening: path)
+                } catch {
+                    return (["  \(unreadable(wanted)), and the file cannot be read: \(error)"], false, nil)
                 }
                 try await learn(wanted, from: source, &facts)
             case .plan(let plan):
@@ -161,8 +175,13 @@ struct RouteExplanation {
         var facts = Facts()
         let candidates = table.candidates(for: arrival.path, size: arrival.identity.size)
         guard candidates.contains(where: { !$0.match.mediaTypes.isEmpty }) else { return (facts, nil) }
-        guard let source = try? SourceFile(opening: path) else {
-            return (facts, "routes ask what it holds, and it cannot be read: the first that might take it counts")
+        let source: SourceFile
+        do {
+            source = try SourceFile(opening: path)
+        } catch {
+            return (
+                facts, "routes ask what it holds, and it cannot be read (\(error)): the first that might take it counts"
+            )
         }
         do {
             facts.mediaType = try await pool.run { () throws in try ContentType.read(from: source) }

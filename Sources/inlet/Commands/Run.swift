@@ -96,10 +96,12 @@ struct Run: AsyncParsableCommand {
         ReloadSource(
             config: config, types: PipelineFactory.types,
             renew: { name, held in
+                // One that is wrong now changes nothing, until a reload says why.
                 guard let now = try? options.reload() else { return nil }
                 let changes = ConfigComparison.changes(
                     from: held.effective, to: now.effective, types: PipelineFactory.types)
                 if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
+                // As above.
                 return now.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
             }
         ) { () throws(ConfigErrors) in try Self.trial(options, factory, confinement) }

@@ -36,7 +36,9 @@ struct Send: AsyncParsableCommand {
         let socket = StateDirectory.controlSocket(in: config.settings.stateDirectory)
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
+        // What does not answer may run all the same: then it has the lock, and this command ends with 75 and the reason.
         let isRunning = (try? FileLook.look(at: socket)).map { $0 != .missing } ?? false
+        // As above.
         if isRunning, let status = try? await client.status() {
             ProcessMemory.releaseColdPages()
             do {

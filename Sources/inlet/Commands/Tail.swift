@@ -92,15 +92,23 @@ struct Tail: AsyncParsableCommand {
     private func readInput(_ printer: LogPrinter) async throws {
         let pool = BlockingPool(name: "input", threads: 1)
         defer { pool.shutdown() }
-        await pool.run {
+        let fault: (any Error)? = await pool.run {
             var (splitter, buffer) = (LineSplitter(), [UInt8](repeating: 0, count: 64 << 10))
-            while let count = try? buffer.withUnsafeMutableBytes({ try FileDescriptor.standardInput.read(into: $0) }),
-                count > 0
-            {
-                for line in splitter.take(buffer.prefix(count)) where !printer.show(line) { return }
+            do {
+                while true {
+                    let count = try buffer.withUnsafeMutableBytes { try FileDescriptor.standardInput.read(into: $0) }
+                    if count == 0 { break }
+                    for line in splitter.take(buffer.prefix(count)) where !printer.show(line) { return nil }
+                }
+            } catch {
+                return error
             }
             if let rest = splitter.end() { printer.show(rest) }
+            return nil
         }
+        guard let fault else { return }
+        Console.printError("inlet: standard input cannot be read: \(fault)")
+        throw ExitStatus.failed
     }
 }
 

@@ -31,6 +31,7 @@ final class DemoResults: Sendable {
             guard let copy = fetched.first(where: { Self.areEqual(picture, $0) }) else {
                 return "a picture of job \(job) is not below \(folder.display), or differs"
             }
+            // Its bytes have just been compared.
             let size = (try? FileLook.look(at: copy))?.identity?.size ?? 0
             add(video, "picture, \(ByteText.format(size))", copy.display)
         }
@@ -72,6 +73,7 @@ final class DemoResults: Sendable {
     private static func files(below folder: FilePath) -> [FilePath] {
         let names = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
         return names.sorted().map { folder.pushing(FilePath($0)) }
+            // What is missed in the comparison is said to be missing.
             .filter { (try? FileLook.look(at: $0))?.identity != nil }
     }
 }

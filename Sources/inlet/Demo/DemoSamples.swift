@@ -92,6 +92,7 @@ struct SampleFile: ~Copyable {
             permissions: [.ownerReadWrite, .groupRead, .otherRead])
     }
 
+    // What counts has been synced, or was given up.
     deinit { try? descriptor.close() }
 
     mutating func write(_ bytes: [UInt8]) throws { _ = try descriptor.writeAll(bytes) }

@@ -67,6 +67,7 @@ struct DemoServers: Sendable {
             group.addTask { try await body(try await ports()) }
             try await group.next()
             group.cancelAll()
+            // The first end has been thrown; the others were told to end.
             while (try? await group.next()) != nil {}
         }
     }

@@ -23,6 +23,7 @@ struct InitFiles {
             }
             try put(Array(text.utf8), configuration, mode)
         } catch {
+            // What was wrong first is what is told.
             if !replaces { for file in made { try? DurableFile.remove(file) } }
             throw error
         }
@@ -32,7 +33,9 @@ struct InitFiles {
     private var mode: UInt32 { handsGroupOn ? 0o640 : 0o600 }
 
     var handsGroupOn: Bool {
+        // A folder that cannot be opened hands nothing on; writing there says why.
         let descriptor = try? FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+        // As above.
         let permissions = try? descriptor?.closeAfter { try descriptor?.stat().permissions }
         return permissions?.contains(.setGroupID) ?? false
     }
@@ -46,6 +49,7 @@ struct InitFiles {
             try DurableFile.rename(draft, to: path)
             try DurableFile.syncDirectory(folder)
         } catch {
+            // What was wrong first is what is told.
             try? DurableFile.remove(draft)
             throw error
         }

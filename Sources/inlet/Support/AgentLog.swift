@@ -76,6 +76,7 @@ struct AgentLog {
                     throw ExitStatus.tryLater
                 }
             } catch let failure as ControlClient.Failure where failure.isSilence && !isFirst {
+                // Said below, once.
             } catch let failure as ControlClient.Failure {
                 Console.printError("inlet: \(failure)")
                 throw ExitStatus.tryLater

@@ -130,6 +130,7 @@ struct AgentSession: Sendable {
             }
             try await tasks.next()
             tasks.cancelAll()
+            // The first end has been thrown; the others were told to end.
             while (try? await tasks.next()) != nil {}
         }
         factory.shutdown()

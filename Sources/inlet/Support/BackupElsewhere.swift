@@ -22,6 +22,7 @@ enum BackupElsewhere {
         let own = state.appending("backup-for-a-command.sqlite")
         let made = try await control.backUp(to: own)
         if !made.done { return made }
+        // As one that a killed command leaves.
         defer { try? DurableFile.remove(own) }
         let folder = target.removingLastComponent()
         let pool = BlockingPool(name: "backup", threads: 1)
@@ -34,6 +35,7 @@ enum BackupElsewhere {
             do {
                 try DurableFile.place(copy, at: target)
             } catch {
+                // What was wrong first is what is told.
                 try? DurableFile.remove(copy)
                 throw error
             }

@@ -70,7 +70,7 @@ struct ConfigOption: ParsableArguments {
     func isUsual(_ file: FilePath) -> Bool {
         let environment = ProcessInfo.processInfo.environment
         if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
-        return Self.places(environment).first { (try? FileLook.look(at: $0))?.identity != nil } == file
+        return Self.places(environment).first(where: Self.isThere) == file
     }
 
     /// The socket of the agent of this configuration, which may be wrong or gone by now.
@@ -90,7 +90,16 @@ struct ConfigOption: ParsableArguments {
     private func path(_ environment: [String: String]) -> FilePath? {
         if let config { return FilePath(config) }
         if let named = environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }
-        return Self.places(environment).first { (try? FileLook.look(at: $0))?.identity != nil }
+        return Self.places(environment).first(where: Self.isThere)
+    }
+
+    /// A symlink may lead to one, as dotfiles and secret stores have it.
+    private static func isThere(_ file: FilePath) -> Bool {
+        // Of a folder that is closed to this user another place is the right one.
+        switch try? FileLook.look(at: file) {
+        case .regular?, .symlink?: true
+        default: false
+        }
     }
 
     private static func places(_ environment: [String: String]) -> [FilePath] {

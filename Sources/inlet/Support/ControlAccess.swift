@@ -35,9 +35,12 @@ enum ControlAccess {
 
     /// The same for the agent that listens at `socket`.
     static func runningAgent(at socket: FilePath) async throws -> ControlClient? {
-        guard (try? FileLook.look(at: socket)).map({ $0 != .missing }) ?? false else { return nil }
         let client = ControlClient(socket: socket)
         do {
+            if try FileLook.look(at: socket) == .missing {
+                client.shutdown()
+                return nil
+            }
             _ = try await client.status()
             return client
         } catch is ControlClient.NotRunning {
@@ -53,9 +56,11 @@ enum ControlAccess {
     /// What the agent of a state directory says of itself; nil when none answers within 5 s.
     static func status(at stateDirectory: FilePath) async -> StatusReport? {
         let socket = StateDirectory.controlSocket(in: stateDirectory)
-        guard (try? FileLook.look(at: socket)).map({ $0 != .missing }) ?? false else { return nil }
+        // Whoever may not look, or is not answered, has no answer; who needs to know why asks by `runningAgent`.
+        guard let look = try? FileLook.look(at: socket), look != .missing else { return nil }
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
+        // As above.
         return try? await client.status(within: .seconds(5))
     }
 
@@ -103,6 +108,7 @@ enum ControlAccess {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let commands = AgentCommands(journal: journal) { name in
+            // Work that needs a destination which cannot be made waits for an agent, as for one that is not configured.
             config.settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
         }
         let control = LocalControl(

@@ -75,7 +75,8 @@ struct RootCheck {
             try DurableFile.rename(test, to: moved)
             try DurableFile.remove(moved)
         } catch {
-            try? DurableFile.remove(test)
+            // What was wrong first is what is told; a file of this name is never taken.
+            for file in [test, moved] { try? DurableFile.remove(file) }
             findings.add(
                 .wrong, name, error,
                 because: "Files here are to be archived, deleted or quarantined, so user "
@@ -94,6 +95,7 @@ enum ResultsCheck {
             try DurableFile.write([], to: test, mode: 0o600)
             try DurableFile.remove(test)
         } catch {
+            // What was wrong first is what is told.
             try? DurableFile.remove(test)
             return findings.add(.wrong, what, error, because: "What it gives back is written there (results)")
         }

@@ -7,6 +7,7 @@ enum ProxyCheck {
     static func run(_ config: LoadedConfig, _ factory: PipelineFactory, _ findings: inout Findings) async {
         var uses: [(name: String, use: ProxyUse)] = []
         for destination in config.settings.destinations {
+            // What is wrong with it, its destination's own check says.
             guard let use = (try? factory.proxyUse(destination)).flatMap({ $0 }) else { continue }
             uses.append((destination.name, use))
         }

@@ -39,6 +39,7 @@ enum Rehearsal {
     }
 
     private static func isFolder(_ path: FilePath) -> Bool {
+        // `RootAbsence` says why it cannot be looked at.
         if case .directory? = try? FileLook.look(at: path) { true } else { false }
     }
 }

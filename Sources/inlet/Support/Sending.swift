@@ -112,6 +112,7 @@ struct Sending: Sendable {
         let answers = try await patiently { try await control.send(once, to: to) }
         guard Console.isCanvas else { return (answers, 0) }
         let taken = zip(once, answers).filter { $0.1.job != nil }
+        // For the bar of a terminal only.
         return (answers, taken.reduce(0) { $0 + ((try? FileLook.look(at: $1.0))?.identity?.size ?? 0) })
     }
 

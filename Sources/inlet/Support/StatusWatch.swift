@@ -61,6 +61,7 @@ struct StatusWatch: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { for await signal in signals { source.yield(.signal(signal)) } }
             group.addTask {
+                // It fails only when the watching ends.
                 while (try? await Task.sleep(for: interval)) != nil { source.yield(.look(await look())) }
             }
             for await event in events {
@@ -110,6 +111,7 @@ struct StatusWatch: Sendable {
                 }
             }
             group.addTask {
+                // It fails only when there is an answer.
                 try? await Task.sleep(for: Self.patience)
                 return nil
             }

@@ -34,6 +34,7 @@ struct TestUpload {
         } catch {
             throw DeliveryError(.giveUp, .sourceUnreadable, "\(error)")
         }
+        // A line of text among temporary files.
         defer { try? DurableFile.remove(file) }
         let source: SourceFile
         do {
@@ -44,8 +45,10 @@ struct TestUpload {
         let order = DeliveryOrder(
             id: 0, destination: destination.name, key: "inlet-check/\(WallTime.now.milliseconds).\(ext)",
             mediaType: MediaType.byExtension(ext), fields: [:], source: source.opened)
-        guard let proof = try await deliver(source, order, by: destination.pipeline) else {
-            return [(.warning, "took the test object, and works on it")]
+        let notes = TestNotes()
+        guard let proof = try await deliver(source, order, notes, by: destination.pipeline) else {
+            let left = await abandoning(order, notes, at: destination.pipeline)
+            return [(.warning, "took the test object, and works on it\(left)")]
         }
         let stored = (Findings.Grade.fine, "stored a test object, \(Self.verified(proof))")
         guard let storage = destination.pipeline as? any ObjectListing else { return [stored, await remove(proof)] }
@@ -65,7 +68,11 @@ struct TestUpload {
         var order = order
         order.key += ".parts"
         do throws(DeliveryError) {
-            guard let proof = try await deliver(source, order, by: storage.composing) else { return [] }
+            let notes = TestNotes()
+            guard let proof = try await deliver(source, order, notes, by: storage.composing) else {
+                let left = await abandoning(order, notes, at: storage.composing)
+                return [(.warning, "took a test object in parts, and works on it\(left)")]
+            }
             try await storage.remove(proof.key)
             return [(.fine, "composed one of parts, \(Self.verified(proof))")]
         } catch {
@@ -98,9 +105,8 @@ struct TestUpload {
 
     /// nil when the destination does not end its work in time.
     private func deliver(
-        _ source: SourceFile, _ order: DeliveryOrder, by pipeline: any Pipeline
+        _ source: SourceFile, _ order: DeliveryOrder, _ notes: TestNotes, by pipeline: any Pipeline
     ) async throws(DeliveryError) -> Proof? {
-        let notes = TestNotes()
         let end = ContinuousClock.now.advanced(by: Self.patience)
         while true {
             let attempt = Attempt(checkpoint: notes.log, isStopping: { false })
@@ -110,10 +116,22 @@ struct TestUpload {
             case .waiting(let time, _): until = time
             }
             let wait = max(until - .now, .milliseconds(100))
+            // It fails only when the command is cancelled.
             guard ContinuousClock.now.advanced(by: wait) < end, (try? await Task.sleep(for: wait)) != nil else {
-                try? await pipeline.abandon(order, checkpoint: notes.all)
                 return nil
             }
+        }
+    }
+
+    /// What is to be said of taking back what was sent, after the words before.
+    private func abandoning(
+        _ order: DeliveryOrder, _ notes: TestNotes, at pipeline: any Pipeline
+    ) async -> String {
+        do {
+            try await pipeline.abandon(order, checkpoint: notes.all)
+            return ""
+        } catch {
+            return "; what was sent of it is left there: \(error)"
         }
     }
 

@@ -68,14 +68,18 @@ struct Verifying: Sendable {
         while true {
             // One that does not answer keeps nobody waiting for each of its files.
             if let why = away.reason(report.destination) { return .unreachable(why) }
-            let answer = await Self.answer(verifier, order)
-            guard case .failure(let error) = answer else { return .answered((try? answer.get()) ?? .cannotTell("")) }
+            let error: DeliveryError
+            switch await Self.answer(verifier, order) {
+            case .success(let answer): return .answered(answer)
+            case .failure(let failure): error = failure
+            }
             tried += 1
             guard error.mayPass, tried < Self.tries else {
                 if error.isAboutDestination { away.note(report.destination, "\(error)") }
                 return .unreachable("\(error)")
             }
             var random = SystemRandomNumberGenerator()
+            // It fails only when the command is cancelled, which ends the next try.
             try? await Task.sleep(for: Self.waits.delay(afterAttempt: tried, asked: nil, using: &random))
         }
     }

@@ -44,6 +44,7 @@ enum WatchLimitCheck {
     /// Folders that need a watch.
     private static func count(_ watch: WatchSettings) -> Int {
         guard watch.mode != .poll, watch.mode != .fanotify || MarkCheck.refusal(watch) != nil,
+            // A watched folder that cannot be looked at has a finding of its own.
             case .directory? = try? FileLook.look(at: watch.path)
         else { return 0 }
         let (modes, ignore) = (WatchModes(of: watch), IgnoreList(user: watch.ignore))
@@ -53,7 +54,9 @@ enum WatchLimitCheck {
             // Other machines may be slow to list their folders, and a polled place seldom has a local one below it.
             guard !modes.way(for: folder).way.isPolled || modes.isMixed(below: folder) else { continue }
             if !modes.way(for: folder).way.isPolled { count += 1 }
+            // The count is for the kernel's limit: what cannot be listed needs one watch at most.
             guard watch.recursive, var listing = try? DirectoryStream(watch.path.pushing(folder)) else { continue }
+            // As above.
             while let entry = try? listing.next() {
                 let child = folder.appending(entry.name)
                 guard entry.kind == .directory, !ignore.ignoresName(child, isDirectory: true) else { continue }
