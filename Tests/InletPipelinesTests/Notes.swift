@@ -28,14 +28,16 @@ final class Notes: Sendable {
     /// How many parts the notes call proved.
     var provedParts: Int { entries.keys.count { $0.hasPrefix("part:") } }
 
-    /// An attempt on these notes. `noted` runs when a put is durable, before the pipeline goes on.
+    /// An attempt on these notes. `noted` runs when a put is durable, before the pipeline goes on. Once `isDead`, as a killed
+    /// process is, nothing more is noted.
     func attempt(
         noted: @escaping @Sendable (Set<String>) async -> Void = { _ in },
-        isStopping: @escaping @Sendable () -> Bool = { false }
+        isStopping: @escaping @Sendable () -> Bool = { false }, isDead: @escaping @Sendable () -> Bool = { false }
     ) -> Attempt {
         let log = CheckpointLog(
             entries: entries,
             write: { entries throws(DeliveryError) in
+                if isDead() { throw DeliveryError(.cancelled, .cancelled, "killed") }
                 self.state.withLock { state in
                     state.entries.merge(entries) { $1 }
                     state.puts.append(Set(entries.keys))
@@ -43,6 +45,7 @@ final class Notes: Sendable {
                 await noted(Set(entries.keys))
             },
             replace: { entries throws(DeliveryError) in
+                if isDead() { throw DeliveryError(.cancelled, .cancelled, "killed") }
                 self.state.withLock { state in
                     state.entries = entries
                     if !entries.isEmpty { state.puts.append(Set(entries.keys)) }

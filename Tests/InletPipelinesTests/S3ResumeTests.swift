@@ -7,6 +7,11 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
+extension Place {
+    /// Bytes of parts that the store has been sent.
+    fileprivate var received: Int64 { s3?.traffic.bytes[.uploadPart] ?? sandbox?.traffic.bytes[.part] ?? 0 }
+}
+
 /// Uploads that an earlier attempt began, and answers that were lost.
 @Suite(.timeLimit(.minutes(8))) struct S3ResumeTests {
     private static let part = Place.part
@@ -37,6 +42,55 @@ import Testing
             #expect(attempt.bytesSent == Int64(5 * Self.part + 9))
             #expect(try place.visible() == [order.key: content(5 * Self.part + 9)])
             #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test(arguments: [Implementation.s3("md5"), .s3("crc32c"), .r2("v1")], [UInt64(1), 2])
+    func `killed again and again, an upload sends at most the parts again that were under way`(
+        _ store: Implementation, _ seed: UInt64
+    ) async throws {
+        let (parallel, kills) = (3, 5)
+        try await withPlace(store, settings: ["parallel_parts": .integer(parallel)]) { place in
+            let (path, order) = try place.file(10 * Self.part + 9)
+            place.misbehave(.slowRead(bytesPerSecond: 40 << 20), at: .part, times: nil)
+            var random = SeededGenerator(seed: seed)
+            var notes = Notes()
+            for _ in 1...kills {
+                let (isDead, hasEnded) = (Switch(), Switch())
+                let moment = place.received + Int64.random(in: 0...Int64(2 * Self.part), using: &random)
+                let attempt = notes.attempt(isDead: { isDead.isOn })
+                let process = Task {
+                    defer { hasEnded.turnOn() }
+                    return try await place.deliver(path, order, attempt)
+                }
+                try await eventually("so much is there") { place.received >= moment || hasEnded.isOn }
+                isDead.turnOn()
+                process.cancel()
+                _ = try await process.value
+                notes = Notes(notes.entries)
+            }
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            let size = Int64(10 * Self.part + 9)
+            #expect(place.received <= size + Int64(kills * parallel * Self.part), "\(place.received - size) too many")
+            #expect(place.count(.part) <= 11 + kills * parallel)
+            #expect(place.count(.create) == 1)
+            #expect(try place.visible() == [order.key: content(10 * Self.part + 9)])
+            #expect(try place.leftovers() == [])
+        }
+    }
+
+    @Test func `a part that is read to see whether it arrived is noted before the next one is read`() async throws {
+        try await withS3Place(Self.oneByOne) { place in
+            let (path, order) = try place.file(3 * Self.part)
+            var entries = try await Self.stopped(place, path, order, after: "part:3").entries
+            for number in 1...3 { entries["part:\(number)"] = nil }
+            let (notes, isDead) = (Notes(entries), Switch())
+            let attempt = notes.attempt(
+                noted: { if $0.contains("part:1") { isDead.turnOn() } }, isDead: { isDead.isOn })
+            _ = try await place.deliver(path, order, attempt)
+            #expect(notes.provedParts == 1)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(place.s3?.traffic.partOrder == [1, 2, 3])
         }
     }
 

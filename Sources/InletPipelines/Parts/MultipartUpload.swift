@@ -48,7 +48,6 @@ struct MultipartUpload: Sendable {
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
             if let going {
-                try await noteFound(going, since: old)
                 attempt.meter.add(going.provedBytes)
                 return going
             }
@@ -64,7 +63,7 @@ struct MultipartUpload: Sendable {
         do throws(DeliveryError) {
             // At once, so that no crash forgets both.
             var notes = lasting.merging(store.lastingNotes) { $1 }
-            notes[UploadRecord.openingName] = try note { try record.openingNote }
+            notes[UploadRecord.openingName] = try UploadRecord.encoded { try record.openingNote }
             notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
             try await attempt.checkpoint.replace(with: notes)
         } catch {
@@ -73,15 +72,6 @@ struct MultipartUpload: Sendable {
             throw error
         }
         return record
-    }
-
-    /// Parts that only the store knew of: with all parts noted, an attempt that dies while it completes is known as such.
-    private func noteFound(_ record: UploadRecord, since old: UploadRecord) async throws(DeliveryError) {
-        var notes: [String: [UInt8]] = [:]
-        for (number, part) in record.parts where old.parts[number] == nil {
-            notes[UploadRecord.partName(number)] = try note { try UploadRecord.note(part) }
-        }
-        if !notes.isEmpty { try await attempt.checkpoint.put(notes) }
     }
 
     /// Its id must not be forgotten before the store has dropped it. A store that answers but does not drop it gets the new
@@ -96,14 +86,6 @@ struct MultipartUpload: Sendable {
             case .outage, .cancelled: throw error
             default: return [UploadRecord.refusedName + record.upload.id: Array(record.upload.key.utf8)]
             }
-        }
-    }
-
-    private func note(_ encode: () throws -> [UInt8]) throws(DeliveryError) -> [UInt8] {
-        do {
-            return try encode()
-        } catch {
-            throw DeliveryError(.giveUp, .internalFault, "the checkpoint cannot be encoded: \(error)")
         }
     }
 
@@ -150,9 +132,7 @@ struct MultipartUpload: Sendable {
                     range, to: try store.target(number, of: record.upload),
                     what: "part \(number) of \(record.plan.count)")
                 try SourceGuard.check(sender.source, order)
-                try await attempt.checkpoint.put([
-                    UploadRecord.partName(number): try note { try UploadRecord.note(part) }
-                ])
+                try await attempt.checkpoint.put(UploadRecord.notes(of: part, number))
                 visit.end()
                 return .success((number, part))
             }

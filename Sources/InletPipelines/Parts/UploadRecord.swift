@@ -98,6 +98,19 @@ struct UploadRecord: Sendable {
 
     static func note(_ part: ProvedPart) throws -> [UInt8] { Array(try JSONEncoder().encode(part)) }
 
+    /// What makes a proved part known to the next attempt.
+    static func notes(of part: ProvedPart, _ number: Int) throws(DeliveryError) -> [String: [UInt8]] {
+        [partName(number): try encoded { try note(part) }]
+    }
+
+    static func encoded(_ encode: () throws -> [UInt8]) throws(DeliveryError) -> [UInt8] {
+        do {
+            return try encode()
+        } catch {
+            throw DeliveryError(.giveUp, .internalFault, "the checkpoint cannot be encoded: \(error)")
+        }
+    }
+
     var missing: [Int] { (1...plan.count).filter { parts[$0] == nil } }
 
     var provedBytes: Int64 { parts.keys.reduce(0) { $0 + Int64(plan.range($1).count) } }

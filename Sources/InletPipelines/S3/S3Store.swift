@@ -43,7 +43,7 @@ struct S3Store: PartStore {
     }
 
     /// The store's list of parts decides: what is noted but gone is sent again, and what arrived before it could be noted
-    /// is not, if the file has the same bytes there.
+    /// is not, if the file has the same bytes there; then it is noted at once, so that no later attempt reads it again.
     func resume(_ old: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
         guard old.upload.key == order.key else { return nil }
         let listed: [Int: S3API.ListedPart]
@@ -64,8 +64,9 @@ struct S3Store: PartStore {
             }
             if let noted = record.parts[number] {
                 if ETagJudge.bare(noted.etag) != ETagJudge.bare(there.etag) { record.parts[number] = nil }
-            } else {
-                record.parts[number] = try await proved(there, range, sender)
+            } else if let part = try await proved(there, range, sender) {
+                record.parts[number] = part
+                try await sender.attempt.checkpoint.put(UploadRecord.notes(of: part, number))
             }
         }
         return record
