@@ -81,6 +81,45 @@ import Testing
         }
     }
 
+    @Test func `the probe opens no upload`() async throws {
+        for dialect in ["seed", "r2", "v1"] {
+            try await withPlace(.r2(dialect)) { place in
+                let said = try await place.pipeline.probe()
+                #expect(said.contains("answers"))
+                #expect(place.count(.create) == 0 && place.count(.objectURL) + place.count(.abort) == 1)
+                place.misbehave(.status(503), at: .objectURL, .abort)
+                let error = await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
+                #expect(error?.verdict == .outage(after: nil))
+                let words = FaultReply(404, body: "no such object")
+                place.misbehave(.reply(words), at: .objectURL, .abort)
+                _ = try await place.pipeline.probe()
+                #expect(place.count(.create) == 0)
+            }
+        }
+    }
+
+    static let strange: [FaultAction] = [
+        .html, .garbage, .reply(FaultReply(404, type: "text/html", body: "<title>Not Found</title>")), .status(500),
+    ]
+
+    @Test(arguments: strange.indices)
+    func `an answer to the probe that anybody may give is asked about again, in words that are the API's own`(
+        _ index: Int
+    ) async throws {
+        for (dialect, operation) in [("seed", SpiralOperation.abort), ("r2", .abort), ("v1", .objectURL)] {
+            try await withPlace(.r2(dialect)) { place in
+                place.misbehave(Self.strange[index], at: operation)
+                let said = try await place.pipeline.probe()
+                #expect(said.contains("answers"))
+                #expect(place.count(.create) == 1)
+                #expect(try place.leftovers() == [])
+                place.misbehave(Self.strange[index], at: operation)
+                place.misbehave(Self.strange[index], at: .create)
+                await #expect(throws: DeliveryError.self) { try await place.pipeline.probe() }
+            }
+        }
+    }
+
     @Test func `a wrong key is a matter of credentials, and is not shown`() async throws {
         let key = ConfigValue.secret(Secret("wrong-canary-88e1"))
         try await withPlace(.r2("v1"), settings: ["api_key": key]) { place in

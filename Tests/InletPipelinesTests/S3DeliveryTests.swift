@@ -33,6 +33,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [Implementation.s3("md5"), .r2("v1"), .r2("r2"), .r2("seed")])
+    func `a file over the store's limit is refused before the first byte`(_ store: Implementation) async throws {
+        let limits: [Int64?] = store.type == "s3" ? [nil, 1000] : [nil]
+        for limit in limits {
+            let settings = limit.map { ["max_object_size": ConfigValue.bytes($0)] } ?? [:]
+            try await withPlace(store, settings: settings) { place in
+                let (path, _) = try place.file(1001)
+                // A file of holes: nothing of it is read either.
+                if limit == nil { try truncate(path, to: (5 << 40) + 1) }
+                let error = try await place.failure(path, try place.order(path, key: "reel.mov"))
+                #expect(error?.verdict == .giveUp)
+                #expect(error?.code == .tooLarge)
+                #expect(error?.reason.hasPrefix("'reel.mov' has ") == true)
+                #expect(place.count(.create) + place.count(.single) + place.count(.presign) == 0)
+            }
+        }
+    }
+
     @Test func `objects have their type, time and configured fields`() async throws {
         let settings: [String: ConfigValue] = [
             "cache_control": .string("max-age=60"), "storage_class": .string("STANDARD_IA"),

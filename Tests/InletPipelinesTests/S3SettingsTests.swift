@@ -32,6 +32,7 @@ import Testing
         #expect(settings.region == "eu-west-1")
         #expect(settings.partSize == 8 << 20 && settings.largestPart == 64 << 20)
         #expect(settings.multipartThreshold == 16 << 20)
+        #expect(settings.maxObjectSize == 5 << 40)
         #expect(settings.parallelParts == 4)
         #expect(settings.verify == .md5)
         #expect(settings.ifExists == .overwrite)
@@ -109,6 +110,8 @@ import Testing
         ("endpoint", ["endpoint": .string("https://user:pw-canary@store.example")]),
         ("part_size", ["part_size": .bytes((5 << 20) - 1)]), ("part_size", ["part_size": .bytes((4 << 30) + 1)]),
         ("multipart_threshold", ["multipart_threshold": .bytes((5 << 30) + 1)]),
+        ("max_object_size", ["max_object_size": .bytes((50_000 << 30) + 1)]),
+        ("max_object_size", ["max_object_size": .bytes(0)]),
         ("metadata", ["metadata": .map(["größe": "1"])]), ("metadata", ["metadata": .map(["a": "é"])]),
         ("metadata", ["metadata": .map(["a b": "1"])]), ("metadata", ["metadata": .map(["MTime": "1"])]),
         ("cache_control", ["cache_control": .string("a\r\nb: c")]), ("acl", ["acl": .string("é")]),

@@ -55,6 +55,7 @@ struct MultipartUpload: Sendable {
             lasting.merge(try await dropExpired(old)) { $1 }
         }
         let limits = store.limits
+        try limits.check(order)
         let plan = PartPlan(
             fileSize: order.source.size, configured: sender.lane.partSize(limits, fileSize: order.source.size),
             mostParts: limits.mostParts)

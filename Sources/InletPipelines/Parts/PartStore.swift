@@ -52,6 +52,19 @@ struct PartLimits: Sendable {
     var mostParts: Int64
     /// Parts of one file sent at once, at most: the line may carry fewer.
     var parallel: Int
+    /// The longest object that the store takes, in bytes.
+    var largestObject: Int64
+    /// What to do about a longer file; continues a sentence.
+    var remedy = "send it to another destination, or in pieces"
+
+    /// Whether the file can be an object there: that need not be learnt from the store after hours.
+    func check(_ order: DeliveryOrder) throws(DeliveryError) {
+        guard order.source.size > largestObject else { return }
+        throw DeliveryError(
+            .giveUp, .tooLarge,
+            "'\(DisplayText.escape(order.key))' has \(ByteText.format(order.source.size)), and this store takes objects up "
+                + "to \(ByteText.format(largestObject)); \(remedy)")
+    }
 }
 
 /// An upload that a store has opened for us.

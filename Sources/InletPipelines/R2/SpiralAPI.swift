@@ -78,6 +78,30 @@ struct SpiralAPI: Sendable {
         return location.url
     }
 
+    /// Whether the API answers, and takes our key, by a question that leaves nothing: for the URL of an object (dialect v1), or
+    /// to drop an upload, neither of which is there. false for an answer that may be another program's, or about something else.
+    func answers() async throws(DeliveryError) -> Bool {
+        let (name, what) = (".inlet-check", "asking \(settings.api.redacted) whether it answers")
+        let response: HTTPResponse
+        if settings.dialect == .v1 {
+            response = try await send(
+                HTTPRequest("GET", settings.api.appending(path: "v1/objects/url/\(name)"), headers: headers))
+        } else {
+            response = try await exchange("\(base)/abort", SpiralMessages.Complete(key: name, uploadID: name), what)
+        }
+        switch response.status {
+        case 204: return true
+        // Whether it is JSON is what this asks; why it is none makes no difference.
+        case 200: return (try? JSONValue(parsing: response.body)) != nil
+        // There is none, as we knew, in whatever words but a page's, or none at all.
+        case 400, 404, 409, 410, 422:
+            return response.body.first { $0 > UInt8(ascii: " ") }.map { $0 != UInt8(ascii: "<") } ?? false
+        // Perhaps the store's word that there is none, passed on.
+        case 500: return false
+        default: throw refusal(response, what)
+        }
+    }
+
     private var headers: HTTPFields {
         var headers: HTTPFields = [("Accept", "application/json")]
         if settings.dialect == .v1, let key = settings.apiKey { headers.append(("X-API-Key", key.reveal())) }
@@ -85,6 +109,16 @@ struct SpiralAPI: Sendable {
     }
 
     private func post(
+        _ path: String, _ message: some Encodable, _ what: String, answerLimit: Int = 1 << 20,
+        deadline: Duration = .seconds(60)
+    ) async throws(DeliveryError) -> HTTPResponse {
+        let response = try await exchange(path, message, what, answerLimit: answerLimit, deadline: deadline)
+        guard (200..<300).contains(response.status) else { throw refusal(response, what) }
+        return response
+    }
+
+    /// The answer as it is, whatever its status.
+    private func exchange(
         _ path: String, _ message: some Encodable, _ what: String, answerLimit: Int = 1 << 20,
         deadline: Duration = .seconds(60)
     ) async throws(DeliveryError) -> HTTPResponse {
@@ -98,9 +132,7 @@ struct SpiralAPI: Sendable {
             "POST", settings.api.appending(path: path), headers: headers + [("Content-Type", "application/json")],
             body: .bytes(body), answerLimit: answerLimit,
             answerDeadline: deadline)
-        let response = try await send(request)
-        guard (200..<300).contains(response.status) else { throw refusal(response, what) }
-        return response
+        return try await send(request)
     }
 
     private func refusal(_ response: HTTPResponse, _ what: String) -> DeliveryError {

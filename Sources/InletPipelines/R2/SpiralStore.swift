@@ -9,8 +9,11 @@ struct SpiralStore: PartStore {
     var limits: PartLimits {
         PartLimits(
             partSize: api.settings.partSize, largestPart: api.settings.largestPart, mostParts: PartPlan.mostParts,
-            parallel: api.settings.parallelParts)
+            parallel: api.settings.parallelParts, largestObject: Self.largestObject)
     }
+
+    /// As many parts as we ask for, each as long as R2 takes it ("Limits": 4.995 GiB).
+    static let largestObject = PartPlan.mostParts * ((5 << 30) - (5 << 20))
 
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
         let upload = try await api.create(order, count: plan.count)

@@ -66,6 +66,7 @@ final class S3Delivery: Sendable {
             return proof
         }
         if isSingle {
+            try store.limits.check(order)
             return try await sender.sendWhole(at: store.location(order.key, answered: nil)) { store.wholeTarget }
         }
         // The condition counts when the parts are composed; a key that is taken now need not be learnt after hours.

@@ -34,6 +34,8 @@ package struct S3Settings: Sendable {
     /// Above `partSize` with `part_size: auto`.
     package var largestPart: Int64
     package var multipartThreshold: Int64
+    /// Longer files are refused before anything is sent.
+    package var maxObjectSize: Int64
     package var parallelParts: Int
     package var verify: Verify
     package var ifExists: IfExists
@@ -48,6 +50,8 @@ package struct S3Settings: Sendable {
     /// Limits of the store (AWS, "Amazon S3 multipart upload limits"): one PUT takes up to 5 GiB.
     static let largestPut: Int64 = 5 << 30
     static let mostParts: Int64 = 10_000
+    /// As many parts as there may be, each as long as a PUT may be.
+    static let largestComposed = mostParts * largestPut
 
     package init(_ values: ConfigSection) throws(SettingFault) { try self.init(values, .current) }
 
@@ -75,6 +79,10 @@ package struct S3Settings: Sendable {
         multipartThreshold = values.bytes("multipart_threshold") ?? 16 << 20
         guard (0...Self.largestPut).contains(multipartThreshold) else {
             throw SettingFault(key: "multipart_threshold", message: "must be at most 5GiB (limit of the store)")
+        }
+        maxObjectSize = values.bytes("max_object_size") ?? 5 << 40
+        guard (1...Self.largestComposed).contains(maxObjectSize) else {
+            throw SettingFault(key: "max_object_size", message: "must be at most 50000GiB (10,000 parts of 5GiB)")
         }
         parallelParts = values.integer("parallel_parts") ?? 4
         verify = values.string("verify").flatMap(Verify.init) ?? .md5
@@ -153,6 +161,9 @@ extension S3Settings {
             KeySpec(
                 "part_size", .bytesOrAuto, default: "auto",
                 "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 10,000 parts."),
+            KeySpec(
+                "max_object_size", .bytes, default: "5TiB",
+                "The largest object that the store takes; longer files are refused before anything is sent."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts of one file sent at once, at most."),
             KeySpec(
                 "verify", .choice(Verify.allCases.map(\.rawValue)), default: "md5",

@@ -14,7 +14,8 @@ struct S3Store: PartStore {
     var limits: PartLimits {
         PartLimits(
             partSize: settings.partSize, largestPart: settings.largestPart, mostParts: S3Settings.mostParts,
-            parallel: settings.parallelParts)
+            parallel: settings.parallelParts, largestObject: settings.maxObjectSize,
+            remedy: "send it to another destination, or in pieces; raise max_object_size where the store takes more")
     }
 
     /// What a new object is given besides its bytes.
