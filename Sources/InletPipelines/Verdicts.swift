@@ -15,7 +15,19 @@ extension DeliveryError {
             case .insecureURL, .forbiddenURL: .giveUp
             default: error.isOutage ? .outage(after: nil) : .retry(after: nil)
             }
-        self.init(verdict, error.code, error.reason)
+        let heard: Heard? =
+            switch error.code {
+            // A server's URL that is refused, or an address: the next file's would be too.
+            case .insecureURL, .forbiddenURL: Heard(200, .everybody)
+            case .connectionLost, .timedOut, .stalled, .badAnswer, .answerTooLarge: error.isOutage ? nil : .broken
+            default: nil
+            }
+        self.init(verdict, error.code, error.reason, heard: heard)
+    }
+
+    /// A success that is none: not what the service answers there.
+    static func misunderstood(_ text: String, _ status: Int = 200) -> DeliveryError {
+        DeliveryError(.retry(after: nil), .badAnswer, text, heard: Heard(status, .foreign))
     }
 
     /// The same without the credentials that a server has put into a URL, which such errors quote.
@@ -43,16 +55,28 @@ extension DeliveryError {
     ///
     /// - Parameters:
     ///   - what: the step, e.g. `creating the upload at api.example`.
+    ///   - form: how the service says no.
     ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
-    init(_ response: HTTPResponse, _ what: String, secretsMatter: Bool, now: WallTime) {
+    init(_ response: HTTPResponse, _ what: String, in form: AnswerForm, secretsMatter: Bool, now: WallTime) {
+        let heard = form.heard(response, secretsMatter: secretsMatter)
         let said = Self.excerpt(response)
         let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
+        let check = heard.word == .credentials ? "; check this destination's credentials" : ""
+        self.init(response, text + check, secretsMatter, now)
+        self.heard = heard
+        // A page does not say that an object is missing.
+        if code == .notFound, response.isPage || response.isHostsOwn {
+            (verdict, code) = (.outage(after: asked), .badAnswer)
+        }
+    }
+
+    private init(_ response: HTTPResponse, _ text: String, _ secretsMatter: Bool, _ now: WallTime) {
         let after = response.retryAfter(now: now)
         switch response.status {
         case 300..<400:
             self.init(.giveUp, .redirected, "\(text) (a redirect, which is never followed; correct the address)")
         case 401 where secretsMatter, 403 where secretsMatter:
-            self.init(.credentials, .unauthorized, "\(text); check this destination's credentials")
+            self.init(.credentials, .unauthorized, text)
         case 404, 410: self.init(.retry(after: after), .notFound, text)
         case 408: self.init(.retry(after: after), .timedOut, text)
         case 409: self.init(.giveUp, .conflict, text)

@@ -111,7 +111,8 @@ import Testing
     ) async throws {
         try await agent.line("destination.up")
         try await agent.line("job.finished") { $0.isAbout("good.bin") && $0["state"] == "delivered" }
-        sandbox.faults.add(Fault(.garbage, at: .create, times: nil))
+        let refusal = FaultReply(413, type: "application/json", body: #"{"error":"too large"}"#)
+        sandbox.faults.add(Fault(.reply(refusal), at: .create, times: nil))
         try place.put("bad.bin", bytes(6 << 20))
         try place.put("huge.bin", bytes(10 << 20))
         try await agent.line("job.finished") { $0.isAbout("bad.bin") && $0["state"] == "failed" }

@@ -40,12 +40,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [FaultAction.html, .garbage, .redirect(to: "http://127.0.0.1:1/elsewhere")])
-    func `a server that keeps erring ends in failure, the file in quarantine with the reason`(_ fault: FaultAction)
-        async throws
-    {
+    @Test(arguments: [(413, SpiralOperation.create), (400, .complete)])
+    func `a server that keeps refusing ends in failure, the file in quarantine with the reason`(
+        _ status: Int, _ operation: SpiralOperation
+    ) async throws {
         try await withSpiral(route: "on_failure: quarantine") { place, sandbox in
-            sandbox.faults.add(Fault(fault, at: .create, times: nil))
+            let refusal = FaultReply(status, type: "application/json", body: #"{"error":"not this one"}"#)
+            sandbox.faults.add(Fault(.reply(refusal), at: operation, times: nil))
             let agent = try await place.run()
             try place.put("sub/a.bin", bytes(6 << 20))
             try await agent.line("job.finished") { $0["state"] == "failed" }

@@ -43,7 +43,7 @@ import Testing
             try place.configure(
                 replacing: "retry: { attempts: 3, backoff: 100ms }",
                 with: "retry: { backoff: 12h, max_backoff: 12h, expire: 1s }")
-            sandbox.faults.add(Fault(.garbage, at: .create, times: nil))
+            sandbox.faults.add(Fault(.status(500), at: .create, times: nil))
             let agent = try await place.run()
             try place.put("late.bin", bytes(6 << 20))
             try await agent.line("job.finished") { $0["state"] == "expired" }

@@ -193,11 +193,11 @@ struct OutageSimulation {
             destination: "here")
         let judge = AttemptJudge(
             ref: ref, file: claim.file, attempt: claim.delivery.attempts, isStopping: false, clock: time.clock)
-        let isFilesFault =
+        let action =
             judge.breakerEvent(error).map {
-                board.blames(file: "here", $0, reason: error.reason, code: error.code)
-            } ?? false
-        return judge.failed(judge.weighed(error, isFilesFault: isFilesFault)).0
+                board.hear("here", $0, reason: error.reason, code: error.code)
+            } ?? .none
+        return judge.failed(judge.weighed(error, action)).0
     }
 
     /// The process is killed, with its claims, and started again.

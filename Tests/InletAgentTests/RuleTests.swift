@@ -144,10 +144,10 @@ private final class Moments: Sendable {
             .shortage, .badDisk, DeliveryError(.outage(after: nil), .internalFault, "the journal"), .hopeless, .passing,
         ]
         #expect(local.allSatisfy { judge.breakerEvent($0) == nil })
-        #expect(judge.weighed(.gateway, isFilesFault: true).verdict == .retry(after: nil))
-        #expect(judge.weighed(.gateway, isFilesFault: false) == .gateway)
-        #expect(judge.weighed(.busy(7), isFilesFault: true) == .busy(7))
-        #expect(judge.weighed(.busy(7), isFilesFault: false).verdict == .outage(after: .seconds(7)))
+        #expect(judge.weighed(.gateway, .blameFile).verdict == .retry(after: nil))
+        #expect(judge.weighed(.gateway, .none) == .gateway)
+        #expect(judge.weighed(.busy(7), .blameFile) == .busy(7))
+        #expect(judge.weighed(.busy(7), .none).verdict == .outage(after: .seconds(7)))
     }
 
     @Test(arguments: [DeliveryError.Verdict.sourceGone, .sourceChanged])

@@ -204,13 +204,16 @@ struct CircuitBreakerTests {
                 .delivered(file: file), .answered, .serverFault(file: file), .credentials, .probeSucceeded,
                 .brokenOff(file: file), .throttled(after: asked, file: file), .outage(after: asked),
                 .outage(after: nil), .probeFailed(credentials: Bool.random(using: &generator)), .secretsChanged,
-                .timePassed,
+                .timePassed, .stranger(file: file), .refused(file: file, code: .badRequest, ends: true),
+                .refused(file: file, code: .urlExpired, ends: false),
             ]
             let wasDown = breaker.isDown
             guard let event = events.randomElement(using: &generator) else { continue }
             switch breaker.event(event, at: now) {
             case .none, .blameFile: #expect(breaker.isDown == wasDown)
             case .resume: #expect(breaker.isOpen && wasDown)
+            case .askFirst(let until):
+                #expect(!breaker.isDown && until > now && until <= now + .seconds(61))
             case .slow(let until): #expect(until > now && until <= now + .seconds(3600) && !breaker.isOpen)
             case .pause(let until):
                 #expect(breaker.isDown && until >= now + .seconds(1) && until <= now + .seconds(3600))

@@ -69,7 +69,7 @@ enum MatrixStep: Sendable {
     case commit
 }
 
-/// The verdicts without what they carry.
+/// What the end of an attempt is to the agent.
 enum VerdictKind: Sendable, Hashable {
     case retry
     case outage
@@ -78,15 +78,14 @@ enum VerdictKind: Sendable, Hashable {
     case cancelled
     case source
 
-    init(_ verdict: DeliveryError.Verdict) {
+    init(_ error: DeliveryError) {
         self =
-            switch verdict {
+            switch FailureClassifier.ruling(error) {
             case .retry: .retry
-            case .outage: .outage
-            case .giveUp: .giveUp
+            case .outage, .stranger: .outage
+            case .file, .refusal, .unknownDelivered: .giveUp
             case .credentials: .credentials
-            case .cancelled: .cancelled
-            case .sourceChanged, .sourceGone: .source
+            case .own: error.verdict == .cancelled ? .cancelled : .source
             }
     }
 }

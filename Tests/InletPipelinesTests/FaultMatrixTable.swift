@@ -64,7 +64,7 @@ enum FaultMatrix {
         .stopped: [(asking + [.s3Single], .after(.cancelled, .cancelled)), noNetwork],
         .slow: [(asking + [.s3Single], .absorbed), noNetwork],
         .cutInHead: [
-            (r2 + [.s3Parts] + gigHive + [.vopiKey] + roboscope, .after(.retry, .connectionLost)),
+            (r2 + [.s3Parts] + gigHive + [.vopiKey] + roboscope, .after(.outage, .connectionLost)),
             // Its first request only asks for credits.
             ([.s3Single, .vopiBearer], .absorbed), noNetwork,
         ],
@@ -74,7 +74,7 @@ enum FaultMatrix {
     /// Answers that are lost, cut or wrong.
     private static let answers: [Trouble: Row] = [
         .truncated: [
-            (parts + vopi + [.markers], .absorbed), (gigHive + [.model], .after(.retry, .connectionLost)),
+            (parts + vopi + [.markers], .absorbed), (gigHive + [.model], .after(.outage, .connectionLost)),
             (singles, noBody), noNetwork,
         ],
         .lostAnswer: [
@@ -82,12 +82,12 @@ enum FaultMatrix {
             noNetwork,
         ],
         .tooLong: [
-            (parts + singles + vopi + [.markers], .absorbed), (gigHive + [.model], .after(.retry, .connectionLost)),
+            (parts + singles + vopi + [.markers], .absorbed), (gigHive + [.model], .after(.outage, .connectionLost)),
             noNetwork,
         ],
         .tooShort: [
             // Nobody reads what a PATCH of a space answers: it is read again.
-            (parts + vopi + roboscope, .absorbed), (gigHive, .after(.retry, .badAnswer)), (singles, noBody), noNetwork,
+            (parts + vopi + roboscope, .absorbed), (gigHive, .after(.outage, .badAnswer)), (singles, noBody), noNetwork,
         ],
         .wrongETag: [
             (r2 + s3, .after(.retry, .corrupted)), (vopi, .absorbed), (gigHive + roboscope, noTag), noNetwork,
@@ -97,7 +97,7 @@ enum FaultMatrix {
             (s3 + gigHive + roboscope, .never(because: "it signs, or logs in, for each request")), noNetwork,
         ],
         .webPage: [
-            (r2 + [.s3Parts] + gigHive + vopi + roboscope, .after(.retry, .badAnswer)), ([.s3Single], .absorbed),
+            (r2 + [.s3Parts] + gigHive + vopi + roboscope, .after(.outage, .badAnswer)), ([.s3Single], .absorbed),
             noNetwork,
         ],
     ]
@@ -118,9 +118,8 @@ enum FaultMatrix {
             noNetwork,
         ],
         .redirected: [
-            (r2 + gigHive + vopi + roboscope, .givenUp(.redirected)),
-            // A wrong region concerns every file alike.
-            (s3, .after(.outage, .redirected)), noNetwork,
+            // A wrong address, or region, concerns every file alike.
+            (r2 + gigHive + vopi + roboscope + s3, .after(.outage, .redirected)), noNetwork,
         ],
     ]
 }

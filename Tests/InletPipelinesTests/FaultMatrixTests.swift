@@ -45,7 +45,7 @@ import Testing
             case .after(let kind, let code):
                 let failures = surplus && drive.failures.count == 2 ? drive.failures.dropLast() : drive.failures[...]
                 #expect(again ? Set(failures.map(\.code)) == [code] : failures.map(\.code) == [code], said)
-                let kinds = failures.map { VerdictKind($0.verdict) }
+                let kinds = failures.map { VerdictKind($0) }
                 #expect(again ? Set(kinds) == [kind] : kinds == [kind], said)
                 #expect(last == nil, said)
                 if let wait = given.trouble.wait { #expect(drive.failures.first?.asked == wait, said) }
@@ -95,7 +95,7 @@ struct MatrixDrive {
             case .success(.waiting(let until, _)): place.clock.advance(to: until)
             case .failure(let error):
                 failures.append(error)
-                switch error.verdict {
+                switch VerdictKind(error) {
                 case .retry, .outage: break
                 case .cancelled where isCancelled: break
                 default: return error
@@ -149,16 +149,6 @@ extension LineFault {
         case .reset(.request, let after): after > 1000
         case .slow: true
         default: false
-        }
-    }
-}
-
-extension DeliveryError {
-    /// What the server asked us to wait.
-    fileprivate var asked: Duration? {
-        switch verdict {
-        case .retry(let after), .outage(let after): after
-        default: nil
         }
     }
 }

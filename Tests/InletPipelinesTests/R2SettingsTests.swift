@@ -120,8 +120,8 @@ import Testing
         _ status: Int, _ control: DeliveryError.Verdict, _ presigned: DeliveryError.Verdict, _ code: ErrorCode
     ) {
         let response = HTTPResponse(status: status)
-        let first = DeliveryError(response, "asking", secretsMatter: true, now: Self.now)
-        let second = DeliveryError(response, "asking", secretsMatter: false, now: Self.now)
+        let first = DeliveryError(response, "asking", in: .json, secretsMatter: true, now: Self.now)
+        let second = DeliveryError(response, "asking", in: .json, secretsMatter: false, now: Self.now)
         #expect(first.verdict == control)
         #expect(second.verdict == presigned)
         #expect(first.code == code && second.code == code)
@@ -130,7 +130,7 @@ import Testing
 
     @Test func `a Retry-After reaches the agent`() {
         let response = HTTPResponse(status: 503, headers: [("retry-after", "12")])
-        let error = DeliveryError(response, "asking", secretsMatter: true, now: Self.now)
+        let error = DeliveryError(response, "asking", in: .json, secretsMatter: true, now: Self.now)
         #expect(error.verdict == .outage(after: .seconds(12)))
     }
 

@@ -37,27 +37,48 @@ struct AttemptJudge: Sendable {
     /// What the error says about the destination rather than the file.
     func breakerEvent(_ error: DeliveryError) -> CircuitBreaker.Event? {
         if error.code == .sourceGone || error.isLocal { return nil }
-        return switch error.verdict {
-        case .outage where error.mayBeOfFile: .brokenOff(file: file.id)
-        case .outage(let after): .outage(after: after)
-        case .retry(let after?) where error.code == .throttled: .throttled(after: after, file: file.id)
-        case .credentials: .credentials
-        case .retry where error.code == .serverError: .serverFault(file: file.id)
-        default: nil
+        if let after = error.timeAsked { return .throttled(after: after, file: file.id) }
+        switch FailureClassifier.ruling(error, isLast: isLast) {
+        case .file, .own, .unknownDelivered: return nil
+        case .credentials: return .credentials
+        case .stranger: return .stranger(file: file.id)
+        case .refusal: return .refused(file: file.id, code: error.code, ends: true)
+        case .outage: return error.mayBeOfFile ? .brokenOff(file: file.id) : .outage(after: error.asked)
+        case .retry: return passing(error)
         }
     }
 
-    /// The error once it is known whether the file itself is the cause of it.
+    private func passing(_ error: DeliveryError) -> CircuitBreaker.Event? {
+        if error.code == .serverError { return .serverFault(file: file.id) }
+        guard error.heard?.word == .refusal else { return nil }
+        return .refused(file: file.id, code: error.code, ends: false)
+    }
+
+    /// No attempt is left after this one.
+    private var isLast: Bool { attempt >= file.policy.retry.attempts }
+
+    /// The error once it is known what the destination's breaker makes of it.
     ///
     /// A destination that asks for time asks everybody: no attempt is counted for that. An answer that only this file gets
-    /// is no outage: its attempts count, so that it ends.
-    func weighed(_ error: DeliveryError, isFilesFault: Bool) -> DeliveryError {
+    /// is no outage: its attempts count, so that it ends; but what is not the service's own answer ends no file.
+    func weighed(_ error: DeliveryError, _ action: CircuitBreaker.Action) -> DeliveryError {
         var error = error
-        switch error.verdict {
-        case .outage(let after) where isFilesFault:
-            error.verdict = .retry(after: after)
+        if error.isLocal { return error }
+        if let after = error.timeAsked {
+            if action != .blameFile { error.verdict = .outage(after: after) }
+            return error
+        }
+        switch (FailureClassifier.ruling(error, isLast: isLast), action) {
+        case (.stranger, .blameFile):
+            error.verdict = .outage(after: Self.longestAsked)
+            error.reason += " (for this file alone, and not in the service's own words: it is tried again now and then)"
+        case (.outage, .blameFile):
+            error.verdict = .retry(after: error.asked)
             error.reason += " (again for this file, and for no other: the attempt counts)"
-        case .retry(let after?) where error.code == .throttled && !isFilesFault: error.verdict = .outage(after: after)
+        case (.refusal, .blameFile): error.reason += " (again for this file, while the destination is well)"
+        case (.refusal, .askFirst(let until)): error.verdict = .outage(after: max(until - clock.now(), .zero))
+        case (.refusal, _), (.stranger, _), (.outage, _): error.verdict = .outage(after: error.asked)
+        case (.credentials, _): error.verdict = .credentials
         default: break
         }
         return error
@@ -96,5 +117,13 @@ struct AttemptJudge: Sendable {
             .ended(state, code: error.code, reason: error.reason),
             DeliverOne.Report(event: .jobFailed(ref, state: state, error))
         )
+    }
+}
+
+extension DeliveryError {
+    /// How long a destination wants everybody to wait that is there.
+    fileprivate var timeAsked: Duration? {
+        guard case .retry(let after) = verdict, code == .throttled else { return nil }
+        return after
     }
 }

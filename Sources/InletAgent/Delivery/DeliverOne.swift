@@ -128,16 +128,16 @@ final class DeliverOne: Sendable {
         _ error: DeliveryError, _ ref: AgentEvent.JobRef, _ file: FileRow, _ delivery: DeliveryRow
     ) -> (Settlement, Report) {
         var judge = judge(ref, file, delivery)
-        var isFilesFault = false
+        var action = CircuitBreaker.Action.none
         if let event = judge.breakerEvent(error) {
-            isFilesFault = board.blames(file: ref.destination, event, reason: error.reason, code: error.code)
+            action = board.hear(ref.destination, event, reason: error.reason, code: error.code)
         }
         if error.isLocal {
             let (wait, event) = faults.note(error, delivery.id, file)
             judge.localWait = wait
             if let event { log.emit(event) }
         }
-        let result = judge.failed(judge.weighed(error, isFilesFault: isFilesFault))
+        let result = judge.failed(judge.weighed(error, action))
         if case .ended = result.0 { inFlight.forgetStep(of: ref.delivery) }
         return result
     }

@@ -124,10 +124,10 @@ package final class DestinationBoard: Sendable {
 
     /// Tells the breaker what went wrong with a delivery, as `report` does.
     ///
-    /// - Returns: whether that was its file's own fault, so that its attempt counts.
-    func blames(
-        file name: String, _ event: CircuitBreaker.Event, reason: String, code: ErrorCode
-    ) -> Bool { take(name, event, reason, code).action == .blameFile }
+    /// - Returns: what the breaker wants done: whether it was the file's own fault, too.
+    func hear(
+        _ name: String, _ event: CircuitBreaker.Event, reason: String, code: ErrorCode
+    ) -> CircuitBreaker.Action { take(name, event, reason, code).action }
 
     private func take(
         _ name: String, _ event: CircuitBreaker.Event, _ reason: String?, _ code: ErrorCode?
@@ -140,7 +140,7 @@ package final class DestinationBoard: Sendable {
             return (action, entry.openness > before)
         }
         switch result.0 {
-        case .none, .blameFile: break
+        case .none, .blameFile, .askFirst: break
         case .pause(let until):
             log.emit(.destinationDown(destination: name, reason: reason ?? "not reachable", probe: until))
         case .slow(let until):

@@ -59,14 +59,14 @@ struct DestinationEntry: Sendable {
             // Said already; and the probe comes no later for each delivery that finds nothing either.
             case .outage where code == .outOfCredits: return .none
             // Now it is away as well: a probe shall tell soon when what has begun can go on.
-            case .outage, .brokenOff: breaker.forgetOutage()
+            case .outage, .brokenOff, .stranger: breaker.forgetOutage()
             default: break
             }
         }
         let action = breaker.event(event, at: clock.now())
         if let reason, action != .blameFile { lastError = reason }
         switch event {
-        case .outage, .brokenOff, .credentials, .probeFailed:
+        case .outage, .brokenOff, .stranger, .credentials, .probeFailed:
             if case .down = breaker.state { lacksCredits = code == .outOfCredits } else { lacksCredits = false }
         default: if !breaker.isDown { lacksCredits = false }
         }

@@ -10,6 +10,10 @@ extension CircuitBreaker {
         case outage(after: Duration?)
         /// 502 to 504, a stall or a lost connection while it was about this file: an outage, unless it is the file's doing.
         case brokenOff(file: Int64)
+        /// An answer for this file that is not the service's own: an outage for as long as nothing is delivered.
+        case stranger(file: Int64)
+        /// A refusal of this file that may be meant for all. `ends` = the file would fail of it; else its attempt counts.
+        case refused(file: Int64, code: ErrorCode, ends: Bool)
         /// 429 with a Retry-After, for this file: it asks everybody for time.
         case throttled(after: Duration, file: Int64)
         case credentials
@@ -29,6 +33,8 @@ extension CircuitBreaker {
         /// Claim nothing for the destination until then.
         case slow(until: WallTime)
         case resume
+        /// It is to be probed before the refused file is tried again, then; all others go on.
+        case askFirst(until: WallTime)
         /// It was the file's own fault: the attempt counts, and nobody else has to wait.
         case blameFile
     }

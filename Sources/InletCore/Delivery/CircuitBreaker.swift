@@ -21,6 +21,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     private static let longestAsked = Duration.seconds(3600)
     /// The longest that it is left alone beyond what it asks for, when it asks again and again.
     private static let longestSlowed = Duration.seconds(60)
+    /// How long a file that was refused waits for the answer to a probe.
+    private static let patience = Duration.seconds(1)
 
     package private(set) var state: State
     private let pace: ProbePace
@@ -31,10 +33,12 @@ package struct CircuitBreaker: Sendable, Equatable {
     private var hasDelivered = false
     /// While down: a delivery is tried instead of a probe, which would come too soon after the last one.
     private var triesDelivery = false
-    private var lastFaultyFile: Int64?
+    /// When a file's refusal calls for a probe while it is up.
+    private var doubtedAt: WallTime?
     /// How often in a row it has asked for time, with nothing delivered in between.
     private var slowings = 0
     private var suspicion = FileSuspicion()
+    private var refusals = Refusals()
 
     /// - Parameter isProved: false where a probe shall come before the first delivery.
     package init(isProved: Bool = true, pace: ProbePace = ProbePace()) {
@@ -56,7 +60,8 @@ package struct CircuitBreaker: Sendable, Equatable {
     package func probeIsDue(at time: WallTime) -> Bool {
         if isProbing || triesDelivery { return false }
         return switch state {
-        case .up, .trial, .slowed: false
+        case .slowed: false
+        case .up, .trial: doubtedAt.map { time >= $0 || $0 > time + pace.interval } ?? false
         case .unproved: true
         case .down(let since, let probeAt), .credentialsRefused(let since, let probeAt): time >= probeAt || time < since
         }
@@ -77,7 +82,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     /// When there is something to do that no delivery tells of: a probe, or the end of the time it asked for.
     package var nextLook: WallTime? {
         switch state {
-        case .up, .trial: nil
+        case .up, .trial: isProbing ? nil : doubtedAt
         case .slowed(_, let until): until
         case .unproved: isProbing ? nil : WallTime(milliseconds: 0)
         case .down(_, let probeAt), .credentialsRefused(_, let probeAt): isProbing ? nil : probeAt
@@ -90,15 +95,18 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .answered:
             slowings = 0
             if state == .trial { state = .up }
-        case .serverFault(let file): return serverFault(file, time)
+        case .serverFault(let file): return refused(file, .serverError, false, time)
         case .outage(let after): return outage(after, time)
         case .brokenOff(let file): return brokenOff(file, time)
+        case .stranger(let file): return stranger(file, time)
+        case .refused(let file, let code, let ends): return refused(file, code, ends, time)
         case .throttled(let after, let file): return throttled(after, file, time)
         case .credentials: return refuse(time)
-        case .probeBegan: (lastProbe, isProbing, hasDelivered) = (time, true, false)
+        case .probeBegan: (lastProbe, isProbing, hasDelivered, doubtedAt) = (time, true, false, nil)
         case .probeSucceeded:
             isProbing = false
             suspicion.probeSucceeded()
+            refusals.isWell()
             return resume()
         case .probeFailed(let credentials): return probeFailed(credentials, time)
         case .secretsChanged: if case .credentialsRefused = state { return resume() }
@@ -123,9 +131,10 @@ package struct CircuitBreaker: Sendable, Equatable {
 
     /// A delivery that was under way when credentials were refused says nothing about new requests.
     private mutating func delivered(_ file: Int64) -> Action {
-        (lastFaultyFile, slowings) = (nil, 0)
+        (doubtedAt, slowings) = (nil, 0)
         (hasDelivered, triesDelivery) = (true, false)
         suspicion.delivered(file)
+        refusals.delivered(file)
         switch state {
         case .credentialsRefused, .slowed, .up: return .none
         case .unproved, .trial, .down:
@@ -139,17 +148,30 @@ package struct CircuitBreaker: Sendable, Equatable {
         if state == .unproved { state = .up }
         guard isDown else { return .none }
         (state, triesDelivery) = (.trial, false)
-        lastFaultyFile = nil
         return .resume
     }
 
-    private mutating func serverFault(_ file: Int64, _ time: WallTime) -> Action {
-        guard isOpen else { return .none }
-        guard let last = lastFaultyFile, last != file else {
-            lastFaultyFile = file
+    private mutating func refused(_ file: Int64, _ code: ErrorCode, _ ends: Bool, _ time: WallTime) -> Action {
+        guard isOpen || state == .unproved else {
+            // Those under way when it went down are told one by one.
+            if ends { refusals.wait(file) }
             return .none
         }
-        return goDown(since: time, asked: nil, time)
+        guard ends else { return refusals.isShared(file, code) ? goDown(since: time, asked: nil, time) : .none }
+        switch refusals.judge(file, code) {
+        case .files: return .blameFile
+        case .shared: return goDown(since: time, asked: nil, time)
+        case .first: return .askFirst(until: ask(time))
+        }
+    }
+
+    /// Has it probed while it stays up. - Returns: when the answer should be there.
+    private mutating func ask(_ time: WallTime) -> WallTime {
+        if isProbing { return time + Self.patience }
+        let soonest = max(time, earliestProbe(time))
+        let probeAt = min(doubtedAt ?? soonest, soonest)
+        doubtedAt = probeAt
+        return probeAt + Self.patience
     }
 
     private mutating func brokenOff(_ file: Int64, _ time: WallTime) -> Action {
@@ -158,6 +180,16 @@ package struct CircuitBreaker: Sendable, Equatable {
             return .none
         }
         return suspicion.blames(file) ? .blameFile : goDown(since: time, asked: nil, time)
+    }
+
+    /// A good probe says little of it: a host can answer one question itself, and pass on the next.
+    private mutating func stranger(_ file: Int64, _ time: WallTime) -> Action {
+        if isDown {
+            suspicion.shared(by: file)
+            return .none
+        }
+        let isAlone = suspicion.blames(file, byDeliveriesOnly: true)
+        return isAlone ? .blameFile : goDown(since: time, asked: nil, time)
     }
 
     private mutating func throttled(_ asked: Duration, _ file: Int64, _ time: WallTime) -> Action {
@@ -181,6 +213,7 @@ package struct CircuitBreaker: Sendable, Equatable {
 
     private mutating func outage(_ asked: Duration?, _ time: WallTime) -> Action {
         suspicion.clear()
+        refusals.clear()
         switch state {
         case .unproved, .up, .trial, .slowed: return goDown(since: time, asked: asked, time)
         case .credentialsRefused: return .none
@@ -202,6 +235,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     private mutating func probeFailed(_ credentials: Bool, _ time: WallTime) -> Action {
         isProbing = false
         suspicion.clear()
+        refusals.clear()
         let since =
             switch state {
             case .unproved, .up, .trial, .slowed: time
@@ -211,6 +245,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     }
 
     private mutating func goDown(since: WallTime, asked: Duration?, _ time: WallTime) -> Action {
+        doubtedAt = nil
         let soonest = time + max(pace.first, min(asked ?? .zero, Self.longestAsked))
         let earliest = earliestProbe(time)
         // One that works but for a moment now and then must not stand still for a minute each time.

@@ -1,6 +1,7 @@
 /// Why one attempt at a delivery ended without proof, and what the agent should do about it.
 ///
-/// Pipelines decide the `verdict` (they know their service); the agent decides when to act on it.
+/// Pipelines decide the `verdict` (they know their service), and say what they `heard`; whom that is about, `FailureClassifier`
+/// decides for all of them.
 package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What trying again can do.
     package enum Verdict: Sendable, Equatable {
@@ -8,7 +9,7 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
         case retry(after: Duration?)
         /// The destination itself is unreachable; pauses it and costs no attempt.
         case outage(after: Duration?)
-        /// Trying again cannot help; the file fails with this reason.
+        /// The same request again cannot help; the file fails with this reason, unless what was heard is about others too.
         case giveUp
         /// The destination refuses our credentials; pauses it until they change, and costs no attempt.
         case credentials
@@ -24,14 +25,25 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
     package var code: ErrorCode
     /// A sentence for a person: what happened, and what to do about it where that is known. Holds no secrets.
     package var reason: String
+    /// The answer that it is about; nil for what no server has said.
+    package var heard: Heard?
 
-    package init(_ verdict: Verdict, _ code: ErrorCode, _ reason: String) {
+    package init(_ verdict: Verdict, _ code: ErrorCode, _ reason: String, heard: Heard? = nil) {
         self.verdict = verdict
         self.code = code
         self.reason = reason
+        self.heard = heard
     }
 
     package var description: String { "\(reason) [\(code.rawValue)]" }
+
+    /// How long the server asks us to wait.
+    package var asked: Duration? {
+        switch verdict {
+        case .retry(let after), .outage(let after): after
+        default: nil
+        }
+    }
 }
 
 extension DeliveryError {

@@ -17,8 +17,10 @@ package struct FileSuspicion: Sendable, Equatable {
     package init() {}
 
     /// Takes note of an answer to `file` that could be its own fault or the destination's. - Returns: whether it is its own.
-    package mutating func blames(_ file: Int64) -> Bool {
-        if files.contains(file), othersWereDelivered || probed == file { return true }
+    ///
+    /// - Parameter byDeliveriesOnly: a probe does not speak for the destination.
+    package mutating func blames(_ file: Int64, byDeliveriesOnly: Bool = false) -> Bool {
+        if files.contains(file), othersWereDelivered || probed == file && !byDeliveriesOnly { return true }
         if files.count >= Self.most { files = [] }
         files.insert(file)
         (othersWereDelivered, probed, last) = (false, nil, file)

@@ -71,6 +71,8 @@ extension GigHiveVerdict {
     }
 
     private static func missing(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
+        // A page of its host does not say that an upload is gone.
+        if response.isPage || response.isHostsOwn { return .retry(.badAnswer) }
         if endpoint == .files { return .gone }
         return GigHiveSaid(response).error == "invalid or expired" ? .credentials : .retry(.notFound)
     }
@@ -141,6 +143,26 @@ struct GigHiveSaid: Sendable {
 extension GigHiveVerdict {
     /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
     func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        var error = plainError(response, what)
+        error.heard = heard(response)
+        return error
+    }
+
+    /// In whose words the server speaks: JSON of its own, or tusd's plain text.
+    private func heard(_ response: HTTPResponse) -> Heard {
+        let isTus = response.header("Tus-Resumable") != nil || response.body.starts(with: "ERR_".utf8)
+        let isOwn = !response.isPage && !response.isHostsOwn && (isTus || GigHiveSaid(response).isJSON)
+        switch self {
+        case .credentials: return Heard(response.status, .credentials)
+        case .done: return Heard(response.status, .foreign)
+        case .giveUp(.tooLarge) where isOwn: return Heard(response.status, .object)
+        // Of wrong metadata the server says that it failed itself.
+        case .giveUp where isOwn && response.status >= 500: return Heard(response.status, .refusal)
+        default: return Heard(response.status, isOwn: isOwn)
+        }
+    }
+
+    private func plainError(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         let said = DeliveryError.excerpt(Array(GigHiveSaid(response).text.utf8))
         let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
         let after = response.retryAfter(now: .now)

@@ -32,7 +32,7 @@ struct Tus: Sendable {
         let what = "looking up the upload at \(files.redacted)"
         let response = try await call(HTTPRequest("HEAD", url(upload), headers: headers), what)
         guard let offset = Self.offset(response, length) else {
-            throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer has no usable Upload-Offset")
+            throw .misunderstood("\(what): the answer has no usable Upload-Offset", response.status)
         }
         if let total = response.header("Upload-Length"), total != String(length) {
             throw DeliveryError(
@@ -56,7 +56,7 @@ struct Tus: Sendable {
         // Any other offset says that nothing of this arrived, or something else; it must not keep us here.
         guard let offset = Self.offset(response, length), offset > range.lowerBound, offset <= range.upperBound else {
             meter.add(-Int64(range.count))
-            throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer has no usable Upload-Offset")
+            throw .misunderstood("\(what): the answer has no usable Upload-Offset", response.status)
         }
         return offset
     }
@@ -124,14 +124,16 @@ struct Tus: Sendable {
             guard url.host == files.host, isOurs else {
                 throw DeliveryError(
                     .giveUp, .forbiddenURL,
-                    "the server put the upload at \(url.redacted), which is not below \(files.redacted)")
+                    "the server put the upload at \(url.redacted), which is not below \(files.redacted)",
+                    heard: Heard(201, .everybody))
             }
             path = url.path[...]
         }
         let id = path.hasPrefix(files.path) ? path.dropFirst(files.path.count) : ""
         guard (1...200).contains(id.utf8.count), id.utf8.allSatisfy({ GigHiveSettings.tokenBytes.contains($0) }) else {
             throw DeliveryError(
-                .giveUp, .forbiddenURL, "the server put the upload at a place that is not below \(files.redacted)")
+                .giveUp, .forbiddenURL, "the server put the upload at a place that is not below \(files.redacted)",
+                heard: Heard(201, .everybody))
         }
         return String(id)
     }

@@ -66,7 +66,7 @@ package struct Fetching: Sendable {
                 if let refused = try await pass(open, made) {
                     refusal = refused.status
                     let what = "fetching \(made.url.redacted)"
-                    throw DeliveryError(refused, what, secretsMatter: false, now: .now)
+                    throw DeliveryError.ofStore(refused, what)
                 }
                 hasAll = true
                 return try await finish(open)

@@ -112,7 +112,8 @@ struct PartSender: Sendable {
             attempt.meter.add(range.lowerBound - range.upperBound)
             throw DeliveryError(
                 .retry(after: nil), .missingETag,
-                "\(what()): \(target.address) answered \(answer.status) without an ETag")
+                "\(what()): \(target.address) answered \(answer.status) without an ETag",
+                heard: Heard(answer.status, .foreign))
         }
         if let said = target.confirmed(answer), let wanted = sums.sum(said.algorithm) {
             let part = UploadRecord.ProvedPart(etag: etag, checksum: wanted)
@@ -160,6 +161,7 @@ struct PartSender: Sendable {
     private static func notMD5(_ what: String, _ target: any SliceTarget) -> DeliveryError {
         DeliveryError(
             .giveUp, .foreignETag,
-            "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination")
+            "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination",
+            heard: Heard(200, .refusal))
     }
 }

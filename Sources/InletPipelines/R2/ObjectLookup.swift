@@ -37,7 +37,7 @@ struct ObjectLookup: Sendable {
 
     private static func finding(_ response: HTTPResponse, length: String?) -> Finding {
         switch response.status {
-        case 404: .missing
+        case 404 where !response.isPage && !response.isHostsOwn: .missing
         case 200..<300: length.flatMap { Int64($0) }.map { .found(size: $0, etag: response.header("ETag")) } ?? .unknown
         default: .unknown
         }

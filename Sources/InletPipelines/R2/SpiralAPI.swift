@@ -29,7 +29,8 @@ struct SpiralAPI: Sendable {
             throw DeliveryError(
                 .giveUp, .badPartList,
                 "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
-                    + "numbered \(parts.first?.number ?? 0) to \(parts.last?.number ?? 0)")
+                    + "numbered \(parts.first?.number ?? 0) to \(parts.last?.number ?? 0)",
+                heard: Heard(response.status, .refusal))
         }
         return Upload(id: created.uploadID, key: key, partURLs: parts.map(\.url))
     }
@@ -43,7 +44,7 @@ struct SpiralAPI: Sendable {
         let completed: SpiralMessages.Completed = try parse(response, what)
         guard let url = completed.objectURL ?? completed.url else {
             if completed.key != nil { return nil }
-            throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer has neither a URL nor a key")
+            throw .misunderstood("\(what): the answer has neither a URL nor a key")
         }
         return response.redactor.redacted(url)
     }
@@ -72,7 +73,8 @@ struct SpiralAPI: Sendable {
         let request = HTTPRequest(
             "GET", settings.api.appending(path: "v1/objects/url/\(key)"), headers: headers)
         let response = try await send(request)
-        if response.status == 404 { return nil }
+        // Only the API's own word says that there is none: a page of its host does not.
+        if response.status == 404, !response.isPage, !response.isHostsOwn { return nil }
         guard (200..<300).contains(response.status) else { throw refusal(response, what) }
         let location: SpiralMessages.Location = try parse(response, what)
         return location.url
@@ -136,7 +138,7 @@ struct SpiralAPI: Sendable {
     }
 
     private func refusal(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        DeliveryError(response, what, secretsMatter: true, now: .now)
+        DeliveryError(response, what, in: .json, secretsMatter: true, now: .now)
     }
 
     func send(_ request: HTTPRequest, meter: TransferMeter? = nil) async throws(DeliveryError) -> HTTPResponse {
@@ -151,9 +153,7 @@ struct SpiralAPI: Sendable {
         do {
             return try SpiralMessages.decode(response.body)
         } catch {
-            throw DeliveryError(
-                .retry(after: nil), .badAnswer,
-                "\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(response))")
+            throw .misunderstood("\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(response))")
         }
     }
 }

@@ -85,16 +85,35 @@ struct PresignedTarget: SliceTarget {
     /// it gives none, or refused.
     func refusal(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
         let said = String(decoding: answer.body.prefix(2000), as: UTF8.self).lowercased()
-        if answer.status == 403, PresignedLife.hasExpired(url, now: .now) ?? true || said.contains("expired") {
-            return DeliveryError(.retry(after: nil), .urlExpired, "\(what): its upload URL has expired")
+        let isPage = answer.isPage || answer.isHostsOwn
+        // What the store says, and what of it may be everybody's: keys that were withdrawn refuse every URL.
+        let heard = Heard(answer.status, isPage ? .foreign : .refusal)
+        let isExpired = PresignedLife.hasExpired(url, now: .now)
+        if answer.status == 403, isExpired ?? !isPage || said.contains("expired") {
+            return DeliveryError(.retry(after: nil), .urlExpired, "\(what): its upload URL has expired", heard: heard)
         }
-        if answer.status == 404 || said.contains("nosuchupload") {
-            return DeliveryError(.retry(after: nil), .uploadGone, "\(what): the store no longer knows this upload")
+        if answer.status == 404 && !isPage || said.contains("nosuchupload") {
+            let text = "\(what): the store no longer knows this upload"
+            return DeliveryError(.retry(after: nil), .uploadGone, text, heard: heard)
         }
         if answer.status == 503, said.contains("slowdown") {
             let after = answer.retryAfter(now: .now)
             return DeliveryError(.outage(after: after), .throttled, "\(what): the store asks for fewer requests")
         }
-        return DeliveryError(answer, "\(what) to \(url.redacted)", secretsMatter: false, now: .now)
+        return .ofStore(answer, "\(what) to \(url.redacted)")
+    }
+}
+
+extension DeliveryError {
+    /// An answer to a presigned request, in the words of an S3 store.
+    static func ofStore(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
+        var error = DeliveryError(answer, what, in: .xml, secretsMatter: false, now: .now)
+        guard error.heard?.word != .foreign else { return error }
+        let refusal = S3Refusal(answer, now: .now)
+        if let rule = S3Rule.table[refusal.code] {
+            error.heard = Heard(answer.status, rule.word)
+            if !rule.advice.isEmpty, rule.verdict != .credentials { error.reason += "; \(rule.advice)" }
+        }
+        return error
     }
 }

@@ -101,8 +101,7 @@ struct MarkerImport: Sendable {
             do throws(DeliveryError) {
                 let made = try await job.api.create(markers: markers)
                 guard made.count == markers.count else {
-                    throw DeliveryError(
-                        .retry(after: nil), .badAnswer,
+                    throw .misunderstood(
                         "\(job.shown): \(markers.count) markers were sent, and \(made.count) came back")
                 }
                 return await note(MarkerTally.set(numbers), in: &tally)

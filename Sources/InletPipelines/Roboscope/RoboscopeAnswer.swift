@@ -58,15 +58,22 @@ enum RoboscopeAnswer {
 
     /// Our request may have been done: asking once more tells.
     static func unreadable(_ what: String, _ why: String) -> DeliveryError {
-        DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer cannot be understood (\(why))")
+        .misunderstood("\(what): the answer cannot be understood (\(why))")
     }
 
     /// 400 and 422 are about what we sent, 401 and 403 about the token, 409 about the version; 5xx and 429 pass.
+    ///
+    /// Only in the server's own words, which are JSON or plain text, is something not there: its host has pages for that.
     static func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
+        let heard = AnswerForm.words.heard(response, secretsMatter: true)
         switch response.status {
-        case 405, 501: DeliveryError(.giveUp, .notFound, "\(what): the server has no such call (\(response.status))")
-        case 404, 410: DeliveryError(.giveUp, .notFound, "\(what): there is none (\(response.status))")
-        default: DeliveryError(response, what, secretsMatter: true, now: .now)
+        case 405 where heard.word != .foreign, 501 where heard.word != .foreign:
+            return DeliveryError(
+                .giveUp, .notFound, "\(what): the server has no such call (\(response.status))",
+                heard: Heard(response.status, .refusal))
+        case 404 where heard.word != .foreign, 410 where heard.word != .foreign:
+            return DeliveryError(.giveUp, .notFound, "\(what): there is none (\(response.status))", heard: heard)
+        default: return DeliveryError(response, what, in: .words, secretsMatter: true, now: .now)
         }
     }
 }

@@ -90,13 +90,14 @@ struct S3API: Sendable {
         } catch {
             throw DeliveryError(error)
         }
-        guard (200..<300).contains(response.status) else { throw refusal(response, what()) }
+        guard (200..<300).contains(response.status) else { throw refusal(response, what(), call.method) }
         return response
     }
 
     /// What is not a success. Keys that are refused may have been renewed in their file.
-    func refusal(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        let error = DeliveryError(S3Refusal(response, now: .now), what, now: .now)
+    func refusal(_ response: HTTPResponse, _ what: String, _ method: String = "") -> DeliveryError {
+        let said = S3Refusal(response, isWordless: method == "HEAD", now: .now)
+        let error = DeliveryError(said, what, now: .now)
         if error.verdict == .credentials { keyring.forget() }
         return error
     }
@@ -116,8 +117,6 @@ struct S3API: Sendable {
     }
 
     static func badAnswer(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        DeliveryError(
-            .retry(after: nil), .badAnswer,
-            "\(what): the answer is not the XML it should be: \(DeliveryError.excerpt(response))")
+        .misunderstood("\(what): the answer is not the XML it should be: \(DeliveryError.excerpt(response))")
     }
 }

@@ -5,6 +5,8 @@ internal import InletTransfer
 /// are bounded, and without our own credentials, which some stores name.
 struct S3Refusal: Sendable {
     var status: Int
+    /// Whether these are the store's own words; an answer to HEAD needs none.
+    var isOwn: Bool
     /// `NoSuchBucket`…; made from the status where the answer has no XML (HEAD, proxies).
     var code: String
     var message: String
@@ -16,11 +18,13 @@ struct S3Refusal: Sendable {
     var date: WallTime?
     var retryAfter: Duration?
 
-    init(_ response: HTTPResponse, now: WallTime) {
+    /// - Parameter isWordless: whether it answers a HEAD.
+    init(_ response: HTTPResponse, isWordless: Bool = false, now: WallTime) {
         status = response.status
         let error = (try? XMLReader.read(response.body)).flatMap { $0.name == "Error" ? $0 : nil }
         // A store names what it does not find. Other words come from a proxy, and say nothing of objects.
-        let isForeign = error == nil && status == 404 && !response.body.isEmpty
+        let isForeign = error == nil && status == 404 && (!response.body.isEmpty || response.isPage)
+        isOwn = error != nil || isWordless && !response.isPage
         let redactor = response.redactor
         func text(_ name: String, _ limit: Int) -> String? {
             error?.text(of: name).map { String(redactor.redacted($0).prefix(limit)) }
@@ -67,13 +71,22 @@ struct S3Rule: Sendable {
 
     var verdict: Verdict
     var code: ErrorCode
+    /// Whom it is about.
+    var word: Heard.Word
     /// What to do about it; empty where nothing can be done.
     var advice: String
 
-    private init(_ verdict: Verdict, _ code: ErrorCode, _ advice: String = "") {
+    private init(_ verdict: Verdict, _ code: ErrorCode, _ advice: String = "", isOfObject: Bool = false) {
         self.verdict = verdict
         self.code = code
         self.advice = advice
+        word =
+            switch verdict {
+            case .retry: .passing
+            case .outage: .everybody
+            case .giveUp: isOfObject ? .object : .refusal
+            case .credentials: .credentials
+            }
     }
 
     /// Codes of AWS S3, and those that R2, MinIO and Ceph add. What concerns every file alike is an outage: it pauses the
@@ -114,9 +127,14 @@ struct S3Rule: Sendable {
         add(
             S3Rule(.retry, .digestMismatch), "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch",
             "ContentSHA256Mismatch", "InvalidDigest")
-        add(S3Rule(.giveUp, .destinationExists), "PreconditionFailed", "InvalidObjectState", "ObjectAlreadyExists")
-        add(S3Rule(.giveUp, .tooLarge), "EntityTooLarge", "MaxMessageLengthExceeded")
-        add(S3Rule(.giveUp, .badRequest), "EntityTooSmall", "KeyTooLongError", "InvalidArgument", "InvalidRequest")
+        add(
+            S3Rule(.giveUp, .destinationExists, isOfObject: true), "PreconditionFailed", "InvalidObjectState",
+            "ObjectAlreadyExists")
+        add(S3Rule(.giveUp, .tooLarge, isOfObject: true), "EntityTooLarge", "MaxMessageLengthExceeded")
+        add(
+            S3Rule(.giveUp, .badRequest, isOfObject: true), "KeyTooLongError", "InvalidObjectName",
+            "XMinioInvalidObjectName")
+        add(S3Rule(.giveUp, .badRequest), "EntityTooSmall", "InvalidArgument", "InvalidRequest")
         add(S3Rule(.giveUp, .badRequest), "MalformedXML", "InvalidStorageClass", "MissingContentLength", "InvalidURI")
         add(S3Rule(.giveUp, .badRequest, "correct 'bucket'"), "InvalidBucketName")
         add(
@@ -156,7 +174,7 @@ extension DeliveryError {
             if let region = refusal.region { text += "; the bucket is in region '\(DisplayText.escape(region))'" }
             if let endpoint = refusal.endpoint { text += "; its endpoint is \(DisplayText.escape(endpoint))" }
         }
-        if !rule.advice.isEmpty { text += "; \(rule.advice)" }
+        if !rule.advice.isEmpty, refusal.isOwn || refusal.message.isEmpty { text += "; \(rule.advice)" }
         let verdict: Verdict =
             switch rule.verdict {
             case .retry: .retry(after: refusal.retryAfter)
@@ -164,7 +182,8 @@ extension DeliveryError {
             case .giveUp: .giveUp
             case .credentials: .credentials
             }
-        self.init(verdict, rule.code, text)
+        let word = refusal.isOwn ? rule.word : .foreign
+        self.init(verdict, rule.code, text, heard: Heard(refusal.status, word))
     }
 
     private static func clocks(_ skew: Duration) -> String {

@@ -123,6 +123,21 @@ extension VOPIVerdict {
     ///   - what: the step, e.g. `creating a job at host`.
     ///   - hint: what a person can do about refused credentials.
     func error(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
+        var error = plainError(response, what, hint: hint, now: now)
+        error.heard = heard(response)
+        return error
+    }
+
+    private func heard(_ response: HTTPResponse) -> Heard {
+        switch self {
+        case .credentials: Heard(response.status, .credentials)
+        case .outage(.outOfCredits): Heard(response.status, .everybody)
+        case .done: Heard(response.status, .foreign)
+        default: Heard(response.status, isOwn: VOPISaid(response).isJSON && !response.isHostsOwn)
+        }
+    }
+
+    private func plainError(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
         let said = VOPISaid(response).text
         let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
         let after = Self.wait(response, now: now)

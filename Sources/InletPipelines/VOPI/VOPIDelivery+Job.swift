@@ -66,7 +66,8 @@ extension VOPIDelivery {
         let limit = DurationText.format(limits.hard)
         throw DeliveryError(
             .giveUp, error.code,
-            "\(error.reason); no other answer for \(limit); 'inlet queue retry' goes on with the same job")
+            "\(error.reason); no other answer for \(limit); 'inlet queue retry' goes on with the same job",
+            heard: error.heard)
     }
 
     /// The job is safe at the server: what passes is waited out, and does not use up the file's attempts. Where there is

@@ -55,7 +55,7 @@ struct VOPIUpload: Sendable {
             failure.reason = "sending \(DisplayText.escape(FileName(source.path).bytes)): \(failure.reason)"
             throw failure
         }
-        guard (200..<300).contains(answer.status) else { throw refusal(answer, url) }
+        guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, url) }
         let md5 = try await hashed.get()
         guard let etag = answer.header("ETag").map({ ETagJudge.bare($0) }), !etag.isEmpty else {
             return VOPIRecord.Sent(md5: md5.hex, etag: nil, isProved: false)
@@ -82,14 +82,15 @@ struct VOPIUpload: Sendable {
     }
 
     /// A 403 of a presigned URL is about the URL, or about a clock.
-    private func refusal(_ answer: HTTPResponse, _ url: HTTPURL) -> DeliveryError {
+    static func refusal(_ answer: HTTPResponse, _ url: HTTPURL) -> DeliveryError {
         guard answer.status == 403 else {
-            return DeliveryError(answer, "sending to \(url.redacted)", secretsMatter: false, now: .now)
+            return .ofStore(answer, "sending to \(url.redacted)")
         }
         let said = DeliveryError.excerpt(answer)
         let skew = answer.date.map { abs(($0 - .now).milliseconds) > 300_000 } ?? false
         return DeliveryError(
             .retry(after: nil), .urlExpired,
-            "\(url.redacted) refused the upload (403 \(said))" + (skew ? "; check this machine's clock" : ""))
+            "\(url.redacted) refused the upload (403 \(said))" + (skew ? "; check this machine's clock" : ""),
+            heard: Heard(403, AnswerForm.xml.isOwn(answer) ? .refusal : .foreign))
     }
 }

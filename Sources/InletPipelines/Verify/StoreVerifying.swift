@@ -114,6 +114,6 @@ extension R2Pipeline: DeliveryVerifying {
 
     private static func missing(_ answer: HTTPResponse, _ what: String) throws(DeliveryError) -> Verification {
         if answer.status == 404 || answer.status == 410 { return .missing("there is no such object") }
-        throw DeliveryError(answer, what, secretsMatter: false, now: .now)
+        throw DeliveryError.ofStore(answer, what)
     }
 }

@@ -57,7 +57,7 @@ extension FuzzTarget {
         var errors = [
             RoboscopeAnswer.error(response, "step"),
             DeliveryError(S3Refusal(response, now: now), "step", now: now),
-            DeliveryError(response, "step", secretsMatter: true, now: now),
+            DeliveryError(response, "step", in: .json, secretsMatter: true, now: now),
         ]
         errors += GigHiveEndpoint.allCases.map {
             GigHiveVerdict(response, at: $0).error(response, "step")
