@@ -76,12 +76,12 @@ package final class VOPIAPI: Sendable {
     }
 
     /// Whether a job may exist after `createJob` threw `error`: then it has to be looked for by its `videoURL` before
-    /// another is made. A 500 may have left one, and so may every answer that was lost.
+    /// another is made. A 500 may have left one, and so may every answer that was lost, or is not the server's own.
     package static func mayHaveCreated(_ error: DeliveryError) -> Bool {
-        switch error.code {
-        case .connectFailed, .nameNotFound, .tlsFailed, .insecureURL, .forbiddenURL, .redirected, .badRequest,
-            .unauthorized, .notFound, .conflict, .outOfCredits, .tooLarge, .proxyRefused:
-            false
+        if let heard = error.heard { return FailureClassifier.mayBeDone(heard) }
+        return switch error.code {
+        // Of the request: it has not left this machine.
+        case .connectFailed, .nameNotFound, .tlsFailed, .badRequest, .unauthorized, .outOfCredits, .proxyRefused: false
         default: true
         }
     }

@@ -59,9 +59,13 @@ import Testing
         }
     }
 
+    private static func refusal(_ status: Int, _ code: String) -> FaultAction {
+        .reply(FaultReply(status, type: "application/json", body: #"{"error":"\#(code)","message":"no"}"#))
+    }
+
     @Test func `a request for a job that is refused ends it, since there is no job`() async throws {
         try await withVOPI { place in
-            place.misbehave(.status(400), at: .createJob)
+            place.misbehave(Self.refusal(400, "VALIDATION_ERROR"), at: .createJob)
             let (path, order) = try place.file(1000)
             #expect(try await place.failure(path, order)?.verdict == .giveUp)
             #expect(place.sandbox.tally.jobs == 0)
@@ -113,6 +117,40 @@ import Testing
             _ = try await place.deliver(path, order, notes)
             let tally = place.sandbox.tally
             #expect((tally.jobs, tally.cancels, tally.charges) == (1, 0, 1))
+        }
+    }
+
+    @Test(arguments: [(429, "RATE_LIMIT_EXCEEDED"), (409, "CONFLICT"), (422, "VALIDATION_ERROR")])
+    func `a job that the server has refused in its own words is not looked for`(
+        _ status: Int, _ code: String
+    ) async throws {
+        try await withVOPI { place in
+            place.misbehave(Self.refusal(status, code), at: .createJob)
+            let (path, order) = try place.file(1000)
+            let notes = Notes()
+            let start = place.clock.now
+            var waited = Duration.zero
+            if case .success(.waiting(let until, _)) = try await place.attempt(path, order, notes.attempt()) {
+                waited = until - start
+            }
+            #expect(waited < .seconds(30), "\(waited)")
+            place.clock.advance(waited)
+            _ = try await place.deliver(path, order, notes)
+            #expect(place.count(.listJobs) == 0)
+            let tally = place.sandbox.tally
+            #expect((tally.puts, tally.jobs, tally.charges) == (1, 1, 1))
+        }
+    }
+
+    @Test(arguments: [
+        FaultAction.status(429), .html, .reply(FaultReply(404, type: "text/html", body: "<html>404</html>")),
+    ])
+    func `a job that something else has answered for is looked for`(_ answer: FaultAction) async throws {
+        try await withVOPI { place in
+            place.misbehave(answer, at: .createJob)
+            let (path, order) = try place.file(1000)
+            _ = try await place.deliver(path, order)
+            #expect(place.count(.listJobs) > 0 && place.sandbox.tally.jobs == 1)
         }
     }
 
