@@ -59,10 +59,10 @@ extension DeliveryError {
     ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
     init(_ response: HTTPResponse, _ what: String, in form: AnswerForm, secretsMatter: Bool, now: WallTime) {
         let heard = form.heard(response, secretsMatter: secretsMatter)
-        let said = Self.excerpt(response)
+        let said = Self.said(response)
         let text = "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
         let check = heard.word == .credentials ? "; check this destination's credentials" : ""
-        self.init(response, text + check, secretsMatter, now)
+        self.init(response, text + Self.remedy(heard, response) + check, secretsMatter, now)
         self.heard = heard
         // A page does not say that an object is missing.
         if code == .notFound, response.isPage || response.isHostsOwn {
@@ -89,8 +89,42 @@ extension DeliveryError {
         }
     }
 
+    /// What to do about an answer, most of all one of something in the service's place; empty where nothing is known.
+    static func remedy(_ heard: Heard, _ response: HTTPResponse) -> String {
+        let said = String(decoding: response.body.prefix(2000), as: UTF8.self).lowercased()
+        if said.contains("entitytoosmall") { return "; the store wants larger parts: raise part_size" }
+        guard heard.word == .foreign else { return "" }
+        if response.status == 400, plainAtTLS.contains(where: { said.contains($0) }) {
+            return "; its port speaks TLS: write https:// instead of http://"
+        }
+        return switch response.status {
+        case 413: "; a proxy before the store refuses it: raise client_max_body_size there, or lower part_size"
+        case 401: "; a proxy before the service wants a login: have it let these requests through"
+        case 400, 403, 404, 405, 410: "; not the service's own answer: is it away, or does something else answer?"
+        default: ""
+        }
+    }
+
+    /// What nginx, Go and Apache say to plain HTTP at a port of TLS.
+    private static let plainAtTLS = [
+        "plain http request was sent to https port", "http request to an https server",
+        "speaking plain http to an ssl-enabled server port",
+    ]
+
     /// The agent is stopping, so no new step begins.
     static let stopping = DeliveryError(.cancelled, .cancelled, "the agent is stopping; this goes on at its next start")
+
+    /// What an answer says, without our own credentials: the Code and Message of a store, or the beginning of its text.
+    static func said(_ response: HTTPResponse) -> String {
+        // What is no XML is shown as it is.
+        guard let error = try? XMLReader.read(response.body), error.name == "Error" else {
+            let body = response.redactor.redacted(Array(response.body.prefix(16 << 10)))
+            return excerpt(
+                response.isPage ? Array(GigHiveSaid.plain(String(decoding: body, as: UTF8.self)).utf8) : body)
+        }
+        let words = ["Code", "Message"].compactMap { error.text(of: $0) }.map { response.redactor.redacted($0) }
+        return excerpt(Array(words.joined(separator: ": ").utf8))
+    }
 
     /// The beginning of an answer's text, without our own credentials.
     static func excerpt(_ response: HTTPResponse) -> String {

@@ -21,10 +21,16 @@ package struct URLRules: Sendable {
         if url.scheme == "http", api?.scheme == "https" {
             throw Self.refusal(.insecureURL, url.redacted, "was sent by a server that is itself reached over https")
         }
+        try checkPlace(url)
+        // Last: what is refused for its place is not to be had by allowing more.
         guard url.scheme == "https" || allowHTTP || url.isLoopback else {
             throw Self.refusal(
                 .insecureURL, url.redacted, "is not encrypted; use https, or set allow_http: true for this destination")
         }
+    }
+
+    /// No port of another protocol, and no host closer to us than the server that has sent the URL.
+    private func checkPlace(_ url: HTTPURL) throws(TransferError) {
         guard let api, let reach else { return }
         if Self.otherPorts.contains(url.port), url.authority != api.authority {
             throw Self.refusal(

@@ -75,4 +75,50 @@ import Testing
     private static func url(_ text: String) throws -> HTTPURL {
         try HTTPURL(text, rules: .configured(allowHTTP: false))
     }
+
+    // MARK: - Remedies
+
+    @Test(arguments: [
+        (
+            400, "<html><center>The plain HTTP request was sent to HTTPS port</center>",
+            "write https:// instead of http://"
+        ),
+        (400, "Client sent an HTTP request to an HTTPS server.\n", "write https:// instead of http://"),
+        (
+            413, "<html><title>413 Request Entity Too Large</title>",
+            "raise client_max_body_size there, or lower part_size"
+        ),
+        (401, "<html>log in</html>", "a proxy before the service wants a login"),
+        (400, #"{"error":"EntityTooSmall: proposed upload is smaller"}"#, "raise part_size"),
+    ]) func `an answer comes with what to do about it`(_ status: Int, _ body: String, _ remedy: String) {
+        let response = HTTPResponse(status: status, body: Array(body.utf8))
+        let error = DeliveryError(response, "asking", in: .json, secretsMatter: true, now: .now)
+        #expect(error.reason.contains(remedy), "\(error.reason)")
+        let store = DeliveryError(S3Refusal(response, now: .now), "asking", now: .now)
+        if !body.hasPrefix("{") { #expect(store.reason.contains(remedy), "\(store.reason)") }
+        let isForOthers = status == 401 && !store.reason.contains("check access_key")
+        #expect(status != 401 || isForOthers, "\(store.reason)")
+    }
+
+    @Test func `what a store says is its code and its message, and nothing of that is taken for an URL`() {
+        let text =
+            #"<?xml version="1.0"?><Error xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Code>EntityTooSmall</Code>"#
+            + "<Message>Your proposed upload is too small.</Message><RequestId>1</RequestId></Error>"
+        let error = DeliveryError.ofStore(HTTPResponse(status: 400, body: Array(text.utf8)), "part 1")
+        #expect(
+            error.reason.hasPrefix(
+                "part 1 was answered with 400: EntityTooSmall: Your proposed upload is too small."), "\(error.reason)")
+        #expect(error.reason.contains("raise part_size"), "\(error.reason)")
+        let page = "<!DOCTYPE html><html lang=\"en\"><title>413 Request Entity Too Large</title>"
+        let other = DeliveryError.ofStore(HTTPResponse(status: 413, body: Array(page.utf8)), "part 1")
+        #expect(other.reason.contains("413: 413 Request Entity Too Large;"), "\(other.reason)")
+    }
+
+    @Test func `a link to a metadata address is not made right by allow_http`() throws {
+        let api = try HTTPURL("http://127.0.0.1:8080", rules: .configured(allowHTTP: false))
+        let error = #expect(throws: TransferError.self) {
+            try HTTPURL("http://169.254.169.254/latest", rules: .sentByServer(at: api, allowHTTP: false))
+        }
+        #expect(error?.code == .forbiddenURL && error?.reason.contains("allow_http") == false, "\(error?.reason ?? "")")
+    }
 }

@@ -144,7 +144,9 @@ extension GigHiveVerdict {
     /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
     func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         var error = plainError(response, what)
-        error.heard = heard(response)
+        let heard = heard(response)
+        error.heard = heard
+        if response.status != 413 { error.reason += DeliveryError.remedy(heard, response) }
         return error
     }
 

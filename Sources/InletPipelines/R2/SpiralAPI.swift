@@ -153,7 +153,7 @@ struct SpiralAPI: Sendable {
         do {
             return try SpiralMessages.decode(response.body)
         } catch {
-            throw .misunderstood("\(what): the answer is not the JSON it should be: \(DeliveryError.excerpt(response))")
+            throw .misunderstood("\(what): the answer is not the JSON it should be: \(DeliveryError.said(response))")
         }
     }
 }

@@ -117,6 +117,6 @@ struct S3API: Sendable {
     }
 
     static func badAnswer(_ response: HTTPResponse, _ what: String) -> DeliveryError {
-        .misunderstood("\(what): the answer is not the XML it should be: \(DeliveryError.excerpt(response))")
+        .misunderstood("\(what): the answer is not the XML it should be: \(DeliveryError.said(response))")
     }
 }

@@ -30,7 +30,8 @@ struct S3Refusal: Sendable {
             error?.text(of: name).map { String(redactor.redacted($0).prefix(limit)) }
         }
         code = isForeign ? "ServiceUnavailable" : text("Code", 80) ?? Self.code(of: response.status)
-        message = isForeign ? "not an answer of an S3 store" : text("Message", 200) ?? ""
+        let remedy = isOwn ? "" : DeliveryError.remedy(Heard(status, .foreign), response)
+        message = isForeign ? "not an answer of an S3 store" : text("Message", 200) ?? String(remedy.dropFirst(2))
         region =
             text("Region", 80)
             ?? response.header("x-amz-bucket-region").map { String(redactor.redacted($0).prefix(80)) }
@@ -134,7 +135,10 @@ struct S3Rule: Sendable {
         add(
             S3Rule(.giveUp, .badRequest, isOfObject: true), "KeyTooLongError", "InvalidObjectName",
             "XMinioInvalidObjectName")
-        add(S3Rule(.giveUp, .badRequest), "EntityTooSmall", "InvalidArgument", "InvalidRequest")
+        add(
+            S3Rule(.giveUp, .badRequest, "the store wants larger parts: raise part_size of this destination"),
+            "EntityTooSmall")
+        add(S3Rule(.giveUp, .badRequest), "InvalidArgument", "InvalidRequest")
         add(S3Rule(.giveUp, .badRequest), "MalformedXML", "InvalidStorageClass", "MissingContentLength", "InvalidURI")
         add(S3Rule(.giveUp, .badRequest, "correct 'bucket'"), "InvalidBucketName")
         add(

@@ -124,7 +124,9 @@ extension VOPIVerdict {
     ///   - hint: what a person can do about refused credentials.
     func error(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
         var error = plainError(response, what, hint: hint, now: now)
-        error.heard = heard(response)
+        let heard = heard(response)
+        error.heard = heard
+        error.reason += DeliveryError.remedy(heard, response)
         return error
     }
 

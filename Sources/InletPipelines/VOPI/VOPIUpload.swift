@@ -86,7 +86,7 @@ struct VOPIUpload: Sendable {
         guard answer.status == 403 else {
             return .ofStore(answer, "sending to \(url.redacted)")
         }
-        let said = DeliveryError.excerpt(answer)
+        let said = DeliveryError.said(answer)
         let skew = answer.date.map { abs(($0 - .now).milliseconds) > 300_000 } ?? false
         return DeliveryError(
             .retry(after: nil), .urlExpired,

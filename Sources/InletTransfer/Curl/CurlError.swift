@@ -81,7 +81,7 @@ enum CurlError {
                 CURLE_HTTP2_STREAM, CURLE_BAD_FUNCTION_ARGUMENT,
             ],
             code: .badAnswer, outage: .never, what: "the answer is not HTTP/1.1",
-            remedy: "check that the URL leads to the service"),
+            remedy: "check that the URL leads to the service, with https:// where its port speaks TLS"),
         // 7.81 to 7.88 report a header line beyond libcurl's own 100 KB as a lack of memory.
         Row(
             codes: [CURLE_OUT_OF_MEMORY, CURLE_FILESIZE_EXCEEDED], code: .answerTooLarge, outage: .never,
