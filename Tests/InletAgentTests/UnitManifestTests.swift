@@ -70,6 +70,19 @@ import Testing
         #expect(there.content.entries.map(\.path) == ["a.mov"] && there.content.unlisted == ["a.xmp", "raw/b.srt"])
     }
 
+    @Test func `a unit whose files are all in one folder of it has its list where it begins, not in that folder`()
+        async throws
+    {
+        let reel = ["A001_C001.RDC/A001_C001_001.R3D", "A001_C001.RDC/A001_C001_002.R3D"]
+        let there = try #require(try await manifest(reel) { _ in }.delivered(to: "lib"))
+        #expect(there.folder == "cards/A001" && there.content.entries.map(\.path.string) == reel)
+        // Where keys do not keep the way below the unit, it is where they are.
+        let flat = try await manifest(reel) { jobs in
+            for index in jobs.indices { jobs[index].deliveries[0].proof?.key = "flat/\(index).R3D" }
+        }
+        #expect(flat.delivered(to: "lib")?.folder == "flat")
+    }
+
     @Test func `one without a checksum that lies beside the list's folder is named by its key`() async throws {
         let manifest = try await manifest(["a.mov", "a.xmp"]) { jobs in
             jobs[1].file.digests = []

@@ -44,10 +44,7 @@ struct UnitManifest: Sendable {
                 .compactMap(\.proof).map { (file: job.file, names: Array($0.key.utf8).split(separator: slash)) }
         }
         let listed = found.filter { digest($0.file) != nil }
-        guard let first = listed.first else { return nil }
-        let shared = listed.dropFirst().reduce(first.names.dropLast()) { shared, next in
-            shared.prefix(zip(shared, next.names.dropLast()).prefix { $0 == $1 }.count)
-        }
+        guard let shared = folder(of: listed) else { return nil }
         var content = content()
         for (file, names) in found {
             if names.starts(with: shared) {
@@ -63,6 +60,27 @@ struct UnitManifest: Sendable {
         }
         return Delivered(
             folder: String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content: content)
+    }
+
+    /// The folder that is the unit's at a destination: where the keys keep the way below the unit, what is before that;
+    /// else all that they share. A unit whose files are all in one folder of it has that folder there too.
+    private func folder(of files: [(file: FileRow, names: [ArraySlice<UInt8>])]) -> ArraySlice<ArraySlice<UInt8>>? {
+        guard let first = files.first else { return nil }
+        let shared = files.dropFirst().reduce(first.names.dropLast()) { shared, next in
+            shared.prefix(zip(shared, next.names.dropLast()).prefix { $0 == $1 }.count)
+        }
+        guard batch.unit != nil else { return shared }
+        let tops = files.map { file, names in
+            let way = below(file.path).bytes.split(separator: slash)
+            let end = names.suffix(way.count)
+            // Canonically equal: keys are NFC.
+            let isKept = end.elementsEqual(way) {
+                String(decoding: $0, as: UTF8.self) == String(decoding: $1, as: UTF8.self)
+            }
+            return isKept ? names.count - way.count : nil
+        }
+        guard let top = tops.first ?? nil, tops.allSatisfy({ $0 == top }), top <= shared.count else { return shared }
+        return shared.prefix(top)
     }
 
     /// Why the list of a destination does not have a file that arrived there.
