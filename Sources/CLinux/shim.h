@@ -100,6 +100,18 @@ static inline int inlet_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0UL, 
 int flock(int, int);
 static inline int inlet_lock(int fd, int operation) { return flock(fd, operation); }
 
+/* fcntl(2) is variadic: an exclusive lock on the whole file that belongs to the open file, not to the process (F_OFD_SETLK). */
+static inline int inlet_take_lock(int fd) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, 37, &lock);
+}
+
+/* Likewise F_OFD_GETLK, for which reading suffices: 1 where another open file has such a lock. */
+static inline int inlet_is_locked(int fd) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, 36, &lock) == -1 ? -1 : lock.l_type != F_UNLCK;
+}
+
 /* pidfd_open(2) has no declaration before glibc 2.36: a descriptor that can be read once the process has ended. */
 static inline int inlet_pidfd_open(int process) { return (int)syscall(434, process, 0U); }
 

@@ -89,6 +89,21 @@ import Testing
         #expect(rights(try Self.plan(cards).rules(on: Self.ground(Self.usual)))["/media"] == true)
     }
 
+    @Test func `a folder that is only read keeps its lock's folder, unless that is a link or several agents share it`()
+        throws
+    {
+        let kept = Self.text.replacing("on_success: archive", with: "on_success: keep")
+        let lock: FilePath = "/srv/drop/.inlet"
+        func right(_ text: String, links: [FilePath: FilePath] = [:]) throws -> [String: Bool] {
+            rights(try Self.plan(text).rules(on: Self.ground(Self.usual + [lock], links: links)))
+        }
+        #expect(try right(kept)["/srv/drop/.inlet"] == true && right(kept)["/srv/drop"] == false)
+        let linked = try right(kept, links: [lock: "/srv/other"])
+        #expect(linked["/srv/drop/.inlet"] == nil && linked["/srv/other"] == nil)
+        let shared = kept.replacing("path: /srv/drop,", with: "path: /srv/drop, shared: true,")
+        #expect(try right(shared)["/srv/drop/.inlet"] == nil)
+    }
+
     @Test func `a folder in which files are owed to rules that were stricter stays writable`() throws {
         let kept = Self.text.replacing("on_success: archive", with: "on_success: keep")
         let plan = try Self.plan(kept, former: FormerRoots.Former(changed: ["/srv/drop"]))

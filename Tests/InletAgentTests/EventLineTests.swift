@@ -45,6 +45,7 @@ import Testing
         (.fileNotDerived(path: path, name: hostile, reason: hostile), "file.not_derived"),
         (.watchGuard(root: path, reason: hostile), "watch.guard"),
         (.watchResumed(root: path, by: "user 0"), "watch.resumed"),
+        (.watchStandby(root: path, holder: hostile), "watch.standby"),
         (.volumeAdded(root: path, volume: hostile, waiting: 2), "volume.added"),
         (.volumeRemoved(root: path, volume: hostile), "volume.removed"),
         (.volumeDone(volumeEnd(unread: 0)), "volume.done"),

@@ -125,7 +125,7 @@ import Testing
                 let path = scene.receipts.pushing(FilePath("\(day(job))/\(job.file.id)-\(name).json"))
                 #expect(try object(Array(try text(path).utf8))["receipt_note"] is String)
             }
-            #expect(try names(in: stage.root) == [])
+            #expect(try names(in: stage.root) == [".inlet"])
             try await eventually("it is said") { stage.events.count("receipt.elsewhere") == 1 }
         }
     }

@@ -125,7 +125,7 @@ import Testing
         arguments: [
             (nil, [], [], []),
             (nil, [.watching], ["up", "down"], []),
-            (nil, [.watching, .missing], ["not asked yet"], []),
+            (nil, [.watching, .missing, .standby("inlet on b")], ["not asked yet"], []),
             ("/s/j: it is locked", [.watching], ["up"], ["the journal cannot be used: /s/j: it is locked"]),
             (nil, [.starting], ["up"], ["/0 is being listed"]),
             (

@@ -63,7 +63,7 @@ extension AccessPlan {
     /// The first place that this needs and `rules` do not allow; nil when there is none.
     package func beyond(_ rules: [AccessRule], on ground: AccessGround) -> FilePath? {
         needs.first { need in
-            if need.kind == .former { return false }
+            if need.kind == .former || need.kind == .own { return false }
             let places = need.isFile ? Self.folders(of: need.path, on: ground) : [need.path]
             if places.isEmpty { return need.kind == .file }
             return !places.allSatisfy { place in
@@ -95,6 +95,13 @@ extension AccessPlan {
         }
         if need.kind == .former {
             guard let real = ground.resolve(need.path), isModest(real, on: ground) else { return [] }
+            return [AccessRule(real, mayWrite: need.mayWrite)]
+        }
+        if need.kind == .own {
+            // Who may write to the watched folder may put a link there.
+            guard let real = ground.resolve(need.path), let name = real.lastComponent,
+                ground.resolve(need.path.removingLastComponent())?.appending(name) == real
+            else { return [] }
             return [AccessRule(real, mayWrite: need.mayWrite)]
         }
         let real = Self.nearest(need.path, on: ground)

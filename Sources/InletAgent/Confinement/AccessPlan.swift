@@ -1,5 +1,6 @@
 package import InletConfig
 package import InletCore
+internal import InletLinux
 internal import InletPipelines
 package import SystemPackage
 
@@ -16,6 +17,8 @@ package struct AccessPlan: Sendable {
             case folder
             /// A folder that may be missing, and on which something may be mounted, at any time.
             case coming
+            /// A folder that Inlet makes in a watched one; where it is not there, it is done without.
+            case own
             /// A folder of which files may still be under way that were taken when it was watched.
             case former
         }
@@ -107,7 +110,9 @@ package struct AccessPlan: Sendable {
         let mayWrite = changesSources && (watch.pattern == nil || watch.volumeWrites)
         let top = watch.pattern?.parent ?? watch.path
         let elsewhere = [watch.archiveDirectory, watch.quarantineDirectory].filter(\.isAbsolute)
+        let lock = Need(path: top.pushing(WatchLock.folder), kind: .own, mayWrite: true)
         return [Need(path: top, kind: .coming, mayWrite: mayWrite)]
+            + (RootHold.isLocked(watch) && !mayWrite ? [lock] : [])
             + elsewhere.map { Need(path: $0, kind: .coming, mayWrite: true) }
     }
 }

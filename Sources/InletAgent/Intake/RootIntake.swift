@@ -20,6 +20,7 @@ final class RootIntake: Service {
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
     private let passing: RootPlace?
     private var isPassing: Bool { passing != nil }
+    private let hold: RootHold
 
     private static let missingPause = Duration.seconds(2)
 
@@ -32,6 +33,7 @@ final class RootIntake: Service {
         self.places = places
         self.passing = passing
         self.settings = settings
+        hold = RootHold(settings, stateDirectory: stateDirectory)
         self.journal = journal
         self.log = log
         self.heartbeat = heartbeat
@@ -83,6 +85,7 @@ final class RootIntake: Service {
         var isAnnounced = false
         var lastTrouble: String?
         var lastObjection: String?
+        var lastHolder: String?
         while !inbox.isStopped {
             heartbeat.beat(.intake(settings.path))
             guard RootAbsence.isThere(settings.path) else {
@@ -97,18 +100,41 @@ final class RootIntake: Service {
                 continue
             }
             isAnnounced = false
-            if !isPassing, let objection = await objection() {
-                inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
-                if objection != lastObjection { log.emit(.watchGuard(root: settings.path, reason: objection)) }
-                lastObjection = objection
-                await caution.wait(inbox.waker, atMost: Self.guardPause)
-                continue
-            }
-            lastObjection = nil
+            if await pauses(&lastObjection) { continue }
+            guard case .watch(let lock, let doubt) = standsBy(&lastHolder) else { continue }
+            if let doubt { log.emit(.fileTrouble(path: settings.path, reason: doubt)) }
             lastTrouble = await watchUntilLost(lastTrouble)
+            withExtendedLifetime(lock) {}
             // What is there now may be another volume.
             if isPassing, lastTrouble == nil { return }
         }
+    }
+
+    /// Whether the folder is not what it was, which is said once and waited for.
+    private func pauses(_ last: inout String?) async -> Bool {
+        guard !isPassing, let objection = await objection() else {
+            last = nil
+            return false
+        }
+        inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
+        if objection != last { log.emit(.watchGuard(root: settings.path, reason: objection)) }
+        last = objection
+        await caution.wait(inbox.waker, atMost: Self.guardPause)
+        return true
+    }
+
+    /// Whether the folder may be watched; where another agent does, that is said once and waited for.
+    private func standsBy(_ last: inout String?) -> RootHold.Outcome {
+        let outcome = hold.take()
+        guard case .standBy(let holder) = outcome else {
+            last = nil
+            return outcome
+        }
+        inbox.publish(IntakeStatus(root: settings.path, state: .standby(holder)))
+        if holder != last { log.emit(.watchStandby(root: settings.path, holder: holder)) }
+        last = holder
+        hold.wait(inbox.waker)
+        return outcome
     }
 
     /// Before a folder that is not what it was is looked at again, where nothing tells.
@@ -176,6 +202,8 @@ package struct IntakeStatus: Sendable {
         case watching
         /// Not what was watched before: paused until it is, or a person says that it is right so.
         case guarded(String)
+        /// Another agent has its lock, which says this of itself: we take over when that one ends.
+        case standby(String)
     }
 
     /// How changes are found out.

@@ -38,10 +38,12 @@ package enum AgentEvent: Sendable {
     /// A watched folder is not what it was: nothing is taken from it, or given up of it, until it is.
     case watchGuard(root: FilePath, reason: String)
     case watchResumed(root: FilePath, by: String)
+    /// Another agent watches the folder: this one waits until that ends.
+    case watchStandby(root: FilePath, holder: String)
     /// A removable volume is there; `waiting` files of it go on.
     case volumeAdded(root: FilePath, volume: String, waiting: Int)
     case volumeRemoved(root: FilePath, volume: String)
-    /// Everything on a removable volume has ended: it can be taken out, unless files of it are not proved.
+    /// Everything that routes take of a removable volume has ended, if not always as it should.
     case volumeDone(VolumeEnd)
     case fileSettling(path: FilePath, busy: Bool)
     /// A file has been waited for for long, and still is; said once.

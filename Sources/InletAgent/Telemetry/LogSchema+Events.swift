@@ -28,6 +28,7 @@ extension LogEventSpec {
         LogEventSpec("watch.adopted", .info, fields: "path files# bytes#"),
         LogEventSpec("watch.guard", .error, fields: "path reason"),
         LogEventSpec("watch.resumed", .info, fields: "path by"),
+        LogEventSpec("watch.standby", .warning, fields: "path holder"),
         LogEventSpec("volume.added", .info, fields: "path volume waiting#"),
         LogEventSpec("volume.removed", .info, fields: "path volume"),
         LogEventSpec("volume.done", .info, fields: volume),

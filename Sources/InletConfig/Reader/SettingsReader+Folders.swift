@@ -5,6 +5,7 @@ extension SettingsReader {
     mutating func watch(_ section: ConfigSection, _ node: YAMLNode) -> WatchSettings {
         var watch = WatchSettings(path: FilePath(section.string("path") ?? ""))
         readPattern(section, into: &watch)
+        watch.isShared = section.boolean("shared") ?? false
         if let recursive = section.boolean("recursive") { watch.recursive = recursive }
         if let settle = section.duration("settle") { watch.settle = settle }
         if section.values["rescan"] != nil { watch.rescan = section.duration("rescan") }

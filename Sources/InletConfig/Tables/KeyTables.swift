@@ -92,6 +92,9 @@ package enum KeyTables {
             "volume_done_after", .integer(1...100),
             "To how many destinations each file of a volume must be delivered before that is said to be done; to all without it."
         ),
+        KeySpec(
+            "shared", .boolean,
+            "Whether other agents may watch the folder at the same time; without it, one waits while another one does."),
         KeySpec("recursive", .boolean, default: "true", "Whether sub-folders are watched too."),
         KeySpec(
             "settle", .duration(offAllowed: false), default: "5s",

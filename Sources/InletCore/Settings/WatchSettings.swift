@@ -36,6 +36,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var unsettledAfter = Duration.seconds(900)
     /// Set where `path` is a pattern for folders that come and go with their volumes.
     package var pattern: RootPattern?
+    /// Whether other agents may watch it at the same time.
+    package var isShared = false
     /// Whether anything may be moved, deleted or written in folders of a pattern.
     package var volumeWrites = false
     /// By how many destinations a file of a volume must be proved before that can be taken out; nil = by all.

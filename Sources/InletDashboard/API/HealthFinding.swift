@@ -91,6 +91,11 @@ extension Health {
                 .trouble, .root, name: path, "\(path) is not what it was",
                 "if it is right as it is, 'inlet resume --root \(path)' goes on (\(state))")
         }
+        if state.hasPrefix("standby") {
+            return .init(
+                .attention, .root, name: path, "\(path) is watched by another agent",
+                "this one takes over when that ends; if both are meant to, 'shared: true' says so in both (\(state))")
+        }
         if state == "missing" {
             let remedy = "mount or make it; it is watched as soon as it is there"
             return .init(.attention, .root, name: path, "\(path) is not there", remedy)

@@ -249,6 +249,7 @@ package struct StatusReport: Codable, Sendable {
             case .failing(let why): "failing: \(why)"
             case .watching: "watching"
             case .guarded(let why): "paused: \(why)"
+            case .standby(let holder): "standby: \(holder)"
             }
         return Root(
             path: status.root.display, state: state, mode: status.mode?.rawValue, watches: status.watches,

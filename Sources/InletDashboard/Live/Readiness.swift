@@ -21,8 +21,8 @@ struct Readiness: Sendable, Equatable {
             case .starting: reasons.append("\(root.path) is being listed")
             case .failing(let why): reasons.append("\(root.path) cannot be watched: \(why)")
             case .guarded(let why): reasons.append("\(root.path) is paused: \(why)")
-            // One that is not there yet is no fault: it is picked up when it appears.
-            case .missing, .watching: break
+            // One that is not there yet is no fault: it is picked up when it appears; nor is one that another agent has.
+            case .missing, .standby, .watching: break
             }
         }
         let away = destinations.filter { ["down", "credentials refused"].contains($0.state) }

@@ -49,6 +49,7 @@ extension LogWords {
         "watch.limit": "no more watches for {path}: {reason}",
         "watch.guard": "{path} is paused: {reason}",
         "watch.resumed": "{path} goes on as it is, by {by}",
+        "watch.standby": "{path} is watched by another agent, and by this one when that ends: {holder}",
         "volume.added": "volume {volume} at {path}[: {waiting} files wait for it]",
         "volume.removed": "volume {volume} left {path}",
         "volume.done":

@@ -49,6 +49,24 @@ package final class LoopThread: Sendable {
         return try outcome.result.withLock { $0 }.get()
     }
 
+    /// The same for at most `patience`; nil when it takes longer: the thread ends by itself then, and what it came to is let go.
+    package static func result<Value: Sendable>(
+        name: String, within patience: Duration, _ body: @escaping @Sendable () throws(SystemError) -> Value
+    ) throws(SystemError) -> Value? {
+        let (outcome, waker) = (Outcome<Value>(), try Waker())
+        _ = try LoopThread(name: name) {
+            do throws(SystemError) {
+                let value = try body()
+                outcome.result.withLock { $0 = .success(value) }
+            } catch {
+                outcome.result.withLock { $0 = .failure(error) }
+            }
+            waker.wake()
+        }
+        guard try waker.wait(until: .now.advanced(by: patience)) else { return nil }
+        return try outcome.result.withLock { $0 }.get()
+    }
+
     private final class Outcome<Value: Sendable>: Sendable {
         /// What it is when a thread has ended without saying anything, which none does.
         let result = Mutex<Result<Value, SystemError>>(

@@ -60,7 +60,7 @@ struct Check: AsyncParsableCommand {
             ResultsCheck.run(FilePath(results), of: destination.name, settings.watch, &findings)
         }
         findings.begin(.watch)
-        for watch in settings.watch { RootCheck(watch, settings.routes).run(&findings) }
+        for watch in settings.watch { RootCheck(watch, settings).run(&findings) }
     }
 
     private func check(_ destination: Destination, _ findings: inout Findings) async {

@@ -49,6 +49,7 @@ struct Confinement: Sendable {
         do {
             // A rule is for what is there: these are the agent's own.
             try DurableFile.makeDirectories(config.settings.stateDirectory, mode: 0o750, asFolderOwner: true)
+            RootHold.prepare(config.settings.watch)
             let plan = try plan(config)
             let rules = try plan.rules(on: .current())
             // A peer that has gone is an error, and no end.

@@ -22,11 +22,13 @@ enum StateCheck {
 /// One watched folder: there, readable, and writable where files are to be moved or deleted.
 struct RootCheck {
     private let watch: WatchSettings
+    private let hold: RootHold
     private let mustMove: Bool
 
-    init(_ watch: WatchSettings, _ routes: [Route]) {
+    init(_ watch: WatchSettings, _ settings: Settings) {
         self.watch = watch
-        mustMove = routes.contains { $0.onSuccess != .keep || $0.onFailure != .keep }
+        hold = RootHold(watch, stateDirectory: settings.stateDirectory)
+        mustMove = settings.routes.contains { $0.onSuccess != .keep || $0.onFailure != .keep }
     }
 
     func run(_ findings: inout Findings) {
@@ -34,7 +36,9 @@ struct RootCheck {
         if let pattern = watch.pattern {
             let word = watch.volumeWrites ? "written to" : "never written to"
             findings.add(
-                .fine, name, "a pattern: its folders are watched as they come, and \(word); now: \(Self.now(pattern))")
+                .fine, name,
+                "a pattern: its folders are watched as they come, and \(word), so that agents do not know of each other "
+                    + "there; now: \(Self.now(pattern))")
             for folder in WatchedFolders.now(pattern) { ModeCheck.run(watch.at(folder), &findings) }
             return
         }
@@ -51,6 +55,7 @@ struct RootCheck {
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
             findings.add(.fine, name, "readable; writer check: \(WriterCheck.describe(watch.path))")
+            try checkLock(name, &findings)
             ModeCheck.run(watch, &findings)
             if let caution = LinkCaution.text(watch.sources, at: watch.path) {
                 findings.add(.warning, name, caution, remedy: LinkCaution.remedy)
@@ -59,6 +64,25 @@ struct RootCheck {
             return findings.add(.wrong, name, error)
         }
         if mustMove { checkMoves(name, &findings) }
+    }
+
+    private func checkLock(_ name: String, _ findings: inout Findings) throws(SystemError) {
+        guard RootHold.isLocked(watch) else {
+            return findings.add(.fine, name, "other agents may watch it too (shared)")
+        }
+        if let holder = try hold.stranger() {
+            findings.add(
+                .warning, name, "another agent watches it: \(holder)",
+                remedy: "let one of them watch it; if both are meant to, say 'shared: true' in both")
+        }
+        do throws(SystemError) {
+            let own = try FileLook.look(at: watch.path.pushing(WatchLock.folder))
+            try DurableFile.requireWritable(own == .missing ? watch.path : watch.path.pushing(WatchLock.folder))
+        } catch {
+            findings.add(
+                .fine, name,
+                "it cannot be written, so that another agent that watches it too would not be noticed (\(error))")
+        }
     }
 
     private static func now(_ pattern: RootPattern) -> String {
