@@ -53,6 +53,25 @@ import Testing
         }
     }
 
+    @Test(arguments: ["b", "b.part"] as [FilePath])
+    func `names that change places are looked at, both of them`(_ other: FilePath) async throws {
+        var scene = try Scene()
+        scene.watch[0].settle = .milliseconds(300)
+        try await scene.run { stage in
+            let (one, two) = (try scene.drop("a", "first"), try scene.drop(other, "the second"))
+            try #require(exchange(two, one))
+            try await stage.finished("a")
+            if other == "b" { try await stage.finished("b") }
+            // What has settled already is found under its new name as well.
+            try #require(exchange(two, one))
+            try await eventually("what each name has now is taken") {
+                let sizes = try await stage.jobs().filter { $0.file.path == "a" }.map(\.file.identity.size)
+                let others = try await stage.jobs().filter { $0.file.path == "b" }.map(\.file.identity.size)
+                return sizes == [5, 10] && (others == [10, 5] || other != "b")
+            }
+        }
+    }
+
     @Test func `only regular files are taken; links and FIFOs are left alone and said once`() async throws {
         let scene = try Scene()
         let secret = try scene.directory.write([1], to: "secret")

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 package import SystemPackage
 
 /// A folder of the test's own, removed with everything in it when the last reference goes, or with the process.
@@ -40,4 +41,11 @@ package final class TemporaryDirectory: Sendable {
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         return folder
     }
+}
+
+/// Has two names change places, by renameat2(2) with RENAME_EXCHANGE, which Foundation's view of the C library leaves out.
+package func exchange(_ one: FilePath, _ other: FilePath) -> Bool {
+    typealias Call = @convention(c) (CInt, UnsafePointer<CChar>, CInt, UnsafePointer<CChar>, CUnsignedInt) -> CInt
+    guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "renameat2") else { return false }
+    return unsafeBitCast(symbol, to: Call.self)(AT_FDCWD, one.string, AT_FDCWD, other.string, 2) == 0
 }

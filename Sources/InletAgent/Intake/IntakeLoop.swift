@@ -156,6 +156,9 @@ struct IntakeLoop: ~Copyable {
         follow(record, path)
         if record.mask.contains(.isDirectory) {
             handleDirectory(path, record.mask)
+        } else if record.mask.contains(.movedFrom), settler.isTracked(path) {
+            // Two names that were exchanged are both left after they were reached: what has this one now is looked at.
+            lookNow(path)
         } else if !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
             settler.forget(path)
             admission.refused.forget(path)
@@ -166,7 +169,9 @@ struct IntakeLoop: ~Copyable {
     }
 
     mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
+        var isThere = !mask.isDisjoint(with: [.created, .movedTo])
         if mask.contains(.movedFrom) {
+            if case .directory? = admission.look(path) { isThere = true }
             for watch in watches.remove(below: path) { inotify.remove(watch) }
             polling.remove(below: path)
             settler.forget(below: path)
@@ -177,11 +182,7 @@ struct IntakeLoop: ~Copyable {
             watches.remove(path)
             polling.remove(path)
         }
-        if !mask.isDisjoint(with: [.created, .movedTo]), settings.recursive,
-            !ignore.ignores(path, isDirectory: true)
-        {
-            scan.add(path)
-        }
+        if isThere, settings.recursive, !ignore.ignores(path, isDirectory: true) { scan.add(path) }
     }
 
     mutating func loseRoot(_ reason: String = "removed, renamed or unmounted") {
@@ -199,7 +200,7 @@ struct IntakeLoop: ~Copyable {
         }
     }
 
-    /// What a file waited for is there: it is due at once, as if it had been found by a scan.
+    /// Something is there, or may be: it is due at once, as if it had been found by a scan.
     mutating func lookNow(_ path: FilePath) {
         settler.forget(path)
         if !settler.discover(path, settle: admission.settle(for: path), at: .now) {
