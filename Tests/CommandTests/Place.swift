@@ -9,7 +9,7 @@ struct ConfigText: Sendable {
     static let apiKey = "sandbox-key-93f1"
 
     var destination = "type: folder, path: library"
-    var watch = ["settle: 0s"]
+    var watch = ["settle: 0s", "settle_empty: 0s"]
     var route = ["key: \"{dir}/{name}\"", "retry: { attempts: 3, backoff: 100ms }"]
     /// Lines before `destinations:`.
     var top = ["shutdown_timeout: 20s"]

@@ -8,6 +8,11 @@ func move(_ path: FilePath, to target: FilePath) throws {
     try FileManager.default.moveItem(atPath: path.string, toPath: target.string)
 }
 
+/// The same where a file is there, which it replaces.
+func move(_ path: FilePath, over target: FilePath) throws {
+    guard rename(path.string, target.string) == 0 else { throw Errno(rawValue: errno) }
+}
+
 /// A time that can be put back exactly.
 let someTime = Date(timeIntervalSince1970: 1_700_000_000)
 

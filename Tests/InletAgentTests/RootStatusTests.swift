@@ -1,3 +1,4 @@
+import Foundation
 import InletCore
 import InletJournal
 import InletLinux
@@ -21,6 +22,28 @@ import Testing
             let before = WallTime.now
             try scene.drop("b")
             try await eventually("it has heard of it") { root()?.lastEvent.map { $0 >= before } ?? false }
+        }
+    }
+
+    @Test
+    func `a watched folder that is a symlink says where that leads, and is watched once a folder is there`()
+        async throws
+    {
+        var scene = try Scene()
+        let link = scene.directory.path.appending("link")
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: scene.root.string)
+        let target = scene.root
+        scene.watch[0].path = link
+        try await scene.run { stage in
+            func state() -> IntakeStatus.State? { stage.agent.view.live?.roots().first?.state }
+            let reason =
+                "a symlink to \(target.display), which is not followed; name the folder that it leads to in 'path'"
+            try await eventually("it is said") { state() == .failing(reason) }
+            try remove(link)
+            try await eventually("nothing is there") { state() == .missing }
+            try scene.directory.makeDirectory("link")
+            try await eventually("it is watched") { state() == .watching }
+            #expect(stage.events.count("watch.lost") == 2)
         }
     }
 

@@ -62,6 +62,23 @@ import Testing
         }
     }
 
+    @Test func `an empty marker closes its folder at once, and an empty companion goes with its file`() async throws {
+        var scene = try scene(.marker)
+        scene.watch[0].settleEmpty = .seconds(3600)
+        var clips = Route(name: "clips", key: try KeyTemplate("{name}"), to: ["here"])
+        clips.sidecars = SidecarRule(metadata: false, extensions: ["xmp"], wait: .zero)
+        scene.others = [clips]
+        try await scene.run { stage in
+            try scene.drop("gigs/X/a")
+            try scene.drop("gigs/X/DONE", "")
+            try scene.drop("clip.xmp", "")
+            try scene.drop("clip.mp4")
+            for name in ["gigs/X/a", "gigs/X/DONE", "clip.mp4", "clip.xmp"] as [FilePath] {
+                try await stage.finished(name)
+            }
+        }
+    }
+
     @Test func `a marker that was there first closes the folder too`() async throws {
         let scene = try scene(.marker)
         for name in ["gigs/X/DONE", "gigs/X/a", "gigs/X/b"] as [FilePath] { try scene.drop(name) }

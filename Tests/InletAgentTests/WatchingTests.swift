@@ -72,6 +72,39 @@ import Testing
         }
     }
 
+    @Test func `an empty file that only holds a name is taken when it is whole, and once`() async throws {
+        var scene = try Scene()
+        scene.watch[0].settleEmpty = .seconds(3600)
+        try await scene.run { stage in
+            let file = try scene.drop("a.mov", "")
+            try await unsettled("a.mov", "settle_empty", stage)
+            try move(scene.drop("a.mov.tmp"), over: file)
+            #expect(try await stage.finished("a.mov").file.identity.size == 7)
+            #expect(try await stage.jobs().count == 1)
+        }
+    }
+
+    @Test(arguments: ["a.mov.part", "a.Xy12Zw34.mov.part", "a.mov.crdownload"])
+    func `an empty file waits as long as what it is to become is beside it`(_ part: String) async throws {
+        var scene = try Scene()
+        scene.watch[0].settleEmpty = .milliseconds(1)
+        try await scene.run { stage in
+            let fetched = try scene.drop(FilePath(part))
+            let file = try scene.drop("a.mov", "")
+            try await unsettled("a.mov", "\(part) is beside it", stage)
+            try move(fetched, over: file)
+            #expect(try await stage.finished("a.mov").file.identity.size == 7)
+            #expect(try await stage.jobs().count == 1)
+        }
+    }
+
+    private func unsettled(_ path: FilePath, _ why: String, _ stage: Stage) async throws {
+        try await eventually("\(path) waits: \(why)") {
+            let waiting = stage.agent.view.live?.roots().first?.unsettled ?? []
+            return waiting.contains { $0.path == stage.root.pushing(path) && $0.why?.contains(why) == true }
+        }
+    }
+
     @Test func `only regular files are taken; links and FIFOs are left alone and said once`() async throws {
         let scene = try Scene()
         let secret = try scene.directory.write([1], to: "secret")

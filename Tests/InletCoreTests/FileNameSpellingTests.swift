@@ -15,6 +15,19 @@ struct FileNameSpellingTests {
         #expect(FileName(bytes: bytes).otherSpellings.isEmpty)
     }
 
+    @Test func `a name says which file is being fetched under it`() {
+        func part(_ name: String, _ other: String) -> Bool {
+            FileName(bytes: name.utf8).isPart(of: FileName(bytes: other.utf8))
+        }
+        for name in ["a.mov.part", "a.Xy12Zw34.mov.part", "a.mov.PART", "a.mov.crdownload", "a.mov.filepart"] {
+            #expect(part(name, "a.mov"), "\(name)")
+        }
+        #expect(part("a.part", "a"))
+        for name in ["b.mov.part", "a.mov", "a.part", "a.b.mov.part", "a.Xy12Zw34.mp4.part", "a.mov.bak", ".part"] {
+            #expect(!part(name, "a.mov"), "\(name)")
+        }
+    }
+
     @Test func `a name in neither form has both`() {
         // One letter in each form.
         let mixed = Array("\u{E9}e\u{301}".utf8)

@@ -43,6 +43,32 @@ struct FolderTests {
         #expect(file.code == .notDirectory)
     }
 
+    /// Such paths cost a debug build dearly: as few of them are made as can be.
+    @Test(arguments: ways) func `a folder deeper than a path can be long is opened, and no link in it leads out`(
+        way: FolderWay
+    ) throws {
+        let name = String(repeating: "d", count: 250)
+        var deepest = open(root.string, O_RDONLY | O_DIRECTORY)
+        for _ in 0..<17 {
+            let above = deepest
+            defer { close(above) }
+            try #require(mkdirat(above, name, 0o755) == 0)
+            deepest = openat(above, name, O_RDONLY | O_DIRECTORY)
+        }
+        defer { close(deepest) }
+        try #require(symlinkat("/etc", deepest, "link") == 0)
+        // Who cleans up after tests does so by paths: the lower half becomes a folder of its own.
+        let (half, lower) = (Array(repeating: name, count: 9).joined(separator: "/"), place.path.appending("lower"))
+        defer { #expect(rename(root.string + "/" + half, lower.string) == 0) }
+        var status = stat()
+        try #require(fstat(deepest, &status) == 0)
+        let deep = Array(repeating: name, count: 17).joined(separator: "/")
+        let top = try Folder(root, way: way)
+        #expect(try top.folder(FilePath(deep), way: way).identity().inode == status.st_ino)
+        let error = try #require(throws: SystemError.self) { try top.folder(FilePath(deep + "/link"), way: way) }
+        #expect(error.isLinked)
+    }
+
     @Test(arguments: ways, ["sub", "sub/deep"]) func `a symlink at any level is not followed, wherever it leads`(
         way: FolderWay, level: FilePath
     ) throws {

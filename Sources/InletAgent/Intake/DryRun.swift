@@ -137,7 +137,8 @@ package struct DryRun {
                 finding.verdict = watch.existing == .skip ? .skipped : .adopted
             } else {
                 await decide(arrival, &finding)
-                let settle = routes.settle(for: arrival.path) ?? watch.settle
+                let own = routes.settle(for: arrival.path) ?? watch.settle
+                let settle = identity.size == 0 ? max(own, watch.settleEmpty) : own
                 let age = WallTime.now - changed
                 if case .planned = finding.verdict, age >= .zero, age < settle { finding.quiet = settle - age }
             }

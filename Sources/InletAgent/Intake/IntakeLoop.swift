@@ -70,7 +70,8 @@ struct IntakeLoop: ~Copyable {
         unsettledWatch = UnsettledWatch(after: settings.unsettledAfter)
         admission = SettledFiles(
             root: settings.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
-            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle, volume: volume,
+            tolerance: tolerance, skipBefore: skipBefore, settle: settings.settle,
+            settleEmpty: settings.settleEmpty, volume: volume,
             adoptBefore: adoptBefore, adoptCheck: settings.adoptCheck, rule: settings.sources)
         earlier = EarlierFiles(before: .now, admitter.board)
         place = FolderPlace(settings.path)

@@ -1,19 +1,36 @@
+internal import InletCore
 internal import InletLinux
 package import SystemPackage
 
 /// Why a watched folder is not watched.
 package enum RootAbsence {
-    /// What is wrong with a path that no folder is at, and what becomes of it.
+    /// What is wrong with a path that no watched folder is at, and what becomes of it.
     package static func reason(_ path: FilePath) -> String {
-        switch try? FileLook.look(at: path) {
-        case .symlink?:
-            "a symlink, which is not followed; name the folder that it leads to in 'path'"
-        case .regular?, .other?: "not a folder; watched as soon as one is there"
-        case .directory? where isBehindLink(path):
-            "a symlink of another user is on the way to it, which is not followed; name the folder itself in 'path'"
-        case .directory? where pseudo(path) != nil:
-            "on \(pseudo(path) ?? ""), whose files are answers of the kernel and no files to deliver; watch another folder"
-        case .missing?, .directory?, nil: "not there yet; watched as soon as it appears"
+        obstacle(at: path) ?? "not there yet; watched as soon as it appears"
+    }
+
+    /// How such a folder stands: what is in its place needs a person, and what is not there may still come.
+    static func state(_ path: FilePath) -> IntakeStatus.State { obstacle(at: path).map { .failing($0) } ?? .missing }
+
+    /// Why what is at the path is not watched; nil where nothing is, or what can be.
+    private static func obstacle(at path: FilePath) -> String? {
+        do throws(SystemError) {
+            switch try FileLook.look(at: path) {
+            case .symlink:
+                let target = DurableFile.target(ofLink: path).map { " to \($0.display)" } ?? ""
+                return "a symlink\(target), which is not followed; name the folder that it leads to in 'path'"
+            case .regular, .other: return "not a folder; watched as soon as one is there"
+            case .directory where isBehindLink(path):
+                return "a symlink of another user is on the way to it, which is not followed; "
+                    + "name the folder itself in 'path'"
+            case .directory:
+                return pseudo(path).map {
+                    "on \($0), whose files are answers of the kernel and no files to deliver; watch another folder"
+                }
+            case .missing: return nil
+            }
+        } catch {
+            return "\(error)"
         }
     }
 

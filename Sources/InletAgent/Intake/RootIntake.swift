@@ -82,7 +82,7 @@ final class RootIntake: Service {
     }
 
     private func runOnThread() async {
-        var isAnnounced = false
+        var lastAbsence: IntakeStatus.State?
         var lastTrouble: String?
         var lastObjection: String?
         var lastHolder: String?
@@ -91,15 +91,16 @@ final class RootIntake: Service {
             guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
                 states.set(nil, settings.path)
-                if !isAnnounced {
-                    isAnnounced = true
-                    inbox.publish(IntakeStatus(root: settings.path, state: .missing))
+                let absence = RootAbsence.state(settings.path)
+                if absence != lastAbsence {
+                    lastAbsence = absence
+                    inbox.publish(IntakeStatus(root: settings.path, state: absence))
                     log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
                 }
                 _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
                 continue
             }
-            isAnnounced = false
+            lastAbsence = nil
             if await pauses(&lastObjection) { continue }
             guard case .watch(let lock, let doubt) = standsBy(&lastHolder) else { continue }
             if let doubt { log.emit(.fileTrouble(path: settings.path, reason: doubt)) }

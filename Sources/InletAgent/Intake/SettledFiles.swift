@@ -36,6 +36,10 @@ struct SettledFiles: Sendable {
     /// What the rule of the root leaves out.
     var refused = RefusedFiles()
     let rule: SourceRule
+    /// The quiet time of empty files; zero = that of any.
+    let settleEmpty: Duration
+    /// What is being fetched in the folders of this turn.
+    var parts = PartNames()
     /// Files that could not be looked at, or read, since the last listing began.
     var unread = 0
     /// Of a removable volume, reset with each listing.
@@ -55,11 +59,12 @@ struct SettledFiles: Sendable {
 
     init(
         root: FilePath, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration,
+        hashing: BlockingPool, tolerance: Int64, skipBefore: WallTime?, settle: Duration, settleEmpty: Duration = .zero,
         volume: Volume? = nil, adoptBefore: WallTime? = nil, adoptCheck: Bool = false, rule: SourceRule = SourceRule()
     ) {
         self.root = root
         self.rule = rule
+        self.settleEmpty = settleEmpty
         turn = FolderTurn(root)
         self.admitter = admitter
         self.journal = journal
@@ -110,7 +115,10 @@ struct SettledFiles: Sendable {
 
     /// - Parameter known: what the journal says of the arrivals; nil when it cannot be read now: every file is asked about again.
     mutating func consider(_ looked: Looked, _ known: [KnownFile]?) async -> [(FilePath, Considered)] {
-        defer { turn.close() }
+        defer {
+            turn.close()
+            parts.forget()
+        }
         roles = [:]
         let arrivals = looked.arrivals
         guard let known else {
@@ -148,10 +156,11 @@ struct SettledFiles: Sendable {
             let standing = try await finder.standing(of: arrival, at: .now)
             note(path, isAwaited: standing.isAwaited)
             switch standing {
-            case .alone: return .look(probe(arrival))
+            case .alone: return .look(whenFilled(path, probe(arrival)))
             case .main(let companions, let isWhole, let quiet):
                 roles[path] = .main(companions)
-                return .look(probe(arrival, isWhole ? nil : (quiet, "waiting for its sidecars")))
+                let look = probe(arrival, isWhole ? nil : (quiet, "waiting for its sidecars"))
+                return .look(whenFilled(path, look))
             case .marked(let companions):
                 roles[path] = .main(companions)
                 return .look(probe(arrival, (.zero, "")))

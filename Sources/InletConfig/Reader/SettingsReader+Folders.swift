@@ -8,6 +8,7 @@ extension SettingsReader {
         watch.isShared = section.boolean("shared") ?? false
         if let recursive = section.boolean("recursive") { watch.recursive = recursive }
         if let settle = section.duration("settle") { watch.settle = settle }
+        if let settle = section.duration("settle_empty") { watch.settleEmpty = settle }
         if section.values["rescan"] != nil { watch.rescan = section.duration("rescan") }
         if let choice = section.string("existing").flatMap(WatchSettings.Existing.init) { watch.existing = choice }
         if let check = section.boolean("adopt_check") { watch.adoptCheck = check }

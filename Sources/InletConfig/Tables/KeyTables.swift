@@ -100,6 +100,9 @@ package enum KeyTables {
             "settle", .duration(offAllowed: false), default: "5s",
             "How long a file must be quiet before it counts as complete."),
         KeySpec(
+            "settle_empty", .duration(offAllowed: false), default: "30s",
+            "The same of an empty file, which may only hold a name for what is on its way; 0s takes it as any other."),
+        KeySpec(
             "rescan", .duration(offAllowed: true), default: "1h",
             "How often the whole folder is listed as a safety net, give or take a quarter."),
         KeySpec(

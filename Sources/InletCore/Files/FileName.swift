@@ -34,4 +34,23 @@ package struct FileName: Hashable, Sendable {
         else { return false }
         return tail.lowercased().utf8.elementsEqual(suffix)
     }
+
+    /// What programs add to the name of a file that they are just fetching.
+    private static let partEndings = ["part", "partial", "filepart", "crdownload", "download"]
+
+    /// Whether it is a name of what is being fetched.
+    package var isOfPart: Bool { Self.partEndings.contains(plainExtension) }
+
+    /// Whether this is what a program calls a file that it fetches and will call `other`: `a.mov.part`, or, as Firefox has it,
+    /// `a.Xy12Zw34.mov.part`.
+    package func isPart(of other: FileName) -> Bool {
+        guard isOfPart else { return false }
+        if stem == other.bytes[...] { return true }
+        let inner = FileName(bytes: stem)
+        guard !other.extension.isEmpty, inner.extension == other.extension else { return false }
+        let random = FileName(bytes: inner.stem)
+        return random.stem == other.stem && random.extension.count == Self.randomLength
+    }
+
+    private static let randomLength = 8
 }

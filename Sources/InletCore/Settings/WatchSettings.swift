@@ -16,6 +16,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var mode: Mode
     package var recursive: Bool
     package var settle: Duration
+    /// The same of an empty file, which may only hold the name of one that is on its way; zero = as any other.
+    package var settleEmpty = Duration.seconds(30)
     /// nil = off.
     package var rescan: Duration?
     package var existing: Existing

@@ -40,7 +40,8 @@ package enum FolderWay: Sendable {
         guard !relative.isAbsolute, relative.components.allSatisfy({ $0.kind == .regular }) else {
             throw SystemError(call: "open", path: path, code: .invalidArgument)
         }
-        if self == .kernel {
+        // The kernel takes no more than PATH_MAX at once, but a tree may be deeper.
+        if self == .kernel, relative.length < Int(PATH_MAX) {
             guard let found = try once(relative, in: folder, Self.beneath, path) else { throw FolderSteps.linked(path) }
             return found
         }

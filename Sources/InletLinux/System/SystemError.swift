@@ -78,7 +78,7 @@ extension SystemError {
 
     /// Nothing can have such a name there (`ENAMETOOLONG` of a name, not of a path): it is longer than those of its file system.
     package var isUnnameable: Bool {
-        guard code == .fileNameTooLong, let path, path.length < Int(PATH_MAX) else { return false }
+        guard code == .fileNameTooLong, let path else { return false }
         return path.lastComponent.map { $0.bytes.count > FilePath.Component.longest } ?? false
     }
 
