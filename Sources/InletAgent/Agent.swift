@@ -33,7 +33,8 @@ package final class Agent: Sendable {
     /// Puts the journal in order and builds the services; nothing runs yet. The caller holds the state directory's lock.
     ///
     /// - Parameters:
-    ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
+    ///   - sendRoots: of an agent that is there for `send` alone, whose settings name no watched folders: those that the
+    ///     configuration has. Their files go on as far as they are in the journal; nobody is told. nil = an agent that watches.
     ///   - outlets: those who are told what happens.
     ///   - valve: where the rates are set at which may be sent.
     ///   - pace: how often destinations are probed.
@@ -59,13 +60,15 @@ package final class Agent: Sendable {
         if let confinement = label.confinement { log.emit(confinement.event) }
         let notifier = try await Notifier(AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
         let board = try await Self.recover(journal, destinations, settings.workers, pace, log)
+        let whole = settings.watching(sendRoots ?? settings.watch)
         _ = try await journal.closeUnits(
-            exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
+            exceptOf: whole.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         let former = FormerRoots(stateDirectory: settings.stateDirectory)
         let left = try former.remember(
-            settings, former: try former.beside(settings.watch).roots, isOwed: try await journal.mayFinishMore())
+            whole, former: try former.beside(whole.watch).roots, isOwed: try await journal.mayFinishMore())
         let parts = try AgentParts(
-            running: RunningSettings(settings, sendRoots: sendRoots, former: left), board: board, journal: journal,
+            running: RunningSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? [])), board: board,
+            journal: journal,
             log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
             resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),
             valve: valve, holdPatience: holdPatience, notifier: notifier, ping: outlets.ping, places: places,
@@ -73,10 +76,8 @@ package final class Agent: Sendable {
         reload = source.map { Reload($0, parts.reloadSteps(former, tally), log: log, manager: parts.manager) }
         let renewals = parts.renewals
         services =
-            [
-                parts.journalWatch, renewals.notifier, renewals.pinger, parts.sweeper,
-                parts.probes(Self.renewal(renew, source, reload)),
-                renewals.keepAlive,
+            [parts.journalWatch] + (sendRoots == nil ? [renewals.notifier, renewals.pinger] : []) + [
+                parts.sweeper, parts.probes(Self.renewal(renew, source, reload)), renewals.keepAlive,
                 parts.limits, parts.heldDeliveries, parts.manifests(label.version), parts.finisher, parts.workers,
                 parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,
                 try parts.mounts(), parts.watchdog(door),
@@ -98,6 +99,7 @@ package final class Agent: Sendable {
     private static func recover(
         _ journal: Journal, _ destinations: [Destination], _ workers: Int, _ pace: ProbePace, _ log: EventLog
     ) async throws -> DestinationBoard {
+        try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
         Failpoint.recovered.reached()
         if !recovery.isEmpty {
@@ -113,5 +115,14 @@ package final class Agent: Sendable {
     /// The destinations for which something waits that may go, or that work on something.
     static func waitingFor(_ journal: Journal) async throws(JournalError) -> Set<String> {
         Set(try await journal.queueCounts().filter { $0.value.waiting + $0.value.working > 0 }.keys)
+    }
+}
+
+extension Settings {
+    /// The same with other watched folders.
+    fileprivate func watching(_ watch: [WatchSettings]) -> Settings {
+        var settings = self
+        settings.watch = watch
+        return settings
     }
 }

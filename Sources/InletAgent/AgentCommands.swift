@@ -26,7 +26,7 @@ package struct AgentCommands: Sendable {
         var limits: BandwidthKeeper
         /// A watched folder is right as it is.
         var resumed: @Sendable (FilePath) -> Void
-        var send: @Sendable ([FilePath], String?) async -> [SendAnswer]
+        var send: @Sendable ([FilePath], String?, _ again: Bool) async -> [SendAnswer]
         /// nil for an agent that has no configuration file.
         var reload: Reload?
     }
@@ -168,13 +168,17 @@ package struct AgentCommands: Sendable {
     }
 
     /// Takes files into the running agent's queue, to `destination` or by their routes. - Returns: what came of each.
-    package func send(_ paths: [FilePath], to destination: String?) async -> [SendAnswer] {
-        await live?.send(paths, destination) ?? paths.map { _ in .refused("no agent is running") }
+    ///
+    /// - Parameter again: whether what was delivered before is sent once more.
+    package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendAnswer] {
+        await live?.send(paths, destination, again) ?? paths.map { _ in .refused("no agent is running") }
     }
 }
 
 /// What became of a request to send a file.
 package enum SendAnswer: Sendable, Equatable {
     case queued(job: Int64)
+    /// It was delivered before, and nothing is sent; with the sentence that says so.
+    case known(job: Int64, String)
     case refused(String)
 }

@@ -153,7 +153,7 @@ struct AgentParts: Sendable {
     func manifests(_ version: String) -> ManifestWriter {
         ManifestWriter(
             journal: journal, board: board, admitter: admitter, log: log, bell: batchBell, pool: moving,
-            home: settings.stateDirectory.appending("manifests"), roots: { [running] in running.watch },
+            home: settings.stateDirectory.appending("manifests"), roots: { [running] in running.sendRoots },
             version: version)
     }
 
@@ -189,6 +189,10 @@ struct AgentParts: Sendable {
             retry: { [journal, board, bells] job in
                 defer { bells.ringAll() }
                 return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
+            },
+            resend: { [journal, board, bells] deliveries, job in
+                defer { bells.ringAll() }
+                return try await journal.resend(deliveries, of: job, uptimes: board.uptimes(), at: .now)
             })
     }
 
@@ -197,8 +201,8 @@ struct AgentParts: Sendable {
             board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
             sweeperBell: sweeperBell, probeBell: probeBell, log: log, limits: limits,
             resumed: { [intakes] root in intakes.of(root)?.nudge() },
-            send: { [self] paths, destination in
-                await withTaskExecutorPreference(asking) { await sendDesk.send(paths, to: destination) }
+            send: { [self] paths, destination, again in
+                await withTaskExecutorPreference(asking) { await sendDesk.send(paths, to: destination, again: again) }
             },
             reload: reload)
     }

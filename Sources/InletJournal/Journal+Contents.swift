@@ -59,6 +59,7 @@ extension Journal {
             guard let holder = try? DeliveryRow(row), row.integer(first + 3) == wanted.size else { return .free }
             if holder.id == wanted.delivery { return .free }
             let isSamePurpose = row.text(first) == wanted.route || holder.fields == wanted.fields
+            if let proof = holder.proof, try !isHere(proof, wanted.destination, database) { return .free }
             let path = FilePath(bytes: row.bytes(first + 1)).pushing(FilePath(bytes: row.bytes(first + 2)))
             let found = standing(of: holder, path, now)
             return isSamePurpose || found == .free ? found : .apart

@@ -10,6 +10,7 @@ extension Proof {
         if let content { object.add("content", content.object) }
         if let etag { object.add("etag", etag) }
         if let url { object.add("url", url) }
+        if let address { object.add("address", address) }
         if let details { object.add("details", JSONLine(details)) }
         if let keepsakes { object.add("keepsakes", JSONLine(keepsakes.all)) }
         return object.finished

@@ -16,6 +16,7 @@ enum Schema {
         migrator.registerMigration("9 history", foreignKeyChecks: .immediate) { database in
             for statement in HistorySchema.statements { try database.execute(sql: statement) }
         }
+        migrator.registerMigration("10 addresses", foreignKeyChecks: .immediate) { try $0.execute(sql: addresses) }
         return migrator
     }
 
@@ -146,6 +147,13 @@ enum Schema {
         CREATE INDEX file_by_volume ON file(volume, path, id) WHERE volume IS NOT NULL;
         CREATE INDEX file_open_of_volume ON file(volume) WHERE volume IS NOT NULL AND finished_at IS NULL;
         ALTER TABLE root ADD COLUMN mark BLOB;
+        """
+
+    /// Where a destination is: what is proved of another address is not claimed for this one. `first_address` is the one that
+    /// was known first, and what was proved before that counts as proved there.
+    private static let addresses = """
+        ALTER TABLE destination ADD COLUMN address TEXT;
+        ALTER TABLE destination ADD COLUMN first_address TEXT;
         """
 
     /// When all that a volume had on it when it was first watched had been taken in.

@@ -142,6 +142,8 @@ package struct Destination: Sendable {
     package var connections: Int
     /// Big transfers to this destination at once; nil = as many as there are workers.
     package var maxInFlight: Int?
+    /// Where it is, as a short sum: what was proved at another address is not claimed for this one. nil = it has none to tell.
+    package var address: String?
     /// The folder that its keys are paths below; nil for destinations that are none.
     package var folder: FilePath?
     /// Whether companions of a file can be stored beside it; the type's.
@@ -167,6 +169,30 @@ package struct Destination: Sendable {
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
     /// When such credentials were last renewed, and what a person can do where that fails; nil before the first time.
     package var renewal: (@Sendable () async -> (at: WallTime, remedy: String)?)?
+}
+
+extension Destination {
+    /// - Parameters:
+    ///   - server: reached with or without TLS, it is the same one.
+    ///   - rest: what else tells one place there from another, such as a bucket.
+    mutating func setAddress(_ server: HTTPURL, _ rest: String = "") {
+        let place = server.redacted.drop { $0 != ":" }.drop { ":/".contains($0) }
+        setAddress("\(place)/\(rest)")
+    }
+
+    mutating func setAddress(_ place: String) {
+        var place = place
+        while place.hasSuffix("/") { place.removeLast() }
+        address = String(Checksum.sha256("\(type) \(place)".utf8).hex.prefix(Self.addressLength))
+    }
+
+    /// By their names, of those that have one.
+    package static func addresses(_ destinations: [Destination]) -> [String: String] {
+        destinations.reduce(into: [:]) { $0[$1.name] = $1.address }
+    }
+
+    /// Each proof has it; two places of one destination are all that it must tell apart.
+    private static let addressLength = 12
 }
 
 /// What a destination makes of a file's fields before anything is sent, for people who ask beforehand.

@@ -13,6 +13,7 @@ extension PipelineFactory {
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,
             connections: settings.connections, maxInFlight: nil)
+        made.setAddress(settings.url)
         made.takesSidecars = RoboscopeSettings.type.takesSidecars
         made.fields = FieldSpec.filled([:], RoboscopeSettings.type.fields)
         made.testExtension = "glb"

@@ -11,6 +11,7 @@ extension PipelineFactory {
             name: destination.name, type: destination.type,
             pipeline: VOPIPipeline(api: api, client: client, pool: pool), smallLimit: -1, connections: 16,
             maxInFlight: api.settings.maxInFlight)
+        made.setAddress(api.settings.url)
         made.takesSidecars = VOPISettings.type.takesSidecars
         made.fields = FieldSpec.filled([:], VOPISettings.type.fields)
         made.testExtension = "mp4"

@@ -66,9 +66,11 @@ package final class PipelineFactory: Sendable {
                 client: try client(
                     for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
                 hashing: pool)
-            return Destination(
+            var made = Destination(
                 name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
                 connections: settings.connections, maxInFlight: settings.maxInFlight)
+            made.setAddress(settings.api)
+            return made
         case S3Settings.type.name: return try s3(destination)
         case FolderSettings.type.name:
             let settings = FolderSettings(destination.values)
@@ -79,6 +81,7 @@ package final class PipelineFactory: Sendable {
                 smallLimit: 8 << 20, connections: 4,
                 maxInFlight: nil)
             made.folder = settings.path
+            made.setAddress(settings.path.lexicallyNormalized().string)
             return made
         case GigHiveSettings.type.name: return try gigHive(destination)
         case VOPISettings.type.name: return try vopi(destination)
@@ -97,6 +100,7 @@ package final class PipelineFactory: Sendable {
             name: destination.name, type: destination.type, pipeline: pipeline,
             smallLimit: settings.multipartThreshold, connections: settings.connections,
             maxInFlight: settings.maxInFlight)
+        made.setAddress(settings.endpoint, settings.bucket)
         made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
         return made
     }
@@ -109,6 +113,7 @@ package final class PipelineFactory: Sendable {
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
+        made.setAddress(settings.url)
         made.takesSidecars = GigHiveSettings.type.takesSidecars
         made.fields = FieldSpec.filled([:], GigHiveSettings.type.fields)
         made.testExtension = "mp3"

@@ -20,8 +20,19 @@ import Testing
             #expect((agent?.lines("job.finished").count ?? 1) == 1)
             let again = try await place.inlet("send", file.string)
             #expect(again.ending == .code(0))
+            #expect(again.output.contains("film.mov: already delivered to store on 20"), "\(again.output)")
+            #expect(again.output.contains("; --again sends it") && !again.output.contains("→"))
             #expect(sandbox.objects().map(\.versions) == [1])
             #expect(sandbox.traffic.counts[.create] == 1)
+            let wanted = try await place.inlet("send", "--again", file.string)
+            #expect(wanted.ending == .code(0) && wanted.output.contains("film.mov →"), "\(wanted.errors)")
+            #expect(sandbox.objects().map(\.versions) == [2])
+            // What one way of sending knows the other one does.
+            try await agent?.stop()
+            let other = running ? nil : try await place.run()
+            let last = try await place.inlet("send", file.string)
+            #expect(last.output.contains("already delivered to store"), "\(last.output) \(last.errors)")
+            withExtendedLifetime(other) {}
         }
     }
 

@@ -1,6 +1,7 @@
 import InletAgent
 import InletCore
 import InletJournal
+import InletPipelines
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -33,6 +34,27 @@ import Testing
             // The same file once more is no third one.
             #expect(try await stage.jobs().count == 2)
         }
+    }
+
+    @Test(arguments: [DuplicateRule.skip, .link])
+    func `content that is at another address is sent, and source files are not taken for delivered`(
+        rule: DuplicateRule
+    ) async throws {
+        var scene = try scene(rule)
+        scene.route.onSuccess = .delete
+        scene.destinations[0].address = "one"
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+        }
+        scene.destinations[0].address = "two"
+        try await scene.run { stage in
+            try scene.drop("b")
+            #expect(try await stage.finished("b").deliveries.map { $0.proof?.sameAs } == [nil])
+            try scene.drop("c")
+            try await stage.job("c", "a duplicate") { $0.deliveries.first?.proof?.sameAs != nil }
+        }
+        #expect(scene.here.record.orders.map(\.key) == ["a", "b"])
     }
 
     @Test(arguments: [DuplicateRule.skip, .link])

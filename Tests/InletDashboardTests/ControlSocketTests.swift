@@ -112,9 +112,9 @@ import Testing
         try await serving { client, _ in
             let odd = FilePath(bytes: Array("/in/".utf8) + [0xFF, 0x0A])
             let paths = (0..<600).map { FilePath("/in/\($0)") } + [odd]
-            let answers = try await client.send(paths, to: nil)
+            let answers = try await client.send(paths, to: nil, again: false)
             #expect(answers.count == paths.count && answers.allSatisfy { !$0.done && $0.job == nil })
-            #expect(try await client.send([], to: nil).isEmpty)
+            #expect(try await client.send([], to: nil, again: false).isEmpty)
         }
     }
 

@@ -25,6 +25,29 @@ import Testing
         #expect(try await bench.journal.totals()[state]?.files == (rule == .skip ? 1 : 2))
     }
 
+    @Test func `content at another address is sent, and counts again once its destination is back there`() async throws
+    {
+        let bench = try Bench()
+        let journal = bench.journal
+        // By a version that knew no addresses: it counts as proved at the one that is known first.
+        let first = try await bench.deliver(.content(1, "a", .off))
+        #expect(try await journal.setAddresses(["r2": "one"]) == [])
+        #expect(try await journal.standing(of: bench.job(first)).count == 1)
+        guard case .duplicate(_, of: first) = try await journal.admit(.content(1, "b", .skip), at: Bench.start) else {
+            throw Unexpected(what: "it is not there")
+        }
+        #expect(try await journal.setAddresses(["r2": "two"]) == ["r2"])
+        #expect(try await journal.setAddresses(["r2": "two"]) == [])
+        #expect(try await journal.standing(of: bench.job(first)).isEmpty)
+        guard case .admitted = try await journal.admit(.content(1, "c", .skip), at: Bench.start) else {
+            throw Unexpected(what: "it was taken for delivered")
+        }
+        #expect(try await journal.setAddresses(["r2": "one"]) == ["r2"])
+        guard case .duplicate(_, of: first) = try await journal.admit(.content(1, "d", .skip), at: Bench.start) else {
+            throw Unexpected(what: "it is there again")
+        }
+    }
+
     @Test func `without the rule everything is sent`() async throws {
         let bench = try Bench()
         try await bench.deliver(.content(1, "a", .skip))

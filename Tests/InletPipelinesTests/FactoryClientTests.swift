@@ -26,4 +26,25 @@ struct FactoryClientTests {
         limited = nil
         #expect(kept == nil)
     }
+
+    @Test func `a destination is where its bucket is, however that is reached, and elsewhere in another one`() throws {
+        defer { factory.shutdown() }
+        func address(_ endpoint: String, _ bucket: String = "media", style: String = "path") throws -> String {
+            let values: [String: ConfigValue] = [
+                "endpoint": .string(endpoint), "bucket": .string(bucket), "style": .string(style),
+                "allow_http": .boolean(true), "access_key": .secret(Secret("a")), "secret_key": .secret(Secret("b")),
+            ]
+            let made = try factory.make(DestinationSettings(name: "store", type: "s3", values: section(values)))
+            return try #require(made.address)
+        }
+        let here = try address("https://store.example")
+        #expect(try address("https://store.example/") == here)
+        #expect(try address("http://store.example") == here)
+        #expect(try address("https://store.example", style: "virtual") == here)
+        #expect(try address("https://store.example", "other") != here)
+        #expect(try address("https://other.example") != here)
+        #expect(try address("https://store.example:9000") != here)
+        let folder = try #require(try factory.make(settings).address)
+        #expect(folder != here && folder.count == here.count)
+    }
 }

@@ -88,7 +88,7 @@ final class DeliverOne: Sendable {
         let start = ContinuousClock.now
         let attempt = attempt(ref, claim.checkpoint)
         switch await run(destination, order, file, attempt, ref) {
-        case .success(.delivered(let proof)): return delivered(proof, ref, since: start)
+        case .success(.delivered(let proof)): return delivered(proof, at: destination, ref, since: start)
         case .success(.waiting(let until, let saying)):
             return waits(ref, file, delivery, until: until, saying: saying, attempt)
         case .failure(let error): return failed(present(await confirmed(error, file), file), ref, file, delivery)
@@ -96,9 +96,12 @@ final class DeliverOne: Sendable {
         }
     }
 
+    /// - Parameter destination: as it was when the attempt began; another configuration may hold by now.
     private func delivered(
-        _ proof: Proof, _ ref: AgentEvent.JobRef, since start: ContinuousClock.Instant
+        _ proof: Proof, at destination: Destination, _ ref: AgentEvent.JobRef, since start: ContinuousClock.Instant
     ) -> (Settlement, Report) {
+        var proof = proof
+        proof.address = destination.address
         Failpoint.afterComplete.reached()
         warmUp.step()
         inFlight.forgetStep(of: ref.delivery)

@@ -14,6 +14,8 @@ struct SendDesk: Sendable {
     let hashing: BlockingPool
     let roots: [WatchSettings]
     let retry: @Sendable (Int64) async throws -> Bool
+    /// Sends what has arrived again.
+    let resend: @Sendable (Set<Int64>, Int64) async throws -> Bool
 
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16
@@ -24,8 +26,9 @@ struct SendDesk: Sendable {
         case refused(String)
     }
 
+    /// - Parameter again: whether what was delivered before is sent once more.
     /// - Returns: what came of each, in their order.
-    func send(_ paths: [FilePath], to destination: String?) async -> [SendAnswer] {
+    func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
         if let destination, board[destination] == nil {
             return paths.map { _ in .refused(Self.unknown(destination, board.names)) }
         }
@@ -36,20 +39,20 @@ struct SendDesk: Sendable {
             var answers = [[SendAnswer]](repeating: [], count: groups.count)
             for (number, group) in groups.enumerated() {
                 if number >= Self.abreast, let (ended, some) = await tasks.next() { answers[ended] = some }
-                tasks.addTask { (number, await take(group, destination)) }
+                tasks.addTask { (number, await take(group, destination, again)) }
             }
             for await (ended, some) in tasks { answers[ended] = some }
             return answers.flatMap(\.self)
         }
     }
 
-    private func take(_ paths: ArraySlice<FilePath>, _ destination: String?) async -> [SendAnswer] {
+    private func take(_ paths: ArraySlice<FilePath>, _ destination: String?, _ again: Bool) async -> [SendAnswer] {
         var looks: [Look] = []
         var volumes: [UInt64: Volume] = [:]
         let kept = RouteTable(admitter.routes.routes.map { Self.keeping($0) })
         for path in paths { looks.append(await look(at: path, destination, kept, &volumes)) }
         let wanted = looks.compactMap { look in if case .wanted(let file) = look { file } else { nil } }
-        var queued = await queue(wanted)[...]
+        var queued = await queue(wanted, again)[...]
         return looks.compactMap { look in
             if case .refused(let why) = look { return .refused(why) }
             return queued.popFirst()
@@ -102,7 +105,7 @@ struct SendDesk: Sendable {
     }
 
     /// - Returns: what came of each, in their order.
-    private func queue(_ files: [PlainAdmission]) async -> [SendAnswer] {
+    private func queue(_ files: [PlainAdmission], _ again: Bool) async -> [SendAnswer] {
         let known: [Job?]
         do {
             let places = files.map(\.admission).map { ($0.arrival.path, $0.steps.destinations) }
@@ -113,8 +116,10 @@ struct SendDesk: Sendable {
         var answers = [SendAnswer?](repeating: nil, count: files.count)
         var new: [(place: Int, file: PlainAdmission)] = []
         for (place, (file, last)) in zip(files, known).enumerated() {
-            if let last, file.admission.arrival.identity.isKnown(as: last.file.identity) {
-                answers[place] = await again(last.file)
+            if let last, file.admission.arrival.identity.isKnown(as: last.file.identity),
+                let answer = await goOn(last, file.admission.arrival.identity, again)
+            {
+                answers[place] = answer
             } else {
                 var file = file
                 file.admission.newerThan = last?.file.id ?? 0
@@ -127,14 +132,26 @@ struct SendDesk: Sendable {
         return answers.compactMap(\.self)
     }
 
-    /// For a file that the journal knows as it is.
-    private func again(_ file: FileRow) async -> SendAnswer {
+    /// For a file that the journal knows as it is. - Returns: nil when it is to be sent as a new one.
+    private func goOn(_ last: Job, _ identity: FileIdentity, _ again: Bool) async -> SendAnswer? {
+        let file = last.file
         do {
             if [.failed, .expired, .cancelled, .gone].contains(file.state) { _ = try await retry(file.id) }
-            return .queued(job: file.id)
+            guard [.delivered, .duplicate].contains(file.state) else { return .queued(job: file.id) }
+            let here = try await journal.standing(of: last)
+            let wanted = Set(last.deliveries.map(\.id)).subtracting(again ? [] : here)
+            if wanted.isEmpty { return .known(job: file.id, Self.delivered(last)) }
+            // What changed beside its content is no reason to stop it midway.
+            if identity != file.identity { try await journal.refresh(file.id, identity: identity) }
+            return try await resend(wanted, file.id) ? .queued(job: file.id) : nil
         } catch {
             return .refused("\(error)")
         }
+    }
+
+    private static func delivered(_ job: Job) -> String {
+        let places = job.deliveries.map { row in "\(row.destination)\(row.endedAt.map { " on \($0.rfc3339)" } ?? "")" }
+        return "\(job.file.fullPath.display): already delivered to \(places.joined(separator: ", ")); --again sends it"
     }
 
     private static func answer(_ outcome: AdmissionOutcome?, _ path: FilePath) -> SendAnswer {

@@ -83,8 +83,8 @@ struct ReloadSteps: Sendable {
         let changed = trial.destinations.filter { scope.destinations.contains($0.name) }
         let isNew = changed.contains { board[$0.name] == nil }
         let journalled = isNew ? try await self.known() : Known()
-        // One transaction, and the last step that can fail.
-        let notifier = try await notifier(settings, trial, scope)
+        // Before anything is sent there.
+        let notifier = try await moving(changed) { try await self.notifier(settings, trial, scope) }
 
         log.take(output)
         tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
@@ -142,6 +142,19 @@ struct ReloadSteps: Sendable {
         if arranged == nil { board.hasStrays() }
         board.strayBell.ring()
         return arranged?.parked ?? 0
+    }
+
+    /// Takes note of where destinations are, and back where what follows fails: one transaction, and the last step that can.
+    private func moving(
+        _ changed: [Destination], _ last: () async throws -> Notifier?
+    ) async throws -> Notifier? {
+        try await journal.setAddresses(Destination.addresses(changed))
+        do {
+            return try await last()
+        } catch {
+            try await journal.setAddresses(Destination.addresses(changed.compactMap { board[$0.name] }))
+            throw error
+        }
     }
 
     private func notifier(

@@ -33,6 +33,9 @@ package struct Proof: Sendable, Equatable, Codable {
     package var etag: String?
     /// Where a person or a program can find it; never a presigned URL.
     package var url: String?
+    /// Which address of its destination it was then (`Destination.address`, as a short sum of it); nil where the destination
+    /// has none to tell, and in the journals of earlier versions.
+    package var address: String?
     /// What else the destination said that is worth keeping (an id, a status, the head of its answer): for receipts.
     package var details: [String: String]?
     /// What the destination gave only us, to undo the delivery: for the journal alone, never for receipts and logs.

@@ -37,7 +37,7 @@ package protocol ControlAPI: Sendable {
     /// The proofs of what was delivered, a page at a time.
     func proofs(_ wish: ProofWish) async throws -> ProofPage
     /// Takes files into the queue. - Returns: what came of each, in their order.
-    func send(_ paths: [FilePath], to destination: String?) async throws -> [CommandReport]
+    func send(_ paths: [FilePath], to destination: String?, again: Bool) async throws -> [CommandReport]
     /// How far jobs are, for somebody who tells of them in their order.
     func follow(_ jobs: [Int64]) async throws -> FollowReport
     /// Backs the journal up; nil = under a name of its own in the state directory.
@@ -211,9 +211,12 @@ package struct LocalControl: ControlAPI {
         return ProofPage(proofs: page.map { ProofReport($0) }, next: next)
     }
 
-    package func send(_ paths: [FilePath], to destination: String?) async throws -> [CommandReport] {
-        await commands.send(paths, to: destination).map { answer in
+    package func send(
+        _ paths: [FilePath], to destination: String?, again: Bool
+    ) async throws -> [CommandReport] {
+        await commands.send(paths, to: destination, again: again).map { answer in
             switch answer {
+            case .known(let job, let what): CommandReport(done: true, message: what, job: job, known: true)
             case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
             case .refused(let why): CommandReport(done: false, message: why)
             }

@@ -97,10 +97,13 @@ package struct CommandReport: Codable, Sendable {
     package var message: String
     /// The job that `send` queued.
     package var job: Int64?
+    /// Whether that job was delivered before, so that `send` sends nothing.
+    package var known: Bool?
 
-    package init(done: Bool, message: String, job: Int64? = nil) {
+    package init(done: Bool, message: String, job: Int64? = nil, known: Bool? = nil) {
         self.done = done
         self.message = message
         self.job = job
+        self.known = known
     }
 }

@@ -122,11 +122,14 @@ package struct ControlClient: ControlAPI {
         try Self.decode(try await send("POST", "proofs", body: .bytes(Array(try JSONEncoder().encode(wish)))))
     }
 
-    package func send(_ paths: [FilePath], to destination: String?) async throws -> [CommandReport] {
+    package func send(
+        _ paths: [FilePath], to destination: String?, again: Bool
+    ) async throws -> [CommandReport] {
         var answers: [CommandReport] = []
         for start in stride(from: 0, to: paths.count, by: SendOrder.most) {
             let some = paths[start..<min(start + SendOrder.most, paths.count)]
-            let body = try JSONEncoder().encode(SendOrder(paths: some.map { Data($0.bytes) }, to: destination))
+            let order = SendOrder(paths: some.map { Data($0.bytes) }, to: destination, again: again)
+            let body = try JSONEncoder().encode(order)
             // Where a route asks for their checksums, the agent reads them all before it answers.
             let response = try await send("POST", "send", body: .bytes(Array(body)), deadline: .seconds(86_400))
             answers += try Self.decode(response) as [CommandReport]

@@ -59,7 +59,7 @@ extension StoryReport.Part: Described {
 extension CommandReport: Described {
     static var schemaName: String { "CommandAnswer" }
     static var schema: Schema {
-        .object([.must("done", .flag), .must("message", .text), .may("job", .integer)])
+        .object([.must("done", .flag), .must("message", .text), .may("job", .integer), .may("known", .flag)])
     }
 }
 

@@ -13,6 +13,8 @@ struct SendOrder: Codable, Sendable {
 
     var paths: [Data]
     var to: String?
+    /// Also what was delivered before.
+    var again: Bool?
 }
 
 /// What `queue backup` posts; no path for one in the state directory.
@@ -34,7 +36,8 @@ extension Endpoints {
         .postForList(
             "send", "Takes files into the queue.", SendOrder.self, need: .socket, limit: SendOrder.mostBytes
         ) { _, desk, order in
-            try await desk.control.send(order.paths.map { FilePath(bytes: Array($0)) }, to: order.to)
+            let paths = order.paths.map { FilePath(bytes: Array($0)) }
+            return try await desk.control.send(paths, to: order.to, again: order.again ?? false)
         },
         follow,
         // Asked for by POST, because there can be many numbers; they change nothing.

@@ -61,25 +61,28 @@ extension Proof {
     }
 }
 
-/// A JSON array: method, size, and what there is of key, content, tag, address, details and keepsakes.
+/// A JSON array: method, size, and what there is of key, content, tag, URL, details, keepsakes and address.
 private struct ShortProof: Codable {
     private var method: Proof.Method
     private var size: Int64
     private var texts: [String?]
     private var details: [String: String]?
     private var keepsakes: Keepsakes?
+    private var address: String?
 
     init(_ proof: Proof, of key: String?) {
         (method, size) = (proof.method, proof.size)
         texts = [proof.key == key ? nil : proof.key, proof.content?.short, proof.etag, proof.url]
-        (details, keepsakes) = (proof.details, proof.keepsakes)
+        (details, keepsakes, address) = (proof.details, proof.keepsakes, proof.address)
     }
 
     func proof(of key: String?) throws -> Proof {
         guard let key = texts[0] ?? key else { throw UnreadableNote() }
-        return Proof(
+        var proof = Proof(
             key: key, size: size, method: method, content: try texts[1].map { try ContentHash(short: $0) },
             etag: texts[2], url: texts[3], details: details, keepsakes: keepsakes)
+        proof.address = address
+        return proof
     }
 
     init(from decoder: any Decoder) throws {
@@ -90,17 +93,19 @@ private struct ShortProof: Codable {
         for _ in 0..<4 { texts.append(try values.decodeIfPresent(String.self)) }
         details = try values.decodeIfPresent([String: String].self)
         keepsakes = try values.decodeIfPresent(Keepsakes.self)
+        address = try values.decodeIfPresent(String.self)
     }
 
     func encode(to encoder: any Encoder) throws {
         var values = encoder.unkeyedContainer()
         try values.encode(method)
         try values.encode(size)
-        let hasNotes = details != nil || keepsakes != nil
+        let hasNotes = details != nil || keepsakes != nil || address != nil
         let last = hasNotes ? texts.count : texts.lastIndex { $0 != nil }.map { $0 + 1 } ?? 0
         for text in texts.prefix(last) { try values.encode(text) }
         if hasNotes { try values.encode(details) }
-        if keepsakes != nil { try values.encode(keepsakes) }
+        if keepsakes != nil || address != nil { try values.encode(keepsakes) }
+        if address != nil { try values.encode(address) }
     }
 }
 

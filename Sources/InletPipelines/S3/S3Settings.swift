@@ -28,6 +28,7 @@ package struct S3Settings: Sendable {
     /// Address of the bucket: what keys are appended to.
     package var base: HTTPURL
     package var bucket: String
+    package var endpoint: HTTPURL
     package var region: String
     /// Also the smallest, where the line decides.
     package var partSize: Int64
@@ -62,7 +63,7 @@ package struct S3Settings: Sendable {
         guard S3Address.isBucket(bucket) else {
             throw SettingFault(key: "bucket", message: "must be the name of a bucket, without slashes")
         }
-        let endpoint = try S3Address.endpoint(values.string("endpoint"), region: values.string("region"), rules)
+        endpoint = try S3Address.endpoint(values.string("endpoint"), region: values.string("region"), rules)
         let style = values.string("style").flatMap(S3Address.Style.init) ?? .auto
         base = try S3Address.base(endpoint, bucket: bucket, style, rules)
         let named = values.string("region") ?? "auto"

@@ -24,7 +24,7 @@ struct AgentSession: Sendable {
     /// Builds everything from settings; nothing runs yet. The caller keeps `state` while the session lives.
     ///
     /// - Parameters:
-    ///   - sendRoots: the folders by which `send` finds a file's route; nil = those that are watched.
+    ///   - sendRoots: as `Agent` has them.
     ///   - outlets: those who are told what happens.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - renew: makes a destination anew from the configuration as it is now.

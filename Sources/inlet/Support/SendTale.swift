@@ -29,7 +29,7 @@ struct SendTale {
                 if outcome == .delivered { outcome = .failed }
                 continue
             }
-            if known.insert(job).inserted { jobs.append(job) }
+            if answer.known != true, known.insert(job).inserted { jobs.append(job) }
         }
         return refusals
     }

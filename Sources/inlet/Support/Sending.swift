@@ -17,6 +17,8 @@ struct Sending: Sendable {
 
     let control: any ControlAPI
     let to: String?
+    /// Whether what was delivered before is sent once more.
+    let again: Bool
     /// No agent stays that sends what could not be sent.
     var isAlone = false
     /// Of this command, where the agent is another process.
@@ -48,6 +50,8 @@ struct Sending: Sendable {
                 let some = names.next(Self.group)
                 if some.isEmpty { break }
                 let (answers, bytes) = try await handIn(some)
+                let known = answers.filter { $0.known == true }.map { "\(Console.tint("✓", .good)) \($0.message)" }
+                if !known.isEmpty { line.end(known.joined(separator: "\n")) }
                 for refusal in tale.take(answers, bytes: bytes) {
                     Console.printError("inlet: \(DisplayText.escape(refusal))")
                 }
@@ -106,12 +110,12 @@ struct Sending: Sendable {
 
     /// - Returns: what came of each, and the bytes of those that were taken where somebody sees how many are left.
     private func handIn(_ paths: [FilePath]) async throws -> (answers: [CommandReport], bytes: Int64) {
-        let (control, to) = (control, to)
+        let (control, to, again) = (control, to, again)
         var seen: Set<FilePath> = []
         let once = paths.filter { seen.insert($0).inserted }
-        let answers = try await patiently { try await control.send(once, to: to) }
+        let answers = try await patiently { try await control.send(once, to: to, again: again) }
         guard Console.isCanvas else { return (answers, 0) }
-        let taken = zip(once, answers).filter { $0.1.job != nil }
+        let taken = zip(once, answers).filter { $0.1.job != nil && $0.1.known != true }
         // For the bar of a terminal only.
         return (answers, taken.reduce(0) { $0 + ((try? FileLook.look(at: $1.0))?.identity?.size ?? 0) })
     }
