@@ -213,7 +213,7 @@ struct AgentParts: Sendable {
             roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
-            journalTrouble: { [admitter] in admitter.health.reason },
+            journalTrouble: { [admitter] in admitter.health.reason }, logStanding: { [log] in log.standing },
             incidents: { [restarts] in restarts.incidents() },
             limits: limits.standings,
             windows: { [running] in

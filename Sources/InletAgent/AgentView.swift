@@ -32,6 +32,8 @@ package struct AgentView: Sendable {
         package var journalIsFailing: @Sendable () -> Bool
         /// Why, as the log has it.
         package var journalTrouble: @Sendable () -> String? = { nil }
+        /// What is wrong with the log; nil when nothing is.
+        package var logStanding: @Sendable () -> LogStanding? = { nil }
         /// Parts that have ended unasked, and begin anew.
         package var incidents: @Sendable () -> [ServiceIncident] = { [] }
         /// What holds of the limits, all together first.

@@ -29,6 +29,17 @@ import Testing
         #expect(try await place.inlet("log", "level").ending == .code(75))
     }
 
+    @Test func `a reader of standard error that stands still holds up neither files nor the end`() async throws {
+        let place = try Place()
+        // A pipe that is full, and that nobody reads; the agent itself keeps its other end open.
+        let script = #"mkfifo full && exec 3<>full && head -c 65536 /dev/zero >&3 && exec "$@" 2>full"#
+        let agent = try place.start("run", launcher: ["/bin/sh", "-c", script, "sh"])
+        try place.put("a.bin", bytes(10))
+        let file = place.library.appending("a.bin").string
+        try await agent.wait("the file is delivered") { FileManager.default.fileExists(atPath: file) }
+        #expect(try await agent.stop() == .code(0))
+    }
+
     @Test func `the schema of the log is JSON`() async throws {
         let place = try Place()
         let schema = try InletProcess(["log", "schema"], in: place.folder.path)

@@ -133,6 +133,7 @@ import Testing
         let file = directory.path.appending("log")
         let log = try EventLog(LogSettings(level: .debug, output: file.string, format: .json))
         for (event, _) in Self.events { log.emit(event) }
+        log.flush(within: .seconds(60))
         let lines = try text(file).split(separator: "\n")
         #expect(lines.count == Self.events.count)
         for (line, (_, name)) in zip(lines, Self.events) {
@@ -149,6 +150,7 @@ import Testing
         let file = directory.path.appending("log")
         let log = try EventLog(LogSettings(output: file.string, format: .json))
         log.emit(.jobAdmitted(job: 7, path: "/a", route: "r", size: 1 << 40, deliveries: ["d", "e"]))
+        log.flush(within: .seconds(60))
         let line = try text(file)
         #expect(line.contains(#""job":7,"path":"/a","route":"r","size":1099511627776,"destinations":["d","e"]}"#))
     }
@@ -160,6 +162,7 @@ import Testing
         let record = EventRecord(log)
         log.emit(.journalFree)
         log.emit(.journalFull(reason: "no room"))
+        log.flush(within: .seconds(60))
         #expect(record.names == ["journal.free", "journal.full"])
         let lines = try text(file).split(separator: "\n")
         #expect(lines.count == 1)

@@ -21,6 +21,7 @@ import Testing
         }
         log.emit(.agentStopping)
         end()
+        log.flush(within: .seconds(60))
         let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: path.string)), as: UTF8.self)
         let events = text.split(separator: "\n").compactMap {
             try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]

@@ -63,6 +63,7 @@ import Testing
         let path = directory.path.appending("inlet.log")
         let log = try EventLog(LogSettings(output: path.string, format: .json, maxSize: 64 << 10, keep: 3))
         for number in 0..<1500 { log.emit(.fileRejected(job: Int64(number), path: "/a", route: "r", reason: "x")) }
+        log.flush(within: .seconds(60))
         let files = [3, 2, 1, 0].map { LogRotation.path(path, $0) }
         let sizes = try files.map { try AppendFile.standing(at: $0)?.size ?? 0 }
         #expect(sizes.allSatisfy { $0 <= 64 << 10 } && sizes[2] > 0)
@@ -96,10 +97,12 @@ import Testing
         let log = try EventLog(settings)
         #expect(log.setLevel(.error, by: "uid 7"))
         log.emit(.journalFree)
+        log.flush(within: .seconds(60))
         try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
         log.take(try log.prepare(settings))
         #expect(log.level == .info)
         log.emit(.journalFree)
+        log.flush(within: .seconds(60))
         #expect(
             try lines(FilePath(path.string + ".moved")).map { $0.hasSuffix("info log.level to=error by=\"uid 7\"") }
                 == [true])
@@ -112,15 +115,20 @@ import Testing
         try Data("half a li".utf8).write(to: URL(fileURLWithPath: path.string))
         let log = try EventLog(LogSettings(output: path.string, format: .text))
         log.emit(.journalFree)
+        log.flush(within: .seconds(60))
         let lines = try lines(path)
         #expect(lines.count == 2 && lines[0] == "half a li" && lines[1].hasSuffix("journal.free"))
     }
 
-    @Test func `a full disk stops nothing, and is said once`() throws {
+    @Test func `a full disk stops nothing, is said once, and can be seen while it lasts`() throws {
         let log = try EventLog(LogSettings(output: "/dev/full", format: .text))
         let record = EventRecord(log)
+        #expect(log.standing == nil)
         for _ in 0..<3 { log.emit(.journalFree) }
+        log.flush(within: .seconds(60))
         #expect(record.names.filter { $0 == "log.trouble" }.count == 1)
+        // The line about it has no place either.
+        #expect(log.standing?.reason.contains("No space left") == true && log.standing?.lost == 4)
         #expect(record.names.filter { $0 == "journal.free" }.count == 3)
     }
 
@@ -128,14 +136,18 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = directory.path.appending("inlet.log")
         try FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: "/dev/full")
-        let output = try FileOutput(path, LogRotation(maxSize: nil, keep: 1))
-        let line = AgentEvent.journalFree.line
-        #expect(output.write([line], .text, at: .now).trouble?.contains("No space left") == true)
-        #expect(output.write([line, line], .text, at: .now) == LogNews())
+        let settings = LogSettings(output: path.string, format: .text)
+        let log = try EventLog(settings)
+        let record = EventRecord(log)
+        log.emit([.journalFree, .journalFree])
+        log.flush(within: .seconds(60))
         try FileManager.default.removeItem(atPath: path.string)
-        output.reopen()
-        #expect(output.write([line], .text, at: .now) == LogNews(lost: 3))
-        #expect(output.write([line], .text, at: .now) == LogNews())
-        #expect(try lines(path).count == 2)
+        log.take(try log.prepare(settings))
+        for _ in 0..<2 { log.emit(.journalFree) }
+        log.flush(within: .seconds(60))
+        #expect(record.names.filter { $0.hasPrefix("log.") } == ["log.trouble", "log.lost"])
+        #expect(log.standing == nil)
+        let told = try lines(path)
+        #expect(told.count == 3 && told.contains { $0.hasSuffix("log.lost lines=3") }, "\(told)")
     }
 }

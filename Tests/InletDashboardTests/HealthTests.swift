@@ -20,6 +20,11 @@ import Testing
             "backing up the journal has stopped by itself", .trouble,
             { $0.incidents = [.init(service: "backing up the journal", reason: "no disk")] }
         ),
+        (
+            "the log is not written as it should be", .attention,
+            { $0.log = .init(reason: "standard error takes no lines: who reads it stands still", lost: 0) }
+        ),
+        ("3 lines of the log are lost", .attention, { $0.log = .init(reason: "/s/l: No space left", lost: 3) }),
         ("no agent runs", .trouble, { $0.running = false }),
         ("no agent runs", .attention, { ($0.running, $0.pending) = (false, 0) }),
         ("store refuses its credentials", .trouble, { $0.destinations[0].state = "credentials refused" }),

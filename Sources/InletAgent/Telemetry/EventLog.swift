@@ -2,13 +2,14 @@ package import InletCore
 package import InletLinux
 internal import Synchronization
 
-/// Where the agent's services say what happens: to the log, and to whoever listens (the demo, tests, the page).
+/// Where the agent's services say what happens: to the log, and to whoever listens (the demo, tests, the page). Nobody waits
+/// for the log: its lines are written by a thread of its own.
 package final class EventLog: Sendable {
     private struct Setup: Sendable {
         var settings: LogSettings
         /// What holds now; `settings` has the configuration's.
         var level: LogSettings.Level
-        var output: any LogOutput
+        var writer: LogWriter
     }
 
     /// nil says nothing anywhere but to listeners.
@@ -19,12 +20,16 @@ package final class EventLog: Sendable {
 
     /// A log by the configuration's settings; nil says nothing anywhere but to listeners.
     package init(_ settings: LogSettings?) throws(SystemError) {
-        guard let settings else {
-            setup = Mutex(nil)
-            return
-        }
-        let output = try LogOutputs.make(settings)
-        setup = Mutex(Setup(settings: settings, level: settings.level, output: output))
+        setup = Mutex(nil)
+        guard let settings else { return }
+        let writer = try writer(settings)
+        setup.withLock { $0 = Setup(settings: settings, level: settings.level, writer: writer) }
+    }
+
+    deinit { setup.withLock { $0?.writer.close() } }
+
+    private func writer(_ settings: LogSettings) throws(SystemError) -> LogWriter {
+        try LogWriter(try LogOutputs.make(settings)) { [weak self] in self?.emit([$0], isUrgent: false, isOfLog: true) }
     }
 
     package func emit(_ event: AgentEvent) { emit([event]) }
@@ -32,14 +37,16 @@ package final class EventLog: Sendable {
     /// Says several things at once: one write for all their lines.
     package func emit(_ events: [AgentEvent]) { emit(events, isUrgent: false) }
 
-    /// - Parameter isUrgent: whether it is written whatever the level.
-    private func emit(_ events: [AgentEvent], isUrgent: Bool) {
+    /// - Parameters:
+    ///   - isUrgent: whether it is written whatever the level.
+    ///   - isOfLog: whether the output says it of itself.
+    private func emit(_ events: [AgentEvent], isUrgent: Bool, isOfLog: Bool = false) {
         if events.isEmpty { return }
         if let setup = setup.withLock({ $0 }) {
             let lines = events.map(\.line).filter { isUrgent || $0.level >= setup.level }
             let written = limited(
                 lines, isLast: events.contains { if case .agentStopping = $0 { true } else { false } })
-            if !written.isEmpty { tell(setup.output.write(written, setup.settings.format, at: .now)) }
+            if !written.isEmpty { setup.writer.put(written, setup.settings.format, at: .now, isUrgent: isOfLog) }
         }
         let listeners = listeners.withLock { $0 }
         for listener in listeners.values { for event in events { listener(event) } }
@@ -54,12 +61,6 @@ package final class EventLog: Sendable {
         }
     }
 
-    /// What an output says of itself is an event like others. It is said once, so that this ends.
-    private func tell(_ news: LogNews) {
-        if let reason = news.trouble { emit(.logTrouble(reason: reason)) }
-        if news.lost > 0 { emit(.logLost(lines: news.lost)) }
-    }
-
     /// Calls `body` with every event from now on, on the thread that emits: it must be quick.
     /// - Returns: what ends it.
     package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> @Sendable () -> Void {
@@ -67,6 +68,13 @@ package final class EventLog: Sendable {
         listeners.withLock { $0[id] = body }
         return { [weak self] in self?.listeners.withLock { $0[id] = nil } }
     }
+
+    /// What is wrong with the log now; nil when nothing is.
+    package var standing: LogStanding? { setup.withLock { $0?.writer }?.standing() }
+
+    /// Has everything that was said before written, which takes `bound` at most: a reader that stands still is not waited for.
+    /// Blocks.
+    package func flush(within bound: Duration = .seconds(1)) { setup.withLock { $0?.writer }?.flush(within: bound) }
 }
 
 extension EventLog {
@@ -93,7 +101,7 @@ extension EventLog {
     /// An output that is open, for settings that do not hold yet.
     package struct Prepared: Sendable {
         fileprivate var settings: LogSettings
-        fileprivate var output: (any LogOutput)?
+        fileprivate var writer: LogWriter?
     }
 
     /// Opens what a configuration that was read again asks for; nothing is written to it before `take`.
@@ -103,14 +111,18 @@ extension EventLog {
         guard let known = setup.withLock({ $0 }) else { return Prepared(settings: settings) }
         var same = known.settings
         (same.level, same.format) = (settings.level, settings.format)
-        return Prepared(settings: settings, output: same == settings ? known.output : try LogOutputs.make(settings))
+        return Prepared(settings: settings, writer: same == settings ? known.writer : try writer(settings))
     }
 
     /// The configuration's level holds once more, its output from the next line on. A file is asked for by its name again, even
     /// where nothing has changed.
     package func take(_ prepared: Prepared) {
-        guard let output = prepared.output else { return }
-        setup.withLock { $0 = Setup(settings: prepared.settings, level: prepared.settings.level, output: output) }
-        output.reopen()
+        guard let writer = prepared.writer else { return }
+        let former = setup.withLock { setup in
+            defer { setup = Setup(settings: prepared.settings, level: prepared.settings.level, writer: writer) }
+            return setup?.writer
+        }
+        if former !== writer { former?.close() }
+        writer.lookAgain()
     }
 }

@@ -9,13 +9,14 @@ final class JournalOutput: LogOutput {
     private static let pause = Duration.seconds(10)
 
     private struct State {
-        var isDown = false
+        /// Why lines go to standard error; nil while they do not.
+        var trouble: String?
         var nextTry: ContinuousClock.Instant?
     }
 
     private let path: FilePath
     private let socket: JournalSocket?
-    private let fallback = StreamOutput(descriptor: 2)
+    private let fallback = StreamOutput(.errors)
     private let state = Mutex(State())
     private let clock = ContinuousClock()
 
@@ -24,27 +25,33 @@ final class JournalOutput: LogOutput {
         socket = try? JournalSocket(path)
     }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogNews {
+    var silence: String { "systemd's journal takes no lines" }
+
+    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
         let now = clock.now
         return state.withLock { state in
-            if let next = state.nextTry, now < next { return fallback.write(lines, format, at: time) }
+            if let next = state.nextTry, now < next { return elsewhere(lines[...], format, at: time, state) }
             state.nextTry = nil
             for (index, line) in lines.enumerated() {
                 do throws(SystemError) {
                     guard let socket else { throw SystemError(call: "socket", path: path, code: .tooManyOpenFiles) }
                     try socket.send(line.journalMessage)
-                    state.isDown = false
                 } catch {
                     // Each entry would wait as long.
                     if error.code == .resourceTemporarilyUnavailable { state.nextTry = now.advanced(by: Self.pause) }
-                    _ = fallback.write(Array(lines[index...]), format, at: time)
-                    defer { state.isDown = true }
-                    let trouble = "the journal does not take log lines, they go to standard error: \(error)"
-                    return LogNews(trouble: state.isDown ? nil : trouble)
+                    state.trouble = "the journal does not take log lines, they go to standard error: \(error)"
+                    return elsewhere(lines[index...], format, at: time, state)
                 }
             }
-            return LogNews()
+            state.trouble = nil
+            return LogWrite()
         }
+    }
+
+    private func elsewhere(
+        _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ state: State
+    ) -> LogWrite {
+        LogWrite(lost: fallback.write(Array(lines), format, at: time).lost, trouble: state.trouble)
     }
 }
 

@@ -3,17 +3,19 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// What an output has to say of itself after a write.
-struct LogNews: Sendable, Equatable {
-    /// Lines that were lost until now, and are not any more.
+/// How a write went.
+struct LogWrite: Sendable, Equatable {
+    /// Lines that are nowhere now.
     var lost = 0
-    /// What is wrong, said once until it is over.
+    /// What is wrong, while it is.
     var trouble: String?
 }
 
-/// Where lines go: whole lines, in the order they came, whatever thread writes them. It never stops the agent.
+/// Where lines go: whole lines, in the order they came. It may block: a `LogWriter` stands before it.
 protocol LogOutput: Sendable {
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogNews
+    /// What is to be said when it takes nothing for long.
+    var silence: String { get }
+    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite
     /// The file may have been moved away just now.
     func reopen()
 }
@@ -26,8 +28,8 @@ extension LogOutput {
 enum LogOutputs {
     static func make(_ settings: LogSettings) throws(SystemError) -> any LogOutput {
         switch settings.output {
-        case "stderr": StreamOutput(descriptor: 2)
-        case "stdout": StreamOutput(descriptor: 1)
+        case "stderr": StreamOutput(.errors)
+        case "stdout": StreamOutput(.output)
         case "journald": JournalOutput(JournalSocket.usual)
         default:
             try FileOutput(
@@ -38,23 +40,32 @@ enum LogOutputs {
 
 /// The process's own output. Where it leads to systemd's journal, each line says its priority.
 final class StreamOutput: LogOutput {
-    private let descriptor: Int32
+    private let stream: StandardStream
     private let isJournal: Bool
-    private let order = Mutex(())
+    /// Whether the last line was cut off.
+    private let isTorn = Mutex(false)
 
-    init(descriptor: Int32, environment: (String) -> String? = ProcessSetup.environment) {
-        self.descriptor = descriptor
-        isJournal = ProcessSetup.isJournal(descriptor, environment: environment)
+    init(_ stream: StandardStream, environment: (String) -> String? = ProcessSetup.environment) {
+        self.stream = stream
+        isJournal = ProcessSetup.isJournal(stream.rawValue, environment: environment)
     }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogNews {
+    var silence: String {
+        "\(stream) takes no lines: who reads it stands still (a pipe, a container's log driver, a terminal after Ctrl-S)"
+    }
+
+    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+        let newline = UInt8(ascii: "\n")
         let text = lines.flatMap { line in
             (isJournal ? Array("<\(line.level.priority)>".utf8) : []) + line.text(format, at: time)
         }
-        order.withLock { _ in
-            _ = descriptor == 1 ? ProcessSetup.writeStandardOutput(text) : ProcessSetup.writeStandardError(text)
+        return isTorn.withLock { isTorn in
+            let bytes = isTorn ? [newline] + text : text
+            let (written, error) = stream.write(bytes)
+            if written > 0 { isTorn = bytes[written - 1] != newline }
+            return LogWrite(
+                lost: bytes[written...].count { $0 == newline }, trouble: error.map { "\(stream): \($0)" })
         }
-        return LogNews()
     }
 }
 
@@ -62,29 +73,33 @@ final class StreamOutput: LogOutput {
 final class FileOutput: LogOutput {
     private struct State: ~Copyable {
         var file: LogFile
-        var lost = 0
+        var isFailing = false
     }
 
+    private let path: FilePath
     private let state: Mutex<State>
     private let clock = ContinuousClock()
 
     init(_ path: FilePath, _ rotation: LogRotation) throws(SystemError) {
+        self.path = path
         state = Mutex(State(file: try LogFile(path, rotation, now: clock.now)))
     }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogNews {
+    var silence: String { "\(path.display): the disk does not take lines, or has not answered for long" }
+
+    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
         let text = lines.flatMap { $0.text(format, at: time) }
         let now = clock.now
-        return state.withLock { state in
+        let (lost, error, isNew) = state.withLock { state in
             let (lost, error) = state.file.write(text, at: now)
-            defer { state.lost = error == nil ? 0 : state.lost + lost }
-            guard let error else { return LogNews(lost: state.lost) }
-            // Nobody would find it in the file.
-            if state.lost == 0 {
-                ProcessSetup.writeStandardError(Array("inlet: lines of the log are lost: \(error)\n".utf8))
-            }
-            return LogNews(trouble: state.lost == 0 ? "\(error)" : nil)
+            defer { state.isFailing = error != nil }
+            return (lost, error, error != nil && !state.isFailing)
         }
+        // Nobody would find it in the file.
+        if let error, isNew {
+            StandardStream.errors.offer(Array("inlet: lines of the log are lost: \(error)\n".utf8))
+        }
+        return LogWrite(lost: lost, trouble: error.map { "\($0)" })
     }
 
     func reopen() {

@@ -44,6 +44,15 @@ extension Health {
             let remedy = "it begins again by itself; if it goes on so, restart Inlet\(because(incident.reason))"
             found.append(.init(.trouble, .agent, what, remedy))
         }
+        if let log = report.log {
+            let what =
+                switch log.lost {
+                case 0: "the log is not written as it should be"
+                case 1: "1 line of the log is lost"
+                default: "\(log.lost) lines of the log are lost"
+                }
+            found.append(.init(.attention, .agent, name: "log", what, DisplayText.escape(log.reason)))
+        }
         if !report.running {
             let remedy = "start it with 'inlet run', or 'systemctl start inlet'"
             found.append(.init(report.pending > 0 ? .trouble : .attention, .agent, "no agent runs", remedy))

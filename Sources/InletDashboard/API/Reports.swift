@@ -87,6 +87,13 @@ package struct StatusReport: Codable, Sendable {
         package var reason: String
     }
 
+    /// Why the log is not written as it should be.
+    package struct Log: Codable, Sendable {
+        package var reason: String
+        /// Lines that were lost since it began.
+        package var lost: Int
+    }
+
     /// Files with which something cannot be done now.
     package struct Stuck: Codable, Sendable {
         /// At most 10,000.
@@ -133,6 +140,8 @@ package struct StatusReport: Codable, Sendable {
     /// Files that ended as gone within seconds of their admission, since yesterday.
     package var gone_soon: Int?
     package var away: [AwayVolume]?
+    /// nil while the log is written.
+    package var log: Log?
     /// Parts of the agent that have ended unasked, and begin anew.
     package var incidents: [Incident]?
     /// How far the files are that waited at the start; nil once all have been tried.
@@ -175,7 +184,7 @@ package struct StatusReport: Codable, Sendable {
                     name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
                     waiting: waiting[$0.name] ?? 0)
             }
-        (resuming, limits, windows, incidents) = Self.live(view)
+        (resuming, limits, windows, incidents, log) = Self.live(view)
         roots = view.live?.roots().map(Self.root) ?? []
         in_flight = view.live?.inFlight().map(Self.transfer) ?? []
         in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
@@ -208,12 +217,15 @@ package struct StatusReport: Codable, Sendable {
         return volumes.isEmpty ? nil : volumes
     }
 
-    private static func live(_ view: AgentView) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?) {
+    private static func live(
+        _ view: AgentView
+    ) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?, Log?) {
         let incidents = view.live?.incidents() ?? []
         return (
             view.live?.resume(), view.live?.limits().map { LimitReport($0) },
             view.live?.windows().map { WindowReport(route: $0.route, $0.window, at: .now) },
-            incidents.isEmpty ? nil : incidents.map { Incident(service: $0.service, reason: $0.reason) }
+            incidents.isEmpty ? nil : incidents.map { Incident(service: $0.service, reason: $0.reason) },
+            view.live?.logStanding().map { Log(reason: $0.reason, lost: $0.lost) }
         )
     }
 

@@ -20,6 +20,7 @@ extension StatusReport: Described {
                 "incidents", .list(.named(Incident.self)),
                 "Parts of the agent that have ended unasked, and begin again."),
             .may("away", .list(.named(AwayVolume.self)), "Removable volumes that files wait for."),
+            .may("log", .named(Log.self), "Why the log is not written as it should be."),
             .may("stuck", .named(Stuck.self), "Files that could not be archived, deleted or quarantined at their end."),
             .may("forbidden", .named(Stuck.self), "Files that wait because they may not be read."),
             .may("gone_soon", .integer, "Files that ended as gone within seconds of their admission, since yesterday."),
@@ -43,6 +44,13 @@ extension StatusReport.Stuck: Described {
     static var schemaName: String { "Stuck" }
     static var schema: Schema {
         .object([.must("files", .integer, "At most 10,000."), .must("reason", .text, "Of the oldest.")])
+    }
+}
+
+extension StatusReport.Log: Described {
+    static var schemaName: String { "Log" }
+    static var schema: Schema {
+        .object([.must("reason", .text), .must("lost", .integer, "Lines that were lost since it began.")])
     }
 }
 

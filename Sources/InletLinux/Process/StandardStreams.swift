@@ -20,29 +20,48 @@ extension ProcessSetup {
 
     /// Writes all bytes to standard output. False when nobody reads any more. Blocks while the reader is slow.
     @discardableResult
-    package static func writeStandardOutput(_ bytes: [UInt8]) -> Bool { write(bytes, to: STDOUT_FILENO) }
+    package static func writeStandardOutput(_ bytes: [UInt8]) -> Bool {
+        StandardStream.output.write(bytes).error == nil
+    }
 
     /// Writes all bytes to standard error. False when nobody reads any more. Blocks while the reader is slow.
     @discardableResult
-    package static func writeStandardError(_ bytes: [UInt8]) -> Bool { write(bytes, to: STDERR_FILENO) }
+    package static func writeStandardError(_ bytes: [UInt8]) -> Bool { StandardStream.errors.write(bytes).error == nil }
+}
 
-    static func write(_ bytes: [UInt8], to descriptor: CInt) -> Bool {
+/// Where the process writes.
+package enum StandardStream: Int32, Sendable, CustomStringConvertible {
+    case output = 1
+    case errors = 2
+
+    package var description: String { self == .output ? "standard output" : "standard error" }
+
+    /// Writes all bytes. Blocks while the reader is slow.
+    ///
+    /// - Returns: how many were written, and why not all of them were.
+    package func write(_ bytes: [UInt8]) -> (written: Int, error: SystemError?) {
         bytes.withUnsafeBytes { all in
             var rest = all[...]
             while !rest.isEmpty {
                 let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let written = Glibc.write(descriptor, piece.baseAddress, piece.count)
+                let written = Glibc.write(rawValue, piece.baseAddress, piece.count)
                 if written >= 0 {
                     rest = rest.dropFirst(written)
                 } else if errno == EAGAIN {
                     // The descriptor may have come to us non-blocking, from a shell or a supervisor.
-                    var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
                     poll(&request, 1, -1)
                 } else if errno != EINTR {
-                    return false
+                    return (all.count - rest.count, SystemError.last("write"))
                 }
             }
-            return true
+            return (all.count, nil)
         }
+    }
+
+    /// Writes a few bytes if somebody takes them now: a pipe that can be written to has room for 4 KiB (pipe(7)).
+    package func offer(_ bytes: [UInt8]) {
+        var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+        if poll(&request, 1, 0) == 1 { _ = Glibc.write(rawValue, bytes, min(bytes.count, Int(PIPE_BUF))) }
     }
 }

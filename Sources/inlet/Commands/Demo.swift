@@ -50,6 +50,7 @@ struct Demo: AsyncParsableCommand {
         let destinations = try config.makeDestinations(factory)
         let state = try await AgentSession.takeState(config.settings.stateDirectory)
         let log = try EventLog(config.settings.log)
+        defer { log.flush() }
         let session = try await AgentSession(
             config.settings, destinations: destinations, factory: factory, log: log, state: state,
             label: config.file.display)

@@ -69,6 +69,8 @@ struct Run: AsyncParsableCommand {
         let state = try await AgentSession.takeState(config.settings.stateDirectory)
         do {
             let log = try EventLog(config.settings.log)
+            // What was said last shall be read; a reader that stands still is not waited for.
+            defer { log.flush() }
             ProcessHost.current?.whenEnded { log.emit(.agentHostLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,

@@ -1,0 +1,201 @@
+internal import InletCore
+internal import InletLinux
+internal import Synchronization
+
+/// What is wrong with the log, for those who look at the agent and not at its log.
+package struct LogStanding: Sendable, Equatable {
+    package var reason: String
+    /// Lines that were lost since it began.
+    package var lost: Int
+
+    package init(reason: String, lost: Int) { (self.reason, self.lost) = (reason, lost) }
+}
+
+/// Lines on their way to an output, which has a thread of its own: whoever says something never waits for those who read it.
+/// As much waits here as fits; what does not is counted.
+final class LogWriter: Sendable {
+    private struct Batch: Sendable {
+        var lines: [EventLine]
+        var format: LogSettings.Format
+        var time: WallTime
+        var weight: Int
+    }
+
+    private struct State {
+        var batches: [Batch] = []
+        /// Of what waits and what is being written, in bytes, roughly.
+        var weight = 0
+        /// Since when the output has had what it is writing now.
+        var since: ContinuousClock.Instant?
+        var looksAgain = false
+        var isStarted = false
+        var isAsleep = false
+        var isClosed = false
+        /// Somebody waits until nothing is left.
+        var isAwaited = false
+        var trouble: String?
+        /// Lines of which nobody has been told yet.
+        var lost = 0
+    }
+
+    private let output: any LogOutput
+    /// Hears what the output has to say of itself; on any thread.
+    private let tell: @Sendable (AgentEvent) -> Void
+    private let limit: Int
+    private let state = Mutex(State())
+    private let waker: Waker
+    private let idle: Waker
+
+    /// Some 10,000 lines.
+    static let usualLimit = 4 << 20
+    /// After so long in one write somebody should know.
+    private static let patience = Duration.seconds(10)
+
+    init(
+        _ output: any LogOutput, limit: Int = usualLimit, tell: @escaping @Sendable (AgentEvent) -> Void
+    ) throws(SystemError) {
+        (self.output, self.limit, self.tell) = (output, limit, tell)
+        (waker, idle) = (try Waker(), try Waker())
+    }
+
+    /// Has the lines written after those that wait, whole or not at all. Never waits.
+    ///
+    /// - Parameter isUrgent: what is said of the log itself, and seldom: it is taken whatever waits.
+    func put(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime, isUrgent: Bool = false) {
+        let batch = Batch(lines: lines, format: format, time: time, weight: lines.reduce(0) { $0 + $1.weight })
+        let isNews = state.withLock { state in
+            guard isUrgent || state.weight == 0 || state.weight + batch.weight <= limit else {
+                state.lost += lines.count
+                defer { state.trouble = state.trouble ?? output.silence }
+                return state.trouble == nil
+            }
+            state.batches.append(batch)
+            state.weight += batch.weight
+            wake(&state)
+            return false
+        }
+        if isNews { tell(.logTrouble(reason: output.silence)) }
+    }
+
+    /// The output's name may lead elsewhere now; what is written from now on goes there.
+    func lookAgain() {
+        state.withLock { state in
+            state.looksAgain = true
+            wake(&state)
+        }
+    }
+
+    /// The thread ends when it has written what waits.
+    func close() {
+        state.withLock { state in
+            state.isClosed = true
+            if state.isAsleep { waker.wake() }
+        }
+    }
+
+    /// Returns when everything that was put before is written, or after `bound`; at once where the output has stood still for
+    /// so long already. For one caller at a time. Blocks.
+    ///
+    /// - Returns: whether everything is written.
+    @discardableResult
+    func flush(within bound: Duration) -> Bool {
+        let start = ContinuousClock.now
+        let end = start.advanced(by: bound)
+        while true {
+            let (isDone, since) = state.withLock { state in
+                let isDone = state.batches.isEmpty && state.since == nil
+                state.isAwaited = !isDone
+                return (isDone, state.since)
+            }
+            if isDone { return true }
+            if ContinuousClock.now >= end || since.map({ $0.advanced(by: bound) <= start }) == true { return false }
+            // It throws for want of memory only, and is asked again until the end.
+            _ = try? idle.wait(until: end)
+        }
+    }
+
+    /// What is wrong; nil when nothing is.
+    func standing(at now: ContinuousClock.Instant = .now) -> LogStanding? {
+        state.withLock { state in
+            let isStuck = state.since.map { now - $0 >= Self.patience } ?? false
+            guard let reason = state.trouble ?? (isStuck ? output.silence : nil) else { return nil }
+            return LogStanding(reason: reason, lost: state.lost)
+        }
+    }
+
+    // MARK: - The thread
+
+    private func wake(_ state: inout State) {
+        if state.isStarted {
+            if state.isAsleep { waker.wake() }
+            state.isAsleep = false
+        } else {
+            // Without a thread the lines wait, and the next one asks again.
+            state.isStarted = (try? LoopThread(name: "log", body: { self.run() })) != nil
+        }
+    }
+
+    private func run() {
+        while let (batches, looksAgain) = next() {
+            if looksAgain { output.reopen() }
+            for batch in batches {
+                let now = ContinuousClock.now
+                state.withLock { $0.since = now }
+                ended(batch, output.write(batch.lines, batch.format, at: batch.time))
+            }
+        }
+    }
+
+    /// What waits, waiting for it; nil when there will be nothing more.
+    private func next() -> (batches: [Batch], looksAgain: Bool)? {
+        while true {
+            let (work, isOver) = state.withLock { state -> ((batches: [Batch], looksAgain: Bool)?, Bool) in
+                if !state.batches.isEmpty || state.looksAgain {
+                    defer { (state.batches, state.looksAgain) = ([], false) }
+                    // Until each has its own time.
+                    state.since = .now
+                    return ((state.batches, state.looksAgain), false)
+                }
+                state.since = nil
+                state.isAsleep = true
+                if state.isAwaited { idle.wake() }
+                state.isAwaited = false
+                return (nil, state.isClosed)
+            }
+            if let work { return work }
+            if isOver { return nil }
+            // It throws for want of memory only, and then looks again.
+            _ = try? waker.wait(until: nil)
+        }
+    }
+
+    private func ended(_ batch: Batch, _ result: LogWrite) {
+        let (began, lost) = state.withLock { state -> (String?, Int) in
+            state.weight -= batch.weight
+            state.lost += result.lost
+            if let trouble = result.trouble {
+                defer { state.trouble = trouble }
+                return (state.trouble == nil ? trouble : nil, 0)
+            }
+            // Said when there is room again, and not each time that a slow reader takes a line.
+            guard state.trouble != nil, state.weight <= limit / 2 else { return (nil, 0) }
+            defer { (state.trouble, state.lost) = (nil, 0) }
+            return (nil, state.lost)
+        }
+        if let began { tell(.logTrouble(reason: began)) }
+        if lost > 0 { tell(.logLost(lines: lost)) }
+    }
+}
+
+extension EventLine {
+    /// What it takes in memory, roughly.
+    fileprivate var weight: Int {
+        fields.reduce(128) { sum, field in
+            switch field.1 {
+            case .text(let text): sum + 64 + text.utf8.count
+            case .list(let items): items.reduce(sum + 96) { $0 + 32 + $1.utf8.count }
+            case .number, .flag: sum + 64
+            }
+        }
+    }
+}
