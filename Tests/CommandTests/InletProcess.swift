@@ -77,7 +77,7 @@ final class InletProcess: Sendable {
         (try? Data(contentsOf: URL(fileURLWithPath: path.string))).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    /// The log so far; lines that are no JSON objects (warnings of the configuration) are left out.
+    /// The log so far; lines that are no JSON objects are left out.
     var log: [LogLine] {
         errors.split(separator: "\n").filter { $0.hasPrefix("{") }.compactMap { try? LogLine($0) }
     }

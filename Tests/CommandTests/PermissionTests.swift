@@ -38,6 +38,15 @@ import Testing
         #expect(try await agent.stop() == .code(0))
     }
 
+    @Test func `what a start says of the configuration is a line of the log, which has no other lines`() async throws {
+        let (place, _) = try Self.place("warn")
+        let agent = try await place.run()
+        let line = try await agent.line("config.warning") { $0.description.contains("may be read by everyone") }
+        #expect(line["level"] == "warning" && line["path"] == place.configuration.string, "\(line)")
+        #expect(try await agent.stop() == .code(0))
+        #expect(agent.errors.split(separator: "\n").allSatisfy { $0.hasPrefix("{") && $0.hasSuffix("}") })
+    }
+
     @Test func `a start and a reload say what should be changed, unless they are told not to`() async throws {
         let (place, file) = try Self.place("warn")
         try Self.set(0o600, file)

@@ -28,7 +28,8 @@ import Testing
         (.agentUnconfined(reason: "r"), "agent.unconfined"),
         (.agentHostLost, "agent.host_lost"),
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
-        (.agentStopping, "agent.stopping"),
+        (.agentStopping, "agent.stopping"), (.agentFailed(reason: hostile), "agent.failed"),
+        (.configWarning(file: path, warning: hostile), "config.warning"),
         (
             .configReloaded(file: path, changes: [hostile], parked: 2, restart: ["workers"], warnings: [hostile]),
             "config.reloaded"

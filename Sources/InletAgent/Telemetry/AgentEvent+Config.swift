@@ -9,6 +9,8 @@ extension AgentEvent {
                 "config.reloaded", parked > 0 || !restart.isEmpty || !warnings.isEmpty ? .warning : .info,
                 ("path", .path(file)), ("changes", .list(changes)), ("parked", .count(parked)),
                 ("restart_needed", .list(restart)), ("warnings", .list(warnings.map(Self.shown))))
+        case .configWarning(let file, let warning):
+            Self.line("config.warning", .warning, ("path", .path(file)), ("warning", .safe(warning)))
         case .configRefused(let file, let errors):
             Self.line("config.refused", .error, ("path", .path(file)), ("errors", .list(errors.map(Self.shown))))
         default: nil

@@ -11,6 +11,7 @@ extension AgentEvent {
         case .agentReady(let roots, let destinations):
             Self.line("agent.ready", .info, ("roots", .count(roots)), ("destinations", .count(destinations)))
         case .agentStopping: Self.line("agent.stopping", .info)
+        case .agentFailed(let reason): Self.line("agent.failed", .error, ("reason", .safe(reason)))
         case .watchAdded(let root, let directories, let check):
             Self.line(
                 "watch.added", .info, ("path", .path(root)), ("directories", .count(directories)),

@@ -16,6 +16,10 @@ package enum AgentEvent: Sendable {
     case agentHostLost
     case agentReady(roots: Int, destinations: Int)
     case agentStopping
+    /// It ends, because it cannot begin or go on.
+    case agentFailed(reason: String)
+    /// What is right in a configuration and still unwise, at the start.
+    case configWarning(file: FilePath, warning: String)
     /// Another configuration holds. `parked` deliveries wait for destinations that are gone; `restart` names what waits for a
     /// restart.
     case configReloaded(file: FilePath, changes: [String], parked: Int, restart: [String], warnings: [String])

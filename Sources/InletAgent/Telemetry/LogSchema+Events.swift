@@ -15,6 +15,7 @@ extension LogEventSpec {
         LogEventSpec("agent.host_lost", .error, fields: "reason"),
         LogEventSpec("agent.ready", .info, fields: "roots# destinations#"),
         LogEventSpec("agent.stopping", .info),
+        LogEventSpec("agent.failed", .error, fields: "reason"),
         LogEventSpec("agent.trouble", .error, fields: "reason"),
         LogEventSpec("agent.service_failed", .error, fields: "service reason wait_ms#"),
     ]
@@ -114,6 +115,7 @@ extension LogEventSpec {
         LogEventSpec("notification.failed", .warning, fields: "sink notice reason next_try"),
         LogEventSpec("notification.dropped", .warning, fields: "sink count# reason"),
         LogEventSpec("config.reloaded", .info, .warning, fields: "path changes* parked# restart_needed* warnings*"),
+        LogEventSpec("config.warning", .warning, fields: "path warning"),
         LogEventSpec("config.refused", .error, fields: "path errors*"),
         LogEventSpec("dashboard.ready", .info, fields: "url"),
         LogEventSpec("dashboard.failed", .warning, fields: "address reason"),

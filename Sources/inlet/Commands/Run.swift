@@ -40,7 +40,7 @@ struct Run: AsyncParsableCommand {
     }
 
     func prepare() throws -> Prepared {
-        let config = try options.load(warns: true)
+        let config = try options.load(warns: dryRun)
         try Self.requireWork(config)
         if dryRun { return Prepared(config: config, confinement: nil) }
         if let file = config.settings.tlsKeyLog {
@@ -66,11 +66,11 @@ struct Run: AsyncParsableCommand {
         let factory = PipelineFactory.standard(config)
         var destinations = try config.makeDestinations(factory)
         let outlets = try config.makeOutlets(factory)
-        let state = try await AgentSession.takeState(config.settings.stateDirectory)
+        let log = try Self.openLog(config)
+        // What was said last shall be read; a reader that stands still is not waited for.
+        defer { log.flush() }
         do {
-            let log = try EventLog(config.settings.log)
-            // What was said last shall be read; a reader that stands still is not waited for.
-            defer { log.flush() }
+            let state = try await AgentSession.awaitState(config.settings.stateDirectory)
             ProcessHost.current?.whenEnded { log.emit(.agentHostLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
@@ -80,15 +80,46 @@ struct Run: AsyncParsableCommand {
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
             try await session.run()
-        } catch let error as JournalError {
-            Console.printError("inlet: \(error)")
-            throw ExitStatus.configuration
-        } catch let error as SystemError {
+            // The lock is held until the last service has ended.
+            _ = state.path
+        } catch {
+            guard let code = Self.code(error) else { throw error }
+            Self.say(.agentFailed(reason: "\(error)"), "inlet: \(error)", log, config)
+            throw code
+        }
+    }
+
+    /// The log, and in it what should be changed in the configuration.
+    private static func openLog(_ config: LoadedConfig) throws -> EventLog {
+        do throws(SystemError) {
+            let log = try EventLog(config.settings.log)
+            for warning in config.warnings {
+                let place = "\(warning.file):\(warning.line):\(warning.column)"
+                say(
+                    .configWarning(file: config.file, warning: "\(place): \(warning.message)"), "warning: \(warning)",
+                    log,
+                    config)
+            }
+            return log
+        } catch {
             Console.printError("inlet: \(error)")
             throw ExitStatus.configuration
         }
-        // The lock is held until the last service has ended.
-        _ = state.path
+    }
+
+    /// To the log, and where that is elsewhere to whoever has started us: a stream of JSON has nothing else in it.
+    private static func say(_ event: AgentEvent, _ text: String, _ log: EventLog, _ config: LoadedConfig) {
+        log.emit(event)
+        if !LogSettings.streams.contains(config.settings.log.output) { Console.printError(text) }
+    }
+
+    /// What the agent ends with; nil for an error that has been told.
+    private static func code(_ error: any Error) -> ExitCode? {
+        switch error {
+        case let error as StateDirectory.Fault: AgentSession.exitCode(error)
+        case is JournalError, is SystemError: ExitStatus.configuration
+        default: nil
+        }
     }
 
     /// Where another configuration comes from, and fresh secrets of the one that holds.

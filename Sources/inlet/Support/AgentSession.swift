@@ -64,18 +64,29 @@ struct AgentSession: Sendable {
     /// A command that reads the journal of an agent that does not run has the lock for a moment.
     private static let patience = Duration.seconds(5)
 
-    /// Takes the state directory, or says why not and exits. Waits for whoever has the lock without being an agent.
-    static func takeState(_ path: FilePath) async throws -> StateDirectory {
+    /// Takes the state directory. Waits for whoever has the lock without being an agent.
+    ///
+    /// - Throws: `StateDirectory.Fault`.
+    static func awaitState(_ path: FilePath) async throws -> StateDirectory {
         let end = ContinuousClock.now.advanced(by: patience)
         while ContinuousClock.now < end {
             do throws(StateDirectory.Fault) {
                 return try StateDirectory(path)
             } catch {
-                guard case .held = error, await ControlAccess.status(at: path) == nil else { throw refusal(error) }
+                guard case .held = error, await ControlAccess.status(at: path) == nil else { throw error }
             }
             try await Task.sleep(for: .milliseconds(50))
         }
-        return try takeStateNow(path)
+        return try StateDirectory(path)
+    }
+
+    /// The same for a command: says why not and exits.
+    static func takeState(_ path: FilePath) async throws -> StateDirectory {
+        do {
+            return try await awaitState(path)
+        } catch let fault as StateDirectory.Fault {
+            throw refusal(fault)
+        }
     }
 
     /// The same without waiting.
@@ -89,7 +100,11 @@ struct AgentSession: Sendable {
 
     private static func refusal(_ fault: StateDirectory.Fault) -> ExitCode {
         Console.printError("inlet: \(fault)")
-        return switch fault {
+        return exitCode(fault)
+    }
+
+    static func exitCode(_ fault: StateDirectory.Fault) -> ExitCode {
+        switch fault {
         case .held: ExitStatus.tryLater
         case .network, .tooLong, .system: ExitStatus.configuration
         }
