@@ -43,6 +43,7 @@ package final class Agent: Sendable {
     ///   - places: how much is remembered of each root.
     ///   - silence: after so long without a byte another worker stands in for that of a big file.
     ///   - source: where another configuration comes from; nil = there is none but this.
+    ///   - goesOn: asked after an error of the journal's disk or of the journal; says whether to try again.
     ///   - door: rings when the agent can be asked, before which it is not ready; nil where nobody asks it.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
@@ -51,21 +52,21 @@ package final class Agent: Sendable {
         pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
         places: Settler.Places = Settler.Places(), silence: Duration = .seconds(30),
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
-        door: Doorbell? = nil
+        door: Doorbell? = nil, goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
         // First of all, so that it counts what the start finds.
         let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))
         _ = log.listen(tally.count)
         log.emit(.agentStarted(version: label.version, configuration: label.configuration))
         if let confinement = label.confinement { log.emit(confinement.event) }
-        let notifier = try await Notifier(AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
-        let board = try await Self.recover(journal, destinations, settings.workers, pace, log)
         let whole = settings.watching(sendRoots ?? settings.watch)
-        _ = try await journal.closeUnits(
-            exceptOf: whole.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
         let former = FormerRoots(stateDirectory: settings.stateDirectory)
-        let left = try former.remember(
-            whole, former: try former.beside(whole.watch).roots, isOwed: try await journal.mayFinishMore())
+        let (notifier, board, left) = try await Self.again(while: goesOn) {
+            let notifier = try await Notifier(
+                AgentParts.receivers(settings.notify, outlets), journal: journal, log: log)
+            let board = try await Self.recover(journal, destinations, whole, pace, log)
+            return (notifier, board, try await Self.remember(former, whole, journal))
+        }
         let parts = try AgentParts(
             running: RunningSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? [])), board: board,
             journal: journal,
@@ -86,6 +87,27 @@ package final class Agent: Sendable {
         view = AgentView(journal: journal, live: parts.liveView(label, reload, tally))
     }
 
+    /// The folders of an earlier configuration of which something is left to do.
+    private static func remember(
+        _ former: FormerRoots, _ settings: Settings, _ journal: Journal
+    ) async throws -> [WatchSettings] {
+        try former.remember(
+            settings, former: try former.beside(settings.watch).roots, isOwed: try await journal.mayFinishMore())
+    }
+
+    /// A start waits for the disk of the journal where somebody says that it shall.
+    private static func again<Value>(
+        while goesOn: (any Error) async throws -> Bool, _ body: () async throws -> Value
+    ) async throws -> Value {
+        while true {
+            do {
+                return try await body()
+            } catch {
+                guard try await goesOn(error) else { throw error }
+            }
+        }
+    }
+
     /// With a configuration file, only what stands behind the same text is taken from it: the rest is for a reload.
     private static func renewal(
         _ renew: @escaping @Sendable (String) -> Destination?, _ source: ReloadSource?, _ reload: Reload?
@@ -97,7 +119,7 @@ package final class Agent: Sendable {
     /// Frees the claims of a process that died, and finds out how the destinations stand: those for which work waits are asked
     /// before any of it goes.
     private static func recover(
-        _ journal: Journal, _ destinations: [Destination], _ workers: Int, _ pace: ProbePace, _ log: EventLog
+        _ journal: Journal, _ destinations: [Destination], _ settings: Settings, _ pace: ProbePace, _ log: EventLog
     ) async throws -> DestinationBoard {
         try await journal.setAddresses(Destination.addresses(destinations))
         let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
@@ -107,9 +129,12 @@ package final class Agent: Sendable {
                 .jobRecovered(claims: recovery.freedClaims, parked: recovery.parked, unparked: recovery.unparked))
         }
         for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
-        return DestinationBoard(
-            destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(), workers: workers,
-            log: log, unproved: try await waitingFor(journal), pace: pace)
+        let board = DestinationBoard(
+            destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),
+            workers: settings.workers, log: log, unproved: try await waitingFor(journal), pace: pace)
+        _ = try await journal.closeUnits(
+            exceptOf: settings.watch, uptimes: board.uptimes(), closing: board.closers, at: .now)
+        return board
     }
 
     /// The destinations for which something waits that may go, or that work on something.

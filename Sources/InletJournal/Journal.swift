@@ -45,6 +45,7 @@ package final class Journal: Sendable {
 
     private static func open(_ path: FilePath, _ now: WallTime, _ prepare: (FilePath) -> Void) throws -> DatabaseQueue {
         _ = isMemoryUncounted
+        _ = hasNoHoles
         try requireNoRestore(path)
         // SQLite removes the write-ahead log of an empty database, and what was committed with it.
         if try size(path.string) == 0, try size(path.string + "-wal") > 0 {
@@ -66,6 +67,9 @@ package final class Journal: Sendable {
 
     /// Asked for before the first connection, which sets the library up.
     private static let isMemoryUncounted = inlet_sqlite_leave_memory_uncounted() == SQLITE_OK
+
+    /// After that, because it sets the library up.
+    private static let hasNoHoles = inlet_sqlite_fill_holes() == 1
 
     private static var configuration: Configuration {
         var configuration = Configuration()

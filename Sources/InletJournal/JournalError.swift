@@ -18,6 +18,8 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
     case newerSchema(FilePath, setAside: FilePath)
     /// There is no journal, or an empty one, where `trace` says that there was one. Nothing was made or changed.
     case lost(FilePath, trace: FilePath)
+    /// Another program has the journal locked, for longer than one that only reads it; goes on when it lets go.
+    case locked(FilePath)
     /// The file of an open journal is gone, is empty, or is another one: what is written to it ends with the process.
     case displaced(FilePath)
     /// Anything else SQLite reports.
@@ -25,10 +27,18 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
 
     package var isFull: Bool { if case .full = self { true } else { false } }
 
-    /// The disk, or the process's want of descriptors, and not one row: the next question gets the same answer.
+    /// Nothing but room, or the end of another program, is wanted: a start waits for it.
+    package var isPassing: Bool {
+        switch self {
+        case .full, .locked: true
+        case .ioError, .noDescriptors, .damaged, .unreadable, .newerSchema, .lost, .displaced, .failed: false
+        }
+    }
+
+    /// The disk, a lock, or the process's want of descriptors, and not one row: the next question gets the same answer.
     package var isOfDisk: Bool {
         switch self {
-        case .full, .ioError, .noDescriptors: true
+        case .full, .ioError, .noDescriptors, .locked: true
         case .damaged, .unreadable, .newerSchema, .lost, .displaced, .failed: false
         }
     }
@@ -57,6 +67,9 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
             "\(path.display): the journal is gone or empty, but \(trace.display) says that there was one. Put it back, "
                 + "go on from a backup with 'inlet queue restore FILE --yes', or with an empty journal by "
                 + "'inlet queue reset --yes': files still in the watched folders would then be sent again"
+        case .locked(let path):
+            "\(path.display): another program has the journal locked ('fuser -v \(path.display)' names it). "
+                + "Inlet goes on by itself when it has let go"
         case .displaced(let path):
             "\(path.display): the journal was removed, emptied or replaced while Inlet uses it. Its content is saved in "
                 + "'backups' beside it, now and once more when Inlet stops: stop Inlet, then go on from the newest one "
@@ -88,6 +101,7 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
             return database.resultCode == .SQLITE_IOERR
                 ? .ioError(path, cause: "\(message), code \(database.extendedResultCode.rawValue)")
                 : .failed(path, message)
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return .locked(path)
         case .SQLITE_READONLY: return .ioError(path, cause: message)
         case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT: return .damaged(path, cause: message)
         default: return .failed(path, message)

@@ -16,15 +16,18 @@ package final class DiskImage {
         return (try? disk.mount(at: folder.makeDirectory("point"))) != nil
     }()
 
-    /// - Parameter label: at most 16 bytes.
-    package init(label: String, megabytes: UInt64 = 4) throws {
+    /// - Parameters:
+    ///   - label: at most 16 bytes.
+    ///   - blockSize: nil is what the tool finds right.
+    package init(label: String, megabytes: UInt64 = 4, blockSize: Int? = nil) throws {
         directory = try TemporaryDirectory()
         image = directory.path.appending("image")
         try Data().write(to: URL(fileURLWithPath: image.string))
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
         try file.truncate(atOffset: megabytes << 20)
         try file.close()
-        try Self.run("mkfs.ext4", "-q", "-F", "-L", label, image.string)
+        let blocks = blockSize.map { ["-b", String($0)] } ?? []
+        try Self.run("mkfs.ext4", ["-q", "-F", "-L", label] + blocks + [image.string])
     }
 
     deinit { for point in points { _ = try? Self.run("umount", "-l", point.string) } }
@@ -64,7 +67,10 @@ package final class DiskImage {
     package var isOut: Bool { (try? Self.run("losetup", "-j", image.string))?.isEmpty ?? false }
 
     @discardableResult
-    private static func run(_ program: String, _ arguments: String...) throws -> String {
+    private static func run(_ program: String, _ arguments: String...) throws -> String { try run(program, arguments) }
+
+    @discardableResult
+    private static func run(_ program: String, _ arguments: [String]) throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [program] + arguments

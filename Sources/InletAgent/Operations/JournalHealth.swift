@@ -1,11 +1,11 @@
-internal import InletJournal
+package import InletJournal
 internal import Synchronization
 
 /// Says once that the journal cannot be written, and once that it can again.
 package final class JournalHealth: Sendable {
     /// Who asks it beside those that write what is admitted and delivered: one that finds it well says nothing of what
     /// another one needs of it.
-    enum Asker: Sendable { case queue, finisher, sweeper, watch }
+    package enum Asker: Sendable { case queue, finisher, sweeper, watch }
 
     /// Why each of them cannot use it.
     private let failing = Mutex<[Asker: String]>([:])
@@ -18,7 +18,7 @@ package final class JournalHealth: Sendable {
     /// Why it fails, as the log has it; nil when it does not. That it was displaced comes first: all else may follow of it.
     package var reason: String? { failing.withLock { $0[.watch] ?? $0.values.min() } }
 
-    func fails(_ error: JournalError, for asker: Asker = .queue) {
+    package func fails(_ error: JournalError, for asker: Asker = .queue) {
         let isNew = failing.withLock { failing in
             defer { failing[asker] = error.description }
             return failing.isEmpty
@@ -28,7 +28,7 @@ package final class JournalHealth: Sendable {
             error.isFull ? .journalFull(reason: error.description) : .journalFailing(reason: error.description))
     }
 
-    func works(for asker: Asker = .queue) {
+    package func works(for asker: Asker = .queue) {
         let isOver = failing.withLock { failing in failing.removeValue(forKey: asker) != nil && failing.isEmpty }
         if isOver { log.emit(.journalFree) }
     }

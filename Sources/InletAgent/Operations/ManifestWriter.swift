@@ -194,7 +194,7 @@ extension JournalError {
     /// Whether it goes on by itself when the disk does; nothing can be written before.
     fileprivate var isOfDisk: Bool {
         switch self {
-        case .full, .ioError, .noDescriptors: true
+        case .full, .ioError, .noDescriptors, .locked: true
         case .damaged, .unreadable, .newerSchema, .lost, .displaced, .failed: false
         }
     }

@@ -69,14 +69,15 @@ struct Run: AsyncParsableCommand {
         let log = try Self.openLog(config)
         // What was said last shall be read; a reader that stands still is not waited for.
         defer { log.flush() }
+        let patience = StartPatience(log)
         do {
-            let state = try await AgentSession.awaitState(config.settings.stateDirectory)
+            let state = try await AgentSession.takeState(config.settings.stateDirectory, patience)
             ProcessHost.current?.whenEnded { log.emit(.agentHostLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, outlets: outlets,
                 dashboard: config.settings.dashboard,
-                source: Self.source(config, options, factory, confinement))
+                source: Self.source(config, options, factory, confinement), patience: patience)
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
             try await session.run()
@@ -113,11 +114,14 @@ struct Run: AsyncParsableCommand {
         if !LogSettings.streams.contains(config.settings.log.output) { Console.printError(text) }
     }
 
-    /// What the agent ends with; nil for an error that has been told.
+    /// What the agent ends with; nil for an error that has been told. Where another start may do with nothing changed but the
+    /// machine, the service manager shall make one.
     private static func code(_ error: any Error) -> ExitCode? {
         switch error {
         case let error as StateDirectory.Fault: AgentSession.exitCode(error)
-        case is JournalError, is SystemError: ExitStatus.configuration
+        case let error as JournalError: error.isOfDisk ? ExitStatus.tryLater : ExitStatus.configuration
+        case let error as SystemError:
+            error.isFull || error.isShortage ? ExitStatus.tryLater : ExitStatus.configuration
         default: nil
         }
     }

@@ -29,24 +29,28 @@ struct AgentSession: Sendable {
     ///   - dashboard: where the page and the API listen; nil = nowhere.
     ///   - renew: makes a destination anew from the configuration as it is now.
     ///   - source: where another configuration comes from.
+    ///   - patience: waits for the journal's disk; nil: an error is one.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
         sendRoots: [WatchSettings]? = nil,
         outlets: Outlets = Outlets(), dashboard: DashboardSettings? = nil,
-        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil
+        renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
+        patience: StartPatience? = nil
     ) async throws {
         // Before and after each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         pulse = Pulse(log)
-        journal = try state.openJournal(now: .now)
+        journal = try await Self.openJournal(state, patience)
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: Agent.Label(version: Inlet.version, configuration: label, confinement: confinement),
             sendRoots: sendRoots,
-            outlets: outlets, valve: factory.valve, renew: renew, source: source, door: door)
+            outlets: outlets, valve: factory.valve, renew: renew, source: source, door: door
+        ) { error in try await patience?.waits(after: error, in: settings.stateDirectory) ?? false }
+        patience?.ends()
         ProcessMemory.releaseColdPages()
         let standing = dashboard.map { DashboardStanding(url: DashboardServer.url($0.listen)) }
         let control = LocalControl(
@@ -61,18 +65,32 @@ struct AgentSession: Sendable {
         socket = state.controlSocket
     }
 
+    private static func openJournal(
+        _ state: borrowing StateDirectory, _ patience: StartPatience?
+    ) async throws -> Journal {
+        while true {
+            do {
+                return try state.openJournal(now: .now)
+            } catch {
+                guard try await patience?.waits(after: error, in: state.path) ?? false else { throw error }
+            }
+        }
+    }
+
     /// A command that reads the journal of an agent that does not run has the lock for a moment.
     private static let patience = Duration.seconds(5)
 
-    /// Takes the state directory. Waits for whoever has the lock without being an agent.
+    /// Takes the state directory. Waits for whoever has the lock without being an agent, and, as long as need be, for a disk
+    /// that has no room for it.
     ///
     /// - Throws: `StateDirectory.Fault`.
-    static func awaitState(_ path: FilePath) async throws -> StateDirectory {
+    static func takeState(_ path: FilePath, _ start: StartPatience?) async throws -> StateDirectory {
         let end = ContinuousClock.now.advanced(by: patience)
         while ContinuousClock.now < end {
             do throws(StateDirectory.Fault) {
                 return try StateDirectory(path)
             } catch {
+                if try await start?.waits(after: error, in: path) == true { return try await takeState(path, start) }
                 guard case .held = error, await ControlAccess.status(at: path) == nil else { throw error }
             }
             try await Task.sleep(for: .milliseconds(50))
@@ -83,7 +101,7 @@ struct AgentSession: Sendable {
     /// The same for a command: says why not and exits.
     static func takeState(_ path: FilePath) async throws -> StateDirectory {
         do {
-            return try await awaitState(path)
+            return try await takeState(path, nil)
         } catch let fault as StateDirectory.Fault {
             throw refusal(fault)
         }

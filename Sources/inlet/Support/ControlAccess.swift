@@ -85,11 +85,16 @@ enum ControlAccess {
 
     /// nil while another process holds the lock and may be waited for; otherwise says why not and exits.
     private static func freeState(_ config: LoadedConfig, mayWait: Bool) throws -> StateDirectory? {
-        guard mayWait else { return try AgentSession.takeStateNow(config.settings.stateDirectory) }
         do throws(StateDirectory.Fault) {
             return try StateDirectory(config.settings.stateDirectory)
         } catch {
-            if case .held = error { return nil }
+            if case .held(let path) = error {
+                if mayWait { return nil }
+                Console.printError(
+                    "inlet: \(path.display): an inlet has this state_dir and does not answer yet: it starts or stops, or waits "
+                        + "for its journal; its log says which")
+                throw ExitStatus.tryLater
+            }
             return try AgentSession.takeStateNow(config.settings.stateDirectory)
         }
     }

@@ -1,0 +1,61 @@
+import Foundation
+import InletTestSupport
+import SystemPackage
+import Testing
+
+/// Starts on a machine that lacks something.
+@Suite(.serialized) struct StartTests {
+    @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount a tmpfs"))
+    func `a full disk of the state directory is waited for`() async throws {
+        let place = try Place()
+        let disk = try TestMount("tmpfs", at: place.folder.makeDirectory("state"), options: "size=1m")
+        let ballast = disk.path.appending("ballast").string
+        try Data().write(to: URL(fileURLWithPath: ballast))
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: ballast))
+        while (try? file.write(contentsOf: Data(count: 4096))) != nil {}
+        try file.close()
+        let agent = try place.start("run")
+        let line = try await agent.line("journal.full")
+        #expect(line["reason"]?.contains("goes on by itself") == true, "\(line)")
+        try FileManager.default.removeItem(atPath: ballast)
+        try await agent.line("agent.ready")
+        #expect(agent.lines("journal.free").count == 1)
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a journal that another program has locked is waited for, and SIGTERM ends that`() async throws {
+        let place = try Place()
+        #expect(try await place.inlet("status").ending == .code(0))
+        let journal = open(place.state.appending("journal.sqlite").string, O_RDWR | O_CLOEXEC)
+        defer { close(journal) }
+        // The bytes that SQLite's readers and writers lock.
+        var lock = flock(
+            l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 0x4000_0002, l_len: 510, l_pid: 0)
+        #expect(fcntl(journal, F_SETLK, &lock) == 0)
+        let agent = try place.start("run")
+        let line = try await agent.line("journal.failing")
+        #expect(line["reason"]?.contains("locked") == true, "\(line)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    /// In KiB: what is left free, around the size of the index of the write-ahead log.
+    @Test(
+        .enabled(if: DiskImage.isAvailable, "needs the right to mount a disk in a file"), arguments: [24, 34, 44])
+    func `no disk that is nearly full ends a start by a signal`(_ free: Int) async throws {
+        let place = try Place()
+        #expect(try await place.inlet("status").ending == .code(0))
+        let disk = try DiskImage(label: "small", blockSize: 1024)
+        let point = try place.folder.makeDirectory("point")
+        try disk.mount(at: point)
+        try Tool.run("/bin/cp", "-a", place.state.string + "/.", point.string)
+        let ballast = try FileHandle(
+            forWritingTo: URL(fileURLWithPath: place.folder.write(Data(), to: "point/ballast").string))
+        while (try? ballast.write(contentsOf: Data(count: 1024))) != nil {}
+        try ballast.truncate(atOffset: try ballast.offset() - UInt64(free) << 10)
+        try ballast.close()
+        try place.configure(replacing: "state_dir: state", with: "state_dir: point")
+        let status = try await place.inlet("status")
+        if case .signal(let number) = status.ending { Issue.record("ended by signal \(number)") }
+        try disk.unmount(point)
+    }
+}
