@@ -44,14 +44,19 @@ struct Inlet: AsyncParsableCommand {
 
     /// On the first thread, and without another one until `Run` has given up what it does not need.
     @MainActor static func main() async {
+        StartNeed.openStandardStreams()
         ProcessSetup.protectMemory()
         do {
             var command = try parseAsRoot(NamedFiles.commandLine())
             if let run = command as? Run {
                 let prepared = try run.prepare()
+                StartBound.begins()
+                await begin()
                 return try await run.start(prepared)
             }
             if var command = command as? any AsyncParsableCommand {
+                StartBound.begins()
+                await begin()
                 try await command.run()
             } else {
                 try command.run()
@@ -60,6 +65,9 @@ struct Inlet: AsyncParsableCommand {
             leave(error)
         }
     }
+
+    /// Runs on a thread of the runtime's pool, as all else from here on: for that there must be one.
+    private static func begin() async { StartBound.ends() }
 
     /// As the library does it, but for its words, which repeat what was typed, or named by a script: they go by our door.
     private static func leave(_ error: any Error) -> Never {

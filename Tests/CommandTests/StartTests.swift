@@ -5,6 +5,37 @@ import Testing
 
 /// Starts on a machine that lacks something.
 @Suite(.serialized) struct StartTests {
+    /// A user of the test's own: limits of processes count all that a user has.
+    private static let user = "54321"
+    private static let launcher = ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"]
+
+    @Test(
+        .enabled(if: Nobody.isAvailable, "needs root and setpriv"),
+        arguments: [("--nofile=30", "file descriptors are needed"), ("--nproc=10", "threads are needed")])
+    func `what a start lacks is named, and it is for another time`(_ limit: String, _ words: String) async throws {
+        let place = try Place()
+        try Tool.run("/bin/chown", "-R", "\(Self.user):\(Self.user)", place.folder.path.string)
+        let agent = try place.start("run", launcher: Self.launcher + ["/usr/bin/prlimit", limit])
+        #expect(try await agent.ending() == .code(75))
+        #expect(agent.errors.contains(words), "\(agent.errors)")
+    }
+
+    @Test func `what nobody opened for a start is /dev/null, and no file or socket of the agent's`() async throws {
+        var config = ConfigText()
+        config.top.append("log: { output: inlet.log }")
+        let place = try Place()
+        try place.configure(
+            text: config.text.replacing("log: { level: debug }\n", with: ""))
+        let agent = try place.start(
+            "run", launcher: ["/bin/sh", "-c", #"exec "$@" <&- >&- 2>&-"#, "sh"])
+        try await agent.wait("it is ready") { try await place.inlet("status").output.contains("All is well") }
+        for number in 0...2 {
+            let file = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(agent.id)/fd/\(number)")
+            #expect(file == "/dev/null", "\(number)")
+        }
+        #expect(try await agent.stop() == .code(0))
+    }
+
     @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount a tmpfs"))
     func `a full disk of the state directory is waited for`() async throws {
         let place = try Place()

@@ -51,7 +51,13 @@ struct Run: AsyncParsableCommand {
                 throw ExitStatus.configuration
             }
         }
-        return Prepared(config: config, confinement: try Confinement.enter(config))
+        let confinement = try Confinement.enter(config)
+        ProcessSetup.raiseDescriptorLimit()
+        if let missing = StartNeed.missing() {
+            Console.printError("inlet: the agent cannot begin: \(missing)")
+            throw ExitStatus.tryLater
+        }
+        return Prepared(config: config, confinement: confinement)
     }
 
     func run() async throws { try await start(prepare()) }
@@ -62,7 +68,6 @@ struct Run: AsyncParsableCommand {
         guard let confinement = prepared.confinement else { return try await Rehearsal.run(config, json: json) }
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
-        ProcessSetup.raiseDescriptorLimit()
         let factory = PipelineFactory.standard(config)
         var destinations = try config.makeDestinations(factory)
         let outlets = try config.makeOutlets(factory)
