@@ -132,6 +132,19 @@ import Testing
         #expect(record.names.filter { $0 == "journal.free" }.count == 3)
     }
 
+    @Test(.enabled(if: TestMount.isAllowed, "needs the right to mount a tmpfs"))
+    func `a disk that becomes full leaves no half line`() throws {
+        let directory = try TemporaryDirectory()
+        let disk = try TestMount("tmpfs", at: directory.makeDirectory("disk"), options: "size=16k")
+        let path = disk.path.appending("inlet.log")
+        let log = try EventLog(LogSettings(output: path.string, format: .json))
+        for number in 0..<1000 { log.emit(.fileRejected(job: Int64(number), path: "/a", route: "r", reason: "x")) }
+        log.flush(within: .seconds(60))
+        let lines = try lines(path)
+        #expect(lines.count > 50 && lines.allSatisfy { $0.hasSuffix("}") }, "\(lines.suffix(1))")
+        #expect(log.standing?.lost == 1001 - lines.count)
+    }
+
     @Test func `of lines that were lost the number is told when there is room again`() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path.appending("inlet.log")

@@ -35,12 +35,20 @@ struct LogFile: ~Copyable {
         if standing.isRegular, now >= nextRotation, rotation.isDue(size: standing.size, adding: lines.count) {
             rotate(at: now)
         }
-        let newline = UInt8(ascii: "\n")
-        let text = isTorn ? [newline] + lines : lines
+        let text = isTorn ? [Self.newline] + lines : lines
         let (written, error) = file.append(text)
-        standing.size += Int64(written)
-        if written > 0 { isTorn = text[written - 1] != newline }
-        return (text[written...].count { $0 == newline }, error)
+        let kept = error == nil ? written : Self.kept(text, written) { file.takeBack($0) }
+        standing.size += Int64(kept)
+        if kept > 0 { isTorn = text[kept - 1] != Self.newline }
+        return (text[kept...].count { $0 == Self.newline }, error)
+    }
+
+    static let newline = UInt8(ascii: "\n")
+
+    /// How much of `text` stays, of which so much was written: half a line is taken back, which nobody could read, if it can be.
+    static func kept(_ text: [UInt8], _ written: Int, _ takeBack: (Int) -> Bool) -> Int {
+        let whole = (text[..<written].lastIndex(of: newline) ?? -1) + 1
+        return whole < written && takeBack(written - whole) ? whole : written
     }
 
     /// Makes the next write look who has the name.

@@ -55,16 +55,16 @@ final class StreamOutput: LogOutput {
     }
 
     func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
-        let newline = UInt8(ascii: "\n")
         let text = lines.flatMap { line in
             (isJournal ? Array("<\(line.level.priority)>".utf8) : []) + line.text(format, at: time)
         }
         return isTorn.withLock { isTorn in
-            let bytes = isTorn ? [newline] + text : text
+            let bytes = isTorn ? [LogFile.newline] + text : text
             let (written, error) = stream.write(bytes)
-            if written > 0 { isTorn = bytes[written - 1] != newline }
+            let kept = error == nil ? written : LogFile.kept(bytes, written, stream.takeBack)
+            if kept > 0 { isTorn = bytes[kept - 1] != LogFile.newline }
             return LogWrite(
-                lost: bytes[written...].count { $0 == newline }, trouble: error.map { "\(stream): \($0)" })
+                lost: bytes[kept...].count { $0 == LogFile.newline }, trouble: error.map { "\(stream): \($0)" })
         }
     }
 }

@@ -52,6 +52,23 @@ package struct AppendFile: ~Copyable, Sendable {
         }
     }
 
+    /// Takes back the last `count` bytes of those that were added just now: what the disk had room for of a line.
+    ///
+    /// - Returns: whether it could: not when somebody has added something since, or where there are no bytes to take back.
+    package func takeBack(_ count: Int) -> Bool { Self.takeBack(count, through: descriptor.number) }
+
+    /// The same for whatever is open as `number`.
+    static func takeBack(_ count: Int, through number: CInt) -> Bool {
+        var status = stat()
+        let end = lseek(number, 0, SEEK_CUR)
+        guard end >= off_t(count), fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_size == end, ftruncate(number, end - off_t(count)) == 0
+        else { return false }
+        // A file that was not opened to append to would get a hole there.
+        lseek(number, end - off_t(count), SEEK_SET)
+        return true
+    }
+
     package func standing() throws(SystemError) -> Standing { Standing(try descriptor.status(path)) }
 
     /// What is at `path` now, symlinks followed; nil when nothing is.

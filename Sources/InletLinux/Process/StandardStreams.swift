@@ -59,6 +59,9 @@ package enum StandardStream: Int32, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Takes back the last `count` bytes that were written just now, where the stream is a file and nobody has added to it since.
+    package func takeBack(_ count: Int) -> Bool { AppendFile.takeBack(count, through: rawValue) }
+
     /// Writes a few bytes if somebody takes them now: a pipe that can be written to has room for 4 KiB (pipe(7)).
     package func offer(_ bytes: [UInt8]) {
         var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
