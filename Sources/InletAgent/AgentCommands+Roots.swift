@@ -8,8 +8,15 @@ extension AgentCommands {
     ///
     /// - Returns: false when there is no folder at `root`.
     package func resume(root: FilePath, by: String) async throws -> Bool {
-        guard var mark = try RootCaution.mark(of: root) else { return false }
-        mark.wasEmptied = RootCaution.isEmpty(root) ? true : nil
+        // One of another machine may take its time, or not answer.
+        let pool = BlockingPool(name: "mark", threads: 1)
+        defer { pool.shutdown() }
+        let found = try await pool.run { () throws in
+            var mark = try RootCaution.mark(of: root)
+            mark?.wasEmptied = RootCaution.isEmpty(root) ? true : nil
+            return mark
+        }
+        guard let mark = found else { return false }
         try await journal.setMark(mark, of: root, at: .now)
         live?.log.emit(.watchResumed(root: root, by: by))
         live?.resumed(root)

@@ -12,6 +12,8 @@ struct Probes: Service {
     let bell: Doorbell
     /// Makes a destination anew, with the values that its `${env:}` and `${file:}` have now.
     let renew: @Sendable (String) -> Destination?
+    /// It reads files for that.
+    private let pool = BlockingPool(name: "renew", threads: 1)
 
     /// A probe without an answer by then has failed.
     private static let limit = Duration.seconds(30)
@@ -33,7 +35,7 @@ struct Probes: Service {
     }
 
     private func probe(_ old: Destination) async {
-        let destination = renewed(old)
+        let destination = await renewed(old)
         let failure = await Self.failure(of: destination.pipeline)
         if Task.isCancelled { return }
         let event: CircuitBreaker.Event
@@ -68,11 +70,11 @@ struct Probes: Service {
     }
 
     /// A destination that refused our credentials is probed with those that the configuration gives now.
-    private func renewed(_ destination: Destination) -> Destination {
+    private func renewed(_ destination: Destination) async -> Destination {
         let generation = board.generation(of: destination.name)
-        guard board.refusesCredentials(destination.name), let fresh = renew(destination.name) else {
-            return destination
-        }
+        guard board.refusesCredentials(destination.name),
+            let fresh = await pool.run({ renew(destination.name) })
+        else { return destination }
         board.replace(fresh, of: generation)
         return fresh
     }
