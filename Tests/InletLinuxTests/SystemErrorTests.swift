@@ -1,7 +1,8 @@
 import InletCore
-import InletLinux
 import SystemPackage
 import Testing
+
+@testable import InletLinux
 
 struct SystemErrorTests {
     @Test(arguments: [
@@ -29,6 +30,15 @@ struct SystemErrorTests {
         let text = SystemError(call: call, path: "/srv/x", code: code).description
         #expect(text.hasPrefix("\(call) /srv/x: \(code.description); "))
         #expect(text.contains(remedy), "\(text)")
+    }
+
+    @Test(arguments: [
+        ("open", true), ("opendir", true), ("create", true), ("rename", true), ("unlink", true), ("mkdir", true),
+        ("stat", false), ("inotify_add_watch", false), ("statfs", false), ("getdents", false), ("chmod", false),
+    ])
+    func `a folder that its owner locked is not taken for one that the agent gave up`(call: String, isOfLandlock: Bool)
+    {
+        #expect(SystemError(call: call, path: "/srv/x", code: .permissionDenied).isOfLandlock == isOfLandlock)
     }
 
     @Test func `a watch limit is not a full disk`() {

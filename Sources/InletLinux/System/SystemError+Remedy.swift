@@ -63,10 +63,19 @@ extension SystemError {
 
     /// Whether it is we who gave it up: access(2) says what would be allowed otherwise.
     private var isOfConfinement: Bool {
-        guard ProcessHost.current != nil, let path else { return false }
+        guard isOfLandlock, ProcessHost.current != nil, let path else { return false }
         func may(_ path: FilePath, _ mode: CInt) -> Bool { path.withPlatformString { access($0, mode) } == 0 }
         if ["open", "opendir"].contains(call), may(path, F_OK) { return may(path, R_OK) }
         return may(DurableFile.parent(of: path), W_OK | X_OK)
+    }
+
+    /// landlock(7): its rules are of opening, making, moving and removing. Who may look at a file, or watch a folder, is
+    /// told by nothing but their modes.
+    var isOfLandlock: Bool {
+        switch call {
+        case "open", "opendir", "create", "mkdir", "rename", "link", "symlink", "unlink", "truncate": true
+        default: false
+        }
     }
 
     private var accessRemedy: String? {
