@@ -146,8 +146,8 @@ let package = Package(
         tests(
             "InletAgentTests",
             [
-                "InletAgent", "InletJournal", "InletConfig", "InletPipelines", "InletTransfer", "InletSandbox",
-                "InletLinux", "InletCore", lifecycle, system,
+                "InletAgent", "InletDashboard", "InletJournal", "InletConfig", "InletPipelines", "InletTransfer",
+                "InletSandbox", "InletLinux", "InletCore", lifecycle, system,
             ]),
         tests(
             "InletDashboardTests",
