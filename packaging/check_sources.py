@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from check_links import broken_links
-from swift_text import debug_lines, functions, without_comments_and_strings
+from swift_text import closing, debug_lines, functions, without_comments_and_strings
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES = 400
@@ -81,6 +81,8 @@ FORBIDDEN = [
     (re.compile(r"\busleep\s*\("), "usleep("),
 ]
 UNFINISHED = re.compile(r"\b(TODO|FIXME)\b")
+SWALLOWED = re.compile(r"\btry\?")
+CATCH_ALL = re.compile(r"\bcatch\s*\{")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
 # What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
@@ -158,6 +160,38 @@ def reasons_for_unsafe():
             above = lines[number - 2].strip() if number > 1 else ""
             if "//" not in lines[number - 1] and not above.startswith("//"):
                 yield f"{name}:{number}: {match[0]} without a comment that gives the reason"
+
+
+def is_explained(lines, number):
+    """Whether a comment is on that line, or above it with nothing but lines of the same statement in between."""
+    if "//" in lines[number - 1]:
+        return True
+    for above in range(number - 2, max(-1, number - 5), -1):
+        line = lines[above].strip()
+        if line.startswith("//"):
+            return True
+        if line in {"", "}"}:
+            return False
+    return False
+
+
+def passed_over():
+    """(file, line, what) of each `try?`, and of each `catch` for all errors that neither throws nor speaks of the error."""
+    for name in SOURCES:
+        for match in SWALLOWED.finditer(CODE[name]):
+            yield name, line_of(CODE[name], match.start()), "try?"
+        for match in CATCH_ALL.finditer(CODE[name]):
+            end = closing(CODE[name], match.end() - 1, "{", "}")
+            # Not in the blanked text: what is said of an error stands in a string.
+            if not re.search(r"\b(error|throw)\b", re.sub(r"//.*", "", TEXT[name][match.end():end])):
+                inside = "//" in TEXT[name][match.end():end]
+                yield name, line_of(CODE[name], match.start()), "" if inside else "catch"
+
+
+def reasons_for_silence():
+    for name, number, what in passed_over():
+        if what and not is_explained(TEXT[name].splitlines(), number):
+            yield f"{name}:{number}: {what} without a comment that says why silence is right"
 
 
 def length_excused(name):
@@ -239,6 +273,7 @@ CHECKS = [
     ("one dependency, one door", one_door),
     ("no forbidden words", forbidden_words),
     ("unsafe annotations give their reason", reasons_for_unsafe),
+    (f"errors that are passed over give the reason ({sum(1 for _ in passed_over())} of them)", reasons_for_silence),
     (f"files have at most {FILE_LINES} lines", file_lengths),
     (f"functions have at most {FUNCTION_LINES} lines", function_lengths),
     ("configuration files exist", configuration_files),

@@ -87,12 +87,12 @@ def functions(code):
     for match, start in sorted(found, key=lambda pair: pair[0].start()):
         if start is None:
             continue
-        end = _closing(code, start, "{", "}")
+        end = closing(code, start, "{", "}")
         first = code.count("\n", 0, match.start()) + 1
         yield first, match[1], code.count("\n", match.start(), end) + 1
 
 
-def _closing(code, index, opening, closing):
+def closing(code, index, opening, closing):
     """The index of what closes the bracket at `index`."""
     depth = 0
     while index < len(code):
@@ -111,7 +111,7 @@ def _body_start(code, index):
         if code[index] == "{":
             return index
         if code[index] == "(":
-            index = _closing(code, index, "(", ")")
+            index = closing(code, index, "(", ")")
         elif code[index] == "\n" and _NEXT.match(code, index + 1):
             return None
         elif code[index] in "};":

@@ -54,6 +54,7 @@ extension IntakeLoop {
                 return false
             }
         } catch {
+            // The unit waits, and its folder is said to be unread by the listing.
             units.putOff(unit, for: Self.retryPause, at: .now)
             return false
         }

@@ -50,6 +50,7 @@ extension IntakeLoop {
         guard admission.adopter != nil, canCloseUnits, settler.count == 0 else { return }
         let first = FirstListing(
             journal: admission.journal, volume: admission.volume?.key, tolerance: admission.tolerance)
+        // A journal that does not take it now is asked again with the next look.
         guard first.counts, (try? await first.end()) != nil else { return }
         admission.adopter = nil
     }

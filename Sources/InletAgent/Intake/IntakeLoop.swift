@@ -172,7 +172,12 @@ struct IntakeLoop: ~Copyable {
     mutating func handleDirectory(_ path: FilePath, _ mask: InotifyRecord.Mask) {
         var isThere = !mask.isDisjoint(with: [.created, .movedTo])
         if mask.contains(.movedFrom) {
-            if case .directory? = admission.look(path) { isThere = true }
+            do throws(SystemError) {
+                if case .directory = try admission.look(path) { isThere = true }
+            } catch {
+                // It is listed, which says what is wrong with it.
+                isThere = true
+            }
             for watch in watches.remove(below: path) { inotify.remove(watch) }
             polling.remove(below: path)
             settler.forget(below: path)

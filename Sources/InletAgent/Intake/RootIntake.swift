@@ -97,6 +97,7 @@ final class RootIntake: Service {
                     inbox.publish(IntakeStatus(root: settings.path, state: absence))
                     log.emit(.watchLost(root: settings.path, reason: RootAbsence.reason(settings.path)))
                 }
+                // Ends early only when it is woken, or for want of memory: then it is looked at once more.
                 _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
                 continue
             }
@@ -168,8 +169,7 @@ final class RootIntake: Service {
                 journal: journal, volume: passing?.volume.key, tolerance: kind.modifiedTolerance)
             let adopts = try await !listing.isOver() && settings.existing == .adopt
             let openUnits = try await journal.openUnits(settings.path)
-            let volume =
-                passing?.volume ?? (try? VolumeFinder().identity(of: settings.path)).map { Volume(name: $0.name) }
+            let volume = try passing?.volume ?? Volume(name: VolumeFinder().identity(of: settings.path).name)
             var loop = try IntakeLoop(
                 settings, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat, hashing: hashing,
                 inbox: inbox, tolerance: kind.modifiedTolerance,
@@ -188,6 +188,7 @@ final class RootIntake: Service {
             let trouble = "\(error)"
             if trouble != lastTrouble { log.emit(.watchLost(root: settings.path, reason: trouble)) }
             inbox.publish(IntakeStatus(root: settings.path, state: .failing("\(error)")))
+            // Ends early only when it is woken, or for want of memory: then it is tried at once.
             _ = try? inbox.waker.wait(until: .now.advanced(by: Self.missingPause))
             return trouble
         }

@@ -34,6 +34,7 @@ extension SettledFiles {
                     noteSkipped(path)
                     looked.judged.append((path, .known))
                 } else {
+                    // It was a success.
                     if let refusal = (try? found.get())?.refusal(by: rule) { looked.refused[path] = refusal }
                     looked.arrivals.append(Arrival(root: root, path: path, identity: identity, volume: volume))
                 }

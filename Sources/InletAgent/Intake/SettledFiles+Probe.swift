@@ -15,7 +15,8 @@ extension SettledFiles {
             let (folder, name) = try turn.parent(of: arrival.path)
             let found = WriterProbe.look(at: name, in: folder)
             // After the probe: a writer that closed between the first look and the probe has left another file.
-            (writer, now) = (found.writer, try found.file ?? look(arrival.path))
+            writer = found.writer
+            if let file = found.file { now = file } else { now = try look(arrival.path) }
         } catch {
             return error.isMissing ? .gone : .failing(why: "\(error)")
         }

@@ -118,6 +118,7 @@ enum WholeVolume {
                 }
             }
         } catch {
+            // What is not seen is said not to be.
             count.isCut = true
         }
         return count

@@ -22,6 +22,7 @@ final class JournalOutput: LogOutput {
 
     init(_ path: FilePath) {
         self.path = path
+        // Without it lines go to standard error, and it is tried again.
         socket = try? JournalSocket(path)
     }
 

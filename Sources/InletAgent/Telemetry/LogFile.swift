@@ -88,6 +88,7 @@ struct LogFile: ~Copyable {
                 }
             }
         } catch {
+            // It goes on in the file that it has, until then.
             nextRotation = now.advanced(by: Self.rotationPause)
         }
     }

@@ -201,12 +201,10 @@ package struct StatusReport: Codable, Sendable {
     private static func troubles(
         _ journal: Journal
     ) async throws(JournalError) -> (Stuck?, Stuck?, Int?, [AwayVolume]?) {
+        let stuck = try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) }
+        let forbidden = try await journal.forbidden().map { Stuck(files: $0.files, reason: $0.reason) }
         let gone = try await journal.goneSoon(within: Health.soon, since: .now - Health.goneMemory)
-        return (
-            try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) },
-            try await journal.forbidden().map { Stuck(files: $0.files, reason: $0.reason) },
-            gone > 0 ? gone : nil, try await away(journal)
-        )
+        return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
     }
 
     /// Cards and disks whose return files wait for; nil where none do.

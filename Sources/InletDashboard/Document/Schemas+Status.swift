@@ -112,7 +112,9 @@ extension StatusReport.Root: Described {
             .must("directories", .integer), .must("polled", .integer),
             .must("settling", .integer), .must("ignored", .integer),
             .must("unsettled", .list(.named(StatusReport.Unsettled.self))),
-            .may("stuck", .named(StatusReport.Stuck.self), "Files that cannot be taken now, and folders that cannot be listed."),
+            .may(
+                "stuck", .named(StatusReport.Stuck.self),
+                "Files that cannot be taken now, and folders that cannot be listed."),
         ])
     }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// SIGTERM and Ctrl-C end the process with 0 as long as this lives, as they do when the agent runs: the first process of a

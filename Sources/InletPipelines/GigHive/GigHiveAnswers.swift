@@ -111,6 +111,7 @@ struct GigHiveSaid: Sendable {
     init(_ response: HTTPResponse) {
         let type = response.header("Content-Type")?.lowercased() ?? ""
         let body = response.body.prefix(64 << 10)
+        // Whatever else it is, it is shown as it is.
         if type.hasPrefix("application/json"), let json = try? JSONDecoder().decode(Message.self, from: Data(body)) {
             error = response.redactor.redacted(json.error ?? "")
             text = response.redactor.redacted(

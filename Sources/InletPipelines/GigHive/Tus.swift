@@ -77,6 +77,7 @@ struct Tus: Sendable {
             do throws(DeliveryError) {
                 return try await delete(upload)
             } catch {
+                // Cancelled, it waits no longer, and the error stands.
                 guard error.code == .conflict, let wait, (try? await Task.sleep(for: wait)) != nil else { throw error }
             }
         }

@@ -18,6 +18,7 @@ struct ObjectLookup: Sendable {
         if api.settings.dialect == .v1 {
             guard let text = try await api.objectURL(key) else { return .missing }
             let rules = URLRules.sentByServer(at: api.settings.api, allowHTTP: api.settings.allowHTTP)
+            // An address that may not be asked tells nothing.
             guard let url = try? HTTPURL(text, rules: rules) else { return .unknown }
             return try await firstByte(url)
         }

@@ -20,6 +20,7 @@ struct SpiralStore: PartStore {
         do throws(DeliveryError) {
             for url in upload.partURLs { _ = try api.checked(url) }
         } catch {
+            // What stays ends by itself at the store; the error at hand is the one that is told.
             try? await api.abort(id: upload.id, key: upload.key)
             throw error
         }
@@ -35,6 +36,7 @@ struct SpiralStore: PartStore {
             throw DeliveryError(error)
         }
         let hasExpired = record.missing.contains { number in
+            // One that is refused now is asked for anew.
             guard let url = try? api.checked(record.upload.partURLs[number - 1]) else { return true }
             return PresignedLife.hasExpired(url, now: .now) ?? false
         }

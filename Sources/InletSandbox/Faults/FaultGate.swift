@@ -30,9 +30,8 @@ struct FaultGate<Operation: SandboxOperation>: Sendable {
         do {
             response = try await handle(&body, fault)
         } catch {
-            // A client that asked whether it may send the body sends it after all when nobody says so, and would take
-            // the connection for free after an answer that came first.
-            // However that ends, the request has failed already.
+            // A client that asked whether it may send the body sends it after all when nobody says so, and would take the
+            // connection for free after an answer that came first. However that ends, the request has failed already.
             if request.headers[.expect] != nil { try? await body.discard() }
             throw error
         }

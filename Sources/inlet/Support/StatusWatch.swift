@@ -107,6 +107,7 @@ struct StatusWatch: Sendable {
                 } catch is ControlClient.NotRunning {
                     return .stopped
                 } catch {
+                    // The screen says that what it shows is old.
                     return .silence
                 }
             }
