@@ -134,8 +134,8 @@ struct AgentParts: Sendable {
             roots: intakes.states, hashing: io)
         let ends = DeliveryEnds(
             log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
-            batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room, board: board,
-            roots: intakes.states)
+            batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room, looks: admitter.looks,
+            board: board, roots: intakes.states)
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
             pool: io, grace: { [running] in running.settings.shutdownGrace }, health: admitter.health,

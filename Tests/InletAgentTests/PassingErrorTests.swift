@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletConfig
 import InletCore
+import InletJournal
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -109,7 +110,33 @@ import Testing
             try FileManager.default.setAttributes(changed, ofItemAtPath: stage.root.appending("a").string)
             let job = try await stage.finished("a")
             #expect(job.deliveries.map(\.attempts) == [1] && scene.here.attempts(at: "a") == 4)
-            #expect(try await stage.jobs().count == 1 && stage.journal.forbidden() == nil)
+            #expect(try await stage.jobs().count == 1)
+            #expect(try await stage.journal.forbidden() == nil)
+        }
+    }
+
+    @Test func `a file that is replaced while it is sent, with its size and time, is looked at again when that ends`()
+        async throws
+    {
+        let scene = try Scene()
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, .prove))
+        let (first, second) = (scene.directory.path.appending("first"), scene.directory.path.appending("second"))
+        for (path, text) in [(first, "old"), (second, "new")] {
+            try Data(text.utf8).write(to: URL(filePath: path.string))
+            try setTime(path)
+        }
+        try await scene.run { stage in
+            let file = stage.root.appending("a")
+            try move(first, to: file)
+            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            #expect(rename(second.string, file.string) == 0)
+            // What comes after it is delivered once it has been looked at.
+            try scene.drop("b")
+            try await stage.finished("b")
+            gate.open()
+            try await eventually("both are delivered") { scene.here.record.stored.count == 3 }
+            #expect(Set(scene.here.record.stored.values) == Set(["old", "new", "content"].map { Array($0.utf8) }))
         }
     }
 

@@ -49,7 +49,8 @@ struct StuckFileTests {
     @Test func `a folder that cannot be listed is listed again, later and later, until it can be`() {
         var settler = Settler(settle: .zero)
         var listings: [Double] = []
-        #expect(settler.stuckFolders.leave(folder: "card", "no descriptors", at: at(0)))
+        let isFirst = settler.stuckFolders.leave(folder: "card", "no descriptors", at: at(0))
+        #expect(isFirst)
         #expect(settler.stuckFolders.most(5).map(\.reason) == ["it cannot be listed now: no descriptors"])
         var now = 0.0
         while now < 100 {
@@ -58,7 +59,8 @@ struct StuckFileTests {
                 #expect(folder == "card")
                 // The same again is no news.
                 if now < 40 {
-                    #expect(!settler.stuckFolders.leave(folder: folder, "no descriptors", at: at(now)))
+                    let isNews = settler.stuckFolders.leave(folder: folder, "no descriptors", at: at(now))
+                    #expect(!isNews)
                 } else {
                     settler.stuckFolders.entered(folder)
                 }

@@ -50,12 +50,10 @@ extension DeliverOne {
     /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
     private func hasItsContent(_ source: SourceFile, _ file: FileRow) async throws(DeliveryError) -> Bool {
         guard
-            case .unclear = SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false)
+            case .unclear = SourceStanding(source.opened, since: file.identity, ignoringChangeTime: false),
+            file.hasChecksum
         else { return false }
-        if let content = file.content { return try await Fingerprint.matches(content, source, on: hashing) }
-        guard !file.digests.isEmpty else { return false }
-        let known = Set(file.digests)
-        return try await Set(Fingerprint.digests(Set(known.map(\.algorithm)), of: source, on: hashing)) == known
+        return try await file.hasContent(source, Hashing(pool: hashing))
     }
 
     /// The same error, unless a fresh look says otherwise: that a file is gone, or another one, ends its delivery for good, and
@@ -93,5 +91,21 @@ extension DeliverOne {
         } catch {
             return error
         }
+    }
+}
+
+extension FileRow {
+    /// Whether a checksum is known of what was admitted.
+    var hasChecksum: Bool { content != nil || !digests.isEmpty }
+
+    /// Whether `source` has the content that was admitted, or proved, by the checksum that is known of that.
+    func hasContent(_ source: SourceFile, _ hashing: Hashing) async throws(DeliveryError) -> Bool {
+        if let content {
+            return try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+        }
+        let known = Set(digests)
+        let found = try await Fingerprint.digests(
+            Set(known.map(\.algorithm)), of: source, on: hashing.pool, progress: hashing.progress)
+        return !known.isEmpty && Set(found) == known
     }
 }

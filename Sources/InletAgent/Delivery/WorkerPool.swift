@@ -129,6 +129,7 @@ struct DeliveryEnds: Sendable {
     /// Told of a file that has a delivery less to wait for.
     let ended: @Sendable (FileRow) -> Void
     let room: QueueRoom
+    let looks: KeptLooks
     let board: DestinationBoard
     let roots: RootStates
 
@@ -192,7 +193,8 @@ struct DeliveryEnds: Sendable {
             sweeperBell.ring()
             probeBell.ring()
         }
-        if let changed = report?.wantsLook { lookAgain(changed) }
+        let isKept = looks.take(file.id)
+        if let changed = report?.wantsLook ?? (isKept ? file : nil) { lookAgain(changed) }
         if file.volume != nil { ended(file) }
         // A place is free again, or others were waiting for this one: a loop that found nothing may have work now. The small
         // files' feeder looks by itself.

@@ -36,6 +36,7 @@ struct Admitter: Sendable {
     let health: JournalHealth
     let room: QueueRoom
     var notices = AdmissionNotices()
+    var looks = KeptLooks()
     /// Of the root whose files these are; nil where nothing is made of any.
     var deriver: Deriver?
 

@@ -10,7 +10,8 @@ extension SettledFiles {
         _ arrival: Arrival, _ binding: (quiet: Duration, why: String)? = nil
     ) -> Settler.Look {
         let path = root.pushing(arrival.path)
-        let (writer, now): (LeaseProbe, FileLook)
+        let writer: LeaseProbe
+        let now: FileLook
         do throws(SystemError) {
             let (folder, name) = try turn.parent(of: arrival.path)
             let found = WriterProbe.look(at: name, in: folder)

@@ -142,7 +142,7 @@ struct SettledFiles: Sendable {
                 // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
                 results.append((arrival.path, .look(.comparedLater)))
             case .touched(let file):
-                if file.content != nil { hashed += arrival.identity.size }
+                if file.hasChecksum { hashed += arrival.identity.size }
                 results.append((arrival.path, await considerTouched(arrival, file, looked)))
             }
         }
@@ -209,14 +209,17 @@ struct SettledFiles: Sendable {
     /// read now is compared later.
     private mutating func considerTouched(_ arrival: Arrival, _ file: FileRow, _ looked: Looked) async -> Considered {
         do {
-            if let content = file.content {
-                let source = try SourceFile(opening: arrival.place)
-                guard try await Fingerprint.matches(content, source, on: hashing.pool, progress: hashing.progress)
+            if file.hasChecksum {
+                guard try await file.hasContent(try SourceFile(opening: arrival.place), hashing)
                 else { return isRefused(arrival.path, looked) ? .known : await place(arrival) }
+            } else if file.state == .pending {
+                // Before the journal is asked whether it is on its way: it may end at any time.
+                admitter.looks.keep(file.id)
             }
             let touch = try await journal.refresh(
                 file.id, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
             if touch.goesOn { admitter.bells.ringAll() }
+            if touch.isNoted { admitter.looks.take(file.id) }
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
             return .known
         } catch let error as SystemError where error.isMissing {

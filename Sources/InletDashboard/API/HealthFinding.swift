@@ -123,7 +123,7 @@ extension Health {
 
     /// So soon after its admission nobody has tidied up: a file that is gone then was somebody's in passing, or was not seen.
     static let soon = Duration.seconds(10)
-    static let goneMemory = Duration.seconds(86_400)
+    static let goneSince = Duration.seconds(-86_400)
     /// A few are a person's change of mind.
     private static let mostGone = 5
 

@@ -203,7 +203,7 @@ package struct StatusReport: Codable, Sendable {
     ) async throws(JournalError) -> (Stuck?, Stuck?, Int?, [AwayVolume]?) {
         let stuck = try await journal.stuck().map { Stuck(files: $0.files, reason: $0.reason) }
         let forbidden = try await journal.forbidden().map { Stuck(files: $0.files, reason: $0.reason) }
-        let gone = try await journal.goneSoon(within: Health.soon, since: .now - Health.goneMemory)
+        let gone = try await journal.goneSoon(within: Health.soon, since: .now + Health.goneSince)
         return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
     }
 
