@@ -1,3 +1,4 @@
+// length: one switch over all events, so that one without a line does not compile
 internal import InletCore
 internal import InletJournal
 internal import SystemPackage
@@ -40,12 +41,6 @@ extension AgentEvent {
             Self.line(
                 "journal.pruned", .info, ("files", .number(Int64(files))), ("took_ms", .number(duration.milliseconds)))
         case .agentTrouble(let reason): Self.line("agent.trouble", .error, ("reason", .safe(reason)))
-        default: confinementLine ?? intakeLine ?? queueLine ?? jobLine ?? destinationLine
-        }
-    }
-
-    private var confinementLine: EventLine? {
-        switch self {
         case .agentConfined(let version, let places, let calls, let reason):
             Self.line(
                 "agent.confined", .info, ("landlock", .count(version)), ("places", .count(places)),
@@ -61,12 +56,18 @@ extension AgentEvent {
             Self.line(
                 "agent.service_failed", .error, ("service", .safe(service)), ("reason", .safe(reason)),
                 ("wait_ms", .number(wait.milliseconds)))
-        default: nil
-        }
-    }
-
-    private var jobLine: EventLine? {
-        switch self {
+        case .watchAdopted(let root, let files, let bytes):
+            Self.line(
+                "watch.adopted", .info, ("path", .path(root)), ("files", .count(files)), ("bytes", .number(bytes)))
+        case .fileNotAdopted(let path, let reason):
+            Self.line("file.not_adopted", .info, ("path", .path(path)), ("reason", .safe(reason)))
+        case .fileDerived(let path, let name, let size, let duration):
+            Self.line(
+                "file.derived", .info, ("path", .path(path)), ("name", .safe(name)), ("size", .number(size)),
+                ("duration_ms", .number(duration.milliseconds)))
+        case .fileNotDerived(let path, let name, let reason):
+            Self.line(
+                "file.not_derived", .warning, ("path", .path(path)), ("name", .safe(name)), ("reason", .safe(reason)))
         case .fileRejected(let job, let path, let route, let reason):
             Self.line(
                 "file.rejected", .warning, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
@@ -102,12 +103,35 @@ extension AgentEvent {
             Self.line(
                 "receipt.elsewhere", .warning, ("path", .path(root)), ("folder", .path(folder)),
                 ("reason", .safe(reason)))
-        default: batchLine ?? deliveryLine
-        }
-    }
-
-    private var deliveryLine: EventLine? {
-        switch self {
+        case .batchClosed(let batch, let path, let route, let files):
+            Self.line(
+                "batch.closed", .info, ("batch", .number(batch)), ("path", .path(path)), ("route", .text(route)),
+                ("files", .count(files)))
+        case .batchEnded(let batch):
+            Self.line(
+                "batch.ended", [.delivered, .duplicate].contains(batch.state) ? .info : .warning,
+                ("batch", .number(batch.id)),
+                ("path", .safe(batch.name)), ("route", .text(batch.route)), ("state", .text(batch.state.rawValue)),
+                ("outcome", .text(BatchOutcome(batch.counts).rawValue)),
+                ("files", .count(batch.counts.values.reduce(0, +))),
+                ("delivered", .count(batch.arrived)),
+                (
+                    "counts",
+                    .list(batch.counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key): \($0.value)" })
+                )
+            ).labelled(batch.labels)
+        case .manifestWritten(let batch, let file, let destination):
+            Self.line(
+                "manifest.written", .info, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
+                ("route", .text(batch.route)), ("destination", .text(destination ?? "")), ("file", .path(file)))
+        case .manifestFailed(let batch, let reason):
+            Self.line(
+                "manifest.failed", .warning, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
+                ("route", .text(batch.route)), ("reason", .safe(reason)))
+        case .manifestSkipped(let batch, let destination, let reason):
+            Self.line(
+                "manifest.skipped", .warning, ("batch", .number(batch.id)), ("path", .safe(batch.name)),
+                ("route", .text(batch.route)), ("destination", .text(destination)), ("reason", .safe(reason)))
         case .jobStarted(let ref, let key, let attempt, let size, let isPoll, let isResumed):
             ref.line(
                 "job.started", isPoll ? .debug : .info, ("key", .safe(key)), ("attempt", .count(attempt)),
@@ -135,12 +159,24 @@ extension AgentEvent {
                 ("state", .text(state.rawValue)), ("code", .text(error.code.rawValue)),
                 ("reason", .safe(error.reason)))
         case .uploadAborted(let ref): ref.line("transfer.aborted", .info)
-        default: nil
-        }
-    }
-
-    private var destinationLine: EventLine {
-        switch self {
+        case .queueResuming(let waiting): Self.line("queue.resuming", .info, ("waiting", .count(waiting)))
+        case .queueResumed(let summary):
+            Self.line(
+                "queue.resumed", summary.failed > 0 ? .warning : .info, ("resumed", .count(summary.resumed)),
+                ("of", .count(summary.of)), ("failed", .count(summary.failed)), ("waiting", .count(summary.waiting)))
+        case .queueWarning(let waiting, let limit):
+            Self.line("queue.warning", .warning, ("waiting", .count(waiting)), ("limit", .count(limit)))
+        case .queueCalm(let waiting, let limit):
+            Self.line("queue.calm", .info, ("waiting", .count(waiting)), ("limit", .count(limit)))
+        case .queueFull(let files, let bytes):
+            Self.line("queue.full", .warning, ("files", .count(files)), ("bytes", .number(bytes)))
+        case .queueFree: Self.line("queue.free", .info)
+        case .jobExpired(let job, let path, let route, let destinations):
+            Self.line(
+                "job.expired", .warning, ("job", .number(job)), ("path", .path(path)), ("route", .text(route)),
+                ("destinations", .list(destinations)))
+        case .jobRenamed(let job, let path, let old):
+            Self.line("job.renamed", .info, ("job", .number(job)), ("path", .path(path)), ("from", .path(old)))
         case .destinationDown(let name, let reason, let probe):
             Self.line(
                 "destination.down", .warning, ("destination", .text(name)), ("reason", .safe(reason)),
@@ -160,9 +196,64 @@ extension AgentEvent {
             Self.line("destination.paused", .info, ("destination", .text(name)), ("by", .text(by)))
         case .destinationResumed(let name, let by):
             Self.line("destination.resumed", .info, ("destination", .text(name)), ("by", .text(by)))
-        default:
-            notificationLine ?? volumeLine ?? limitLine ?? configLine ?? dashboardLine ?? logLine
-                ?? Self.line("agent.event", .debug)
+        case .notificationSent(let sink, let notice, let event, let tries):
+            Self.line(
+                "notification.sent", .debug, ("sink", .text(sink)), ("notice", .text(notice)), ("of", .text(event)),
+                ("tries", .count(tries)))
+        case .notificationFailed(let sink, let notice, let reason, let next):
+            Self.line(
+                "notification.failed", .warning, ("sink", .text(sink)), ("notice", .text(notice)),
+                ("reason", .safe(reason)), ("next_try", .text(next?.rfc3339 ?? "never")))
+        case .notificationDropped(let sink, let count, let reason):
+            Self.line(
+                "notification.dropped", .warning, ("sink", .text(sink)), ("count", .count(count)),
+                ("reason", .safe(reason)))
+        case .watchGuard(let root, let reason):
+            Self.line("watch.guard", .error, ("path", .path(root)), ("reason", .safe(reason)))
+        case .watchResumed(let root, let by):
+            Self.line("watch.resumed", .info, ("path", .path(root)), ("by", .text(by)))
+        case .watchStandby(let root, let holder):
+            Self.line("watch.standby", .warning, ("path", .path(root)), ("holder", .safe(holder)))
+        case .volumeAdded(let root, let volume, let waiting):
+            Self.line(
+                "volume.added", .info, ("path", .path(root)), ("volume", .safe(volume)), ("waiting", .count(waiting)))
+        case .volumeRemoved(let root, let volume):
+            Self.line("volume.removed", .info, ("path", .path(root)), ("volume", .safe(volume)))
+        case .volumeDone(let end):
+            Self.line(
+                end.isDone ? "volume.done" : "volume.unproved", end.isDone ? .info : .warning,
+                ("path", .path(end.root)),
+                ("volume", .safe(end.volume)), ("files", .count(end.files)), ("bytes", .number(end.bytes)),
+                ("unproved", .count(end.unproved)), ("missing", .count(end.missing)),
+                ("unmarked", .count(end.unmarked)),
+                ("unread", .count(end.unread)), ("ignored", .count(end.ignored)), ("others", .count(end.others)))
+        case .limitChanged(let destination, let rate, let cause, let until):
+            Self.line(
+                "limit.changed", .info, ("destination", .text(destination ?? "*")),
+                ("bandwidth", .text(RateText.format(rate))), ("cause", .text(cause.rawValue))
+            ).limited(rate, until)
+        case .configReloaded(let file, let changes, let parked, let restart, let warnings):
+            Self.line(
+                "config.reloaded", parked > 0 || !restart.isEmpty || !warnings.isEmpty ? .warning : .info,
+                ("path", .path(file)), ("changes", .list(changes)), ("parked", .count(parked)),
+                ("restart_needed", .list(restart)), ("warnings", .list(warnings.map(Self.shown))))
+        case .configWarning(let file, let warning):
+            Self.line("config.warning", .warning, ("path", .path(file)), ("warning", .safe(warning)))
+        case .configRefused(let file, let errors):
+            Self.line("config.refused", .error, ("path", .path(file)), ("errors", .list(errors.map(Self.shown))))
+        case .dashboardReady(let url): Self.line("dashboard.ready", .info, ("url", .safe(url)))
+        case .dashboardFailed(let address, let reason):
+            Self.line("dashboard.failed", .warning, ("address", .safe(address)), ("reason", .safe(reason)))
+        case .dashboardRefused(let address, let wait):
+            Self.line(
+                "dashboard.refused", .warning, ("address", .safe(address ?? "*")),
+                ("wait_ms", .number(wait.milliseconds)))
+        case .logLevel(let level, let by):
+            Self.line("log.level", .info, ("to", .text(level.rawValue)), ("by", .text(by)))
+        case .logTrouble(let reason): Self.line("log.trouble", .error, ("reason", .safe(reason)))
+        case .logLost(let lines): Self.line("log.lost", .warning, ("lines", .count(lines)))
+        case .logSuppressed(let gap):
+            Self.line("log.suppressed", .warning, ("of", .text(gap.event)), ("lines", .count(gap.lines)))
         }
     }
 

@@ -12,6 +12,14 @@ extension EventLine {
         return line
     }
 
+    /// The line with a rate that is one, and with when another holds.
+    func limited(_ rate: Int64?, _ until: WallTime?) -> EventLine {
+        var line = self
+        if let rate { line.fields.append(("bytes_per_second", .number(rate))) }
+        if let until { line.fields.append(("until", .text(until.rfc3339))) }
+        return line
+    }
+
     /// The line with what a destination says.
     func saying(_ text: String?) -> EventLine {
         guard let text else { return self }
