@@ -138,7 +138,12 @@ extension Journal {
         package var goesOn: Bool
     }
 
-    static let isUnprovable = "content IS NULL AND state <> 'pending' AND finished_at IS NULL"
+    /// Where nothing but the former ctime tells that the content is another one: the file awaits its disposal, or one
+    /// destination has found it edited and others have not looked yet.
+    static let isUnprovable = """
+        content IS NULL AND (state <> 'pending' AND finished_at IS NULL OR state = 'pending' AND EXISTS (
+            SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state IN ('superseded', 'gone')))
+        """
 
     /// The newest file of each of these paths; nil for those that the journal does not know.
     package func newest(

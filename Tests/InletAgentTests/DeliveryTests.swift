@@ -1,3 +1,4 @@
+import Foundation
 import InletAgent
 import InletCore
 import InletJournal
@@ -121,6 +122,41 @@ import Testing
                 try await stage.jobs().map(\.file.state).sorted { $0.rawValue < $1.rawValue } == [
                     .delivered, .superseded,
                 ])
+        }
+    }
+
+    /// A whole file, always of the same time, in the place of whatever is there.
+    private func put(_ content: String, in scene: Scene) throws {
+        let staged = try scene.directory.write(content.utf8, to: "staged")
+        try setTime(staged)
+        guard rename(staged.string, scene.root.appending("a").string) == 0 else { throw Errno(rawValue: errno) }
+    }
+
+    @Test func `another content of the same size and time, which one destination finds, goes to all`() async throws {
+        var scene = try Scene()
+        let library = try scene.directory.makeDirectory("library")
+        scene.destinations.append(.folder("library", library))
+        scene.route.to = ["here", "library"]
+        let gate = Gate()
+        scene.here.script("a", .hold(gate, .fail(.changed)))
+        try await scene.run { [scene] stage in
+            func pause(_ isPaused: Bool) async throws {
+                _ = try await stage.agent.commands.setPaused(
+                    isPaused, "library", known: ["here", "library"], by: "test")
+            }
+            try await pause(true)
+            try put("old!", in: scene)
+            try await eventually("it is on its way") { scene.here.record.running == 1 }
+            try put("new!", in: scene)
+            try await eventually("it was looked at") { stage.events.count("job.known") > 0 }
+            gate.open()
+            try await stage.job("a", "found to be another one") { $0.deliveries.contains { $0.state == .superseded } }
+            try await eventually("it was looked at again") { stage.events.count("job.known") > 1 }
+            try await pause(false)
+            try await eventually("both have it") {
+                let held = try names(in: library).contains("a") ? text(library.appending("a")) : ""
+                return held == "new!" && scene.here.record.stored["a"] == Array("new!".utf8)
+            }
         }
     }
 

@@ -8,8 +8,6 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@testable import InletPipelines
-
 /// Calls on files fail while an agent works, by a seed; `packaging/bench/faults.sh` does it to a process, with more writers.
 @Suite struct KernelFaultTests {
     /// One that is always played, and a new one a run; `INLET_FAULT_SEED` plays another.
@@ -22,15 +20,8 @@ import Testing
     private static func scene() throws -> Scene {
         var scene = try Scene()
         let library = try scene.directory.makeDirectory("library")
-        let values = ConfigSection(
-            values: ["path": .string(library.string)], positions: [:], position: SourcePosition(line: 0, column: 0))
-        let pool = BlockingPool(name: "folder", threads: 2)
         scene.here.always(.prove)
-        scene.destinations.append(
-            Destination(
-                name: "library", type: "folder",
-                pipeline: FolderPipeline(settings: FolderSettings(values), pool: pool), smallLimit: 1 << 20,
-                connections: 4))
+        scene.destinations.append(.folder("library", library))
         scene.route.to = ["here", "library"]
         scene.route.key = try KeyTemplate("{dir}/{name}")
         scene.route.match.paths = [try GlobPattern("keep/**")]

@@ -172,8 +172,8 @@ import Testing
         }
         #expect(isThere(scene.directory.path.appending("drop").pushing(".inlet/kept/a")))
         let former = FormerRoots(stateDirectory: scene.directory.path.appending("state"))
-        #expect(former.beside([]).roots.count == 2)
-        let left = former.beside([WatchSettings(path: scene.directory.path.appending("second"))])
+        #expect(try former.beside([]).roots.count == 2)
+        let left = try former.beside([WatchSettings(path: scene.directory.path.appending("second"))])
         #expect(left.roots.map(\.archiveDirectory) == [".inlet/kept"])
     }
 }

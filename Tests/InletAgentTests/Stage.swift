@@ -165,6 +165,16 @@ extension Destination {
             name: name, type: "scripted", pipeline: pipeline, smallLimit: smallLimit, connections: connections,
             maxInFlight: maxInFlight)
     }
+
+    /// A real folder that is there.
+    static func folder(_ name: String, _ path: FilePath) -> Destination {
+        let values = ConfigSection(
+            values: ["path": .string(path.string)], positions: [:], position: SourcePosition(line: 0, column: 0))
+        let pool = BlockingPool(name: "folder", threads: 2)
+        return Destination(
+            name: name, type: "folder", pipeline: FolderPipeline(settings: FolderSettings(values), pool: pool),
+            smallLimit: 1 << 20, connections: 4)
+    }
 }
 
 /// Whether something is at the path, seen without following a symlink.

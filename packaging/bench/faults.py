@@ -27,6 +27,8 @@ POLICIES = ("keep", "archive", "delete")
 EVERY = 40
 # The writers stop when so many seconds have passed, though not all calls have failed.
 LONGEST = 90
+# A run is bounded, also one in which something goes on for ever.
+LONGEST_REST = 900
 
 
 class Digests:
@@ -146,13 +148,16 @@ class Round:
     def _below(self, path):
         return next(path[len(str(root)) + 1:] for root in self.roots if path.startswith(f"{root}/"))
 
-    def settle(self, agent, config, sandbox, seconds):
-        """Until nothing is open, or time is up. - Returns: what is found then."""
-        end = time.monotonic() + seconds
+    def settle(self, agent, config, sandbox, patience):
+        """Until nothing is open, or for so long nothing went on. - Returns: what is found then."""
+        end, seen = time.monotonic() + LONGEST_REST, None
         while True:
             scene, rows = self.scene(config, sandbox)
+            now = (scene.status["files"], {name: held.total() for name, held in scene.held.items()})
+            if now != seen:
+                seen, last = now, time.monotonic()
             is_quiet = scene.status["pending"] == 0 and not scene.undelivered()
-            if is_quiet or time.monotonic() > end or agent.process.poll() is not None:
+            if is_quiet or time.monotonic() > min(end, last + patience) or agent.process.poll() is not None:
                 return scene, rows
             time.sleep(1)
 
@@ -239,7 +244,7 @@ def main():
     options.add_argument("--seed", type=int, default=int(time.time()))
     options.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
     options.add_argument("--count", type=int, default=600, help="how many calls fail for each seed")
-    options.add_argument("--seconds", type=int, default=150, help="for what is open when the writers have ended")
+    options.add_argument("--seconds", type=int, default=120, help="without any progress, after which what is open is open")
     options.add_argument("--self-test", action="store_true", help="only try the judgements on made-up findings")
     given = options.parse_args()
     if given.self_test:
