@@ -137,7 +137,8 @@ extension AgentCommands {
             }) {
             case .success(let identity): returned[file.id] = identity
             case .failure(let refusal):
-                try await journal.endReturn(of: files.map(\.id).filter { returned[$0] == nil })
+                // Also of what was moved: it is taken as a new file then.
+                try await journal.endReturn(of: files.map(\.id))
                 return refusal.description
             }
         }

@@ -37,14 +37,16 @@ extension Journal {
         if let last = admission.newerThan {
             // Asked for twice at once: the first has just been admitted.
             if let twin = try twin(of: admission, newerThan: last, database) { return (.known(id: twin), []) }
-        } else if let obstacle = try obstacle(to: arrival, now, database) {
-            return (obstacle, [])
         }
+        let previous =
+            admission.newerThan == nil
+            ? try remembered(arrival.root, arrival.path, arrival.volume?.key, database) : nil
+        if let previous, let obstacle = try obstacle(previous, to: arrival, now, database) { return (obstacle, []) }
         if !limit.isOff, admission.plan != nil, try !hasRoom(for: admission, limit, isFull, database) {
             isFull = true
             return (.full, [])
         }
-        if let id = try returned(admission, now, database) { return (.admitted(id: id), []) }
+        if let id = try returned(admission, previous, now, database) { return (.admitted(id: id), []) }
         let admission = try withoutNeedless(admission, now, database)
         let batch = try batch(for: admission, now, database)
         var file = NewFile(admission)
@@ -123,9 +125,14 @@ extension Journal {
     static func obstacle(
         to arrival: Arrival, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
-        guard let previous = try remembered(arrival.root, arrival.path, arrival.volume?.key, database) else {
-            return nil
+        try remembered(arrival.root, arrival.path, arrival.volume?.key, database).flatMap {
+            try obstacle($0, to: arrival, now, database)
         }
+    }
+
+    private static func obstacle(
+        _ previous: Remembered, to arrival: Arrival, _ now: WallTime, _ database: Database
+    ) throws -> AdmissionOutcome? {
         if previous.standing(of: arrival, 0) == .known { return .known(id: previous.id) }
         if previous.state == .pending, try !supersede(previous.id, now, database) { return .busy(id: previous.id) }
         return nil
@@ -134,13 +141,12 @@ extension Journal {
     /// A file that ended as gone and is there again as it was: what had not been sent of it goes on, under the keys that it
     /// has, and what had been is not sent a second time. nil for every other.
     private static func returned(
-        _ admission: Admission, _ now: WallTime, _ database: Database
+        _ admission: Admission, _ previous: Remembered?, _ now: WallTime, _ database: Database
     ) throws -> Int64? {
         let arrival = admission.arrival
         guard let plan = admission.plan, admission.newerThan == nil, admission.companions.isEmpty,
-            let last = try remembered(arrival.root, arrival.path, arrival.volume?.key, database), last.state == .gone,
-            arrival.identity.isKnown(as: last.identity),
-            let file = try FileRow.all(database, "WHERE id = ?", [.integer(last.id)]).first, file.route == plan.route
+            let last = previous, last.state == .gone, arrival.identity.isKnown(as: last.identity),
+            let file = try latest(arrival.root, arrival.path, arrival.volume?.key, database), file.route == plan.route
         else { return nil }
         let deliveries = try job(file, database).deliveries
         guard Set(deliveries.map(\.destination)) == Set(admission.steps.destinations) else { return nil }
@@ -148,6 +154,7 @@ extension Journal {
         if file.content == nil, file.digests.isEmpty {
             let isTouched = arrival.identity.changed != file.identity.changed
             if isTouched, deliveries.contains(where: { $0.state == .delivered }) { return nil }
+            try reviveUndelivered(file.id, database)
             try refresh(file.id, arrival.identity, database)
         }
         return try retry(file.id, admission.uptimes, [:], of: [.gone], now, database) ? file.id : nil

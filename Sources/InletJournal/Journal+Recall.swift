@@ -48,7 +48,7 @@ extension Journal {
             let identity = arrival.identity
             // What we took away ourselves and what came to nothing was dropped anew on purpose.
             guard state != .gone, state != .superseded else { return .new }
-            if isReturning { return .known }
+            if isReturning { return identity.isKnown(as: self.identity, tolerance: tolerance) ? .known : .new }
             // The same inode and times again: it was looked at just before we took it away, and is no new file.
             if wasVacated { return identity == self.identity ? .known : .new }
             guard identity.isKnown(as: self.identity, tolerance: tolerance) else { return .new }

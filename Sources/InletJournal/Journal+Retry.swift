@@ -52,6 +52,13 @@ extension Journal {
         }
     }
 
+    /// Who was moving files back from quarantine has died: what is under their names now is looked at as what it is.
+    static func endReturns(_ database: Database) throws {
+        try database.change(
+            "UPDATE file SET intent = NULL WHERE state IN (\(ended)) AND finished_at IS NOT NULL AND intent IS NOT NULL "
+                + "AND \(isQuarantined)")
+    }
+
     private static let isQuarantined = "disposition LIKE '\(Disposition.quarantined("%"))'"
 
     /// False when the file lies in quarantine: there is nothing to send under its name.

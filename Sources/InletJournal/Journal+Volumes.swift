@@ -122,7 +122,7 @@ extension Journal {
                         (SELECT uptime FROM destination WHERE name = delivery.destination), 0) + ifnull(
                         (SELECT json_extract(CAST(policy AS TEXT), '$.retry.expire_ms') FROM file WHERE id = file_id), 0)
                 WHERE file_id IN (SELECT id FROM file WHERE volume = ?2 AND finished_at IS NULL) AND state = 'ready'
-                    AND code IN ('source_gone', 'source_unreadable', 'source_forbidden')
+                    AND code IN ('source_gone', 'source_unreadable', 'source_forbidden') AND next_at < \(Self.never)
                 """, .integer(now.milliseconds), .text(volume))
             _ = try database.change(
                 "UPDATE file SET finish_at = 0 WHERE volume = ? AND finished_at IS NULL AND state <> 'pending'",

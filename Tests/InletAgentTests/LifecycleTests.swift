@@ -68,12 +68,15 @@ import Testing
     @Test func `a file that is sent twice at once is queued once`() async throws {
         let scene = try Scene()
         let file = try scene.directory.write([1], to: "elsewhere/a")
+        let gate = Gate()
+        scene.here.always(.hold(gate, .prove))
         try await scene.run { stage in
             let commands = stage.agent.commands
             let answers = await withTaskGroup(of: SendAnswer.self) { group in
                 for _ in 0..<16 { group.addTask { await commands.send(file, to: nil) } }
                 return await group.reduce(into: []) { $0.append($1) }
             }
+            gate.open()
             #expect(answers.allSatisfy { $0 == answers[0] })
             try await eventually("it is sent") { scene.here.record.stored.count == 1 }
             #expect(try await stage.jobs().count == 1)

@@ -88,12 +88,15 @@ import Testing
         var scene = try Scene()
         scene.route.match.extensions = ["mp4"]
         scene.route.completion = .marker
-        scene.here.script("clip.mp4", .fail(.changed))
+        let gate = Gate()
+        scene.here.script("clip.mp4", .hold(gate, .fail(.changed)))
         try await scene.run { stage in
             try scene.drop("clip.mp4", "one")
             try scene.drop("clip.mp4.done", "")
-            try await stage.finished("clip.mp4.done", .superseded)
+            try await eventually("it is on its way") { scene.here.record.running == 1 }
             try scene.drop("clip.mp4", "a part of two")
+            gate.open()
+            try await stage.finished("clip.mp4.done", .superseded)
             try await passSentinel(scene, stage)
             #expect(try await jobs(stage, "clip.mp4").count == 1)
             try scene.drop("clip.mp4.done", "again")

@@ -108,7 +108,7 @@ struct SecretTests {
         let changes = ConfigComparison.changes(from: config, to: other, types: standInTypes)
         #expect(changes.count == 1 && !"\(changes)".contains(Self.canary), "\(changes)")
         for wrong in ["verify", "part_size", "if_exists"] {
-            let text = text.replacing("api_key: x", with: "api_key: x, \(wrong): \"\(address)\"")
+            let text = text.replacing("api_key: x", with: "api_key: x,\n  \(wrong): \"\(address)\"")
             #expect(complaints(text).contains(wrong) && !complaints(text).contains(Self.canary), "\(complaints(text))")
         }
         let misplaced = text.replacing("api_key: x", with: "\"\(address)\": x")

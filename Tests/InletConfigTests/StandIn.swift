@@ -40,6 +40,7 @@ let standInTypes = [
             KeySpec("multipart_threshold", .bytes, default: "16MiB", "One request up to here."),
             KeySpec("part_size", .bytesOrAuto, default: "auto", "Size of a part."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts at once."),
+            KeySpec("max_object_size", .bytes, default: "5TiB", "The store's limit."),
             KeySpec("verify", .choice(["md5", "crc32c", "sha256", "size"]), default: "md5", "What is compared."),
             KeySpec(
                 "if_exists", .choice(["overwrite", "skip-same", "version", "fail"]), default: "overwrite",

@@ -11,6 +11,9 @@ import Testing
         #expect(health.sentence == "All is well: 1 moving, 1 waiting.")
         let idle = try SampleStatus.report { ($0.queue.in_flight, $0.queue.waiting) = (0, 0) }
         #expect(Health(idle).sentence == "All is well: nothing is moving, nothing waits.")
+        let again = Health(try SampleStatus.report { ($0.queue.waiting, $0.queue.retrying) = (3, 2) })
+        #expect(again.state == .ok)
+        #expect(again.sentence == "It goes on: 1 moving, 3 waiting, 2 after an error ('inlet queue list' says which).")
     }
 
     /// What is changed, and what then comes first.

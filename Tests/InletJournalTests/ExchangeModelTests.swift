@@ -72,11 +72,12 @@ private struct HeldRun {
             expire: .milliseconds(QueueModel.life))
         admission.uptimes = model.uptimes
         let outcome = try await journal.admit(admission, at: now)
+        let before = model.files.count
         if model.isBusy(name, size: size) {
             guard case .busy = outcome else { throw Unexpected(what: "\(outcome), but \(name) is on its way") }
         } else if let id = model.admit(name, size: size, to: destinations, lane: .small, at: now) {
             try #require(outcome == .admitted(id: id))
-            seen += 1
+            seen += model.files.count - before
         } else {
             guard case .known = outcome else { throw Unexpected(what: "\(outcome), but \(name) is known") }
         }

@@ -51,6 +51,9 @@ struct QueueModel {
             // Here the size is the whole identity, so a vacated path that shows it again is the file on its way out.
             let isNew = [.gone, .superseded].contains(file.state)
             if !isNew, file.size == size { return nil }
+            // It is there again as it was: what had not been sent of it goes on.
+            let isBack = file.size == size && Set(file.deliveries.map(\.destination)) == Set(destinations)
+            if file.state == .gone, isBack, retry(file.id, of: [.gone], at: now) { return file.id }
             if file.state == .pending { endOpen(index, .superseded) }
         }
         lastFile += 1
@@ -98,8 +101,9 @@ struct QueueModel {
         return true
     }
 
-    mutating func retry(_ id: Int64, at now: WallTime) -> Bool {
-        let again: Set<DeliveryState> = [.failed, .expired, .cancelled, .gone]
+    mutating func retry(
+        _ id: Int64, of again: Set<DeliveryState> = [.failed, .expired, .cancelled, .gone], at now: WallTime
+    ) -> Bool {
         guard let index = files.firstIndex(where: { $0.id == id }),
             files[index].deliveries.contains(where: { again.contains($0.state) })
         else { return false }

@@ -93,7 +93,7 @@ def missed(found, scene):
 
 def well(found, scene):
     """Status calls nothing well while something is open."""
-    if scene.status["health"]["state"] != "ok":
+    if not scene.status["health"]["sentence"].startswith("All is well"):
         return
     counts = {name: count for name, count in scene.status["files"].items() if count and name in OPEN}
     left = len(scene.undelivered())
@@ -127,8 +127,8 @@ def with_version(version, **changes):
 
 
 def self_test():
-    trouble = {"health": {"state": "trouble", "findings": [{"about": "files"}]}, "files": {"failed": 1}}
-    root = {"health": {"state": "trouble", "findings": [{"about": "root"}]}, "files": {}}
+    trouble = {"health": {"state": "trouble", "sentence": "Trouble", "findings": [{"about": "files"}]}, "files": {"failed": 1}}
+    root = {"health": {"state": "trouble", "sentence": "Trouble", "findings": [{"about": "root"}]}, "files": {}}
     waiting = {"health": {"state": "ok", "sentence": "All is well: 1 waiting", "findings": []}, "files": {"pending": 1}}
     jobs, files = sample().jobs, sample().disk
     new, edited, known = (Version(*values) for values in (("d", "4", 5, 1), ("a", "4", 5, 2), ("a", "4", 5, 1)))

@@ -50,7 +50,7 @@ struct AttemptJudge: Sendable {
 
     private func passing(_ error: DeliveryError) -> CircuitBreaker.Event? {
         if error.code == .serverError { return .serverFault(file: file.id) }
-        guard error.heard?.word == .refusal else { return nil }
+        guard let word = error.heard?.word, word == .refusal || word == .credentials else { return nil }
         return .refused(file: file.id, code: error.code, ends: false)
     }
 

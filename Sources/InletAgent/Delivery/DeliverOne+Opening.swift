@@ -56,6 +56,12 @@ extension DeliverOne {
         return try await file.hasContent(source, Hashing(pool: hashing))
     }
 
+    /// As the journal has it: another destination may have proved the content since this delivery was claimed.
+    private func current(_ file: FileRow) async -> FileRow {
+        // What it does not answer now is not known, as when the delivery began.
+        (try? await journal.job(file.id))?.file ?? file
+    }
+
     /// The same error, unless a fresh look says otherwise: that a file is gone, or another one, ends its delivery for good, and
     /// is not believed of one that is there as it was.
     func confirmed(_ found: DeliveryError, _ file: FileRow) async -> DeliveryError {
@@ -76,7 +82,7 @@ extension DeliverOne {
                     if source.isRenumbered(source.opened, since: file.identity) {
                         true
                     } else {
-                        try await hasItsContent(source, file)
+                        try await hasItsContent(source, await current(file))
                     }
                 }
             if isSame {

@@ -19,7 +19,7 @@ final class DeliverOne: Sendable {
         }
     }
 
-    private let journal: Journal
+    let journal: Journal
     private let board: DestinationBoard
     let orders: OrderDesk
     private let notices: AdmissionNotices

@@ -140,14 +140,18 @@ struct SourceDisposal: Sendable {
         var proved = file.identity
         if let ours { proved.changed = ours }
         switch SourceStanding(now, since: proved, ignoringChangeTime: isRenamed && ours == nil) {
+        // After a crash nothing tells whether it was edited since it has its private name.
+        case .same where isRenamed && ours == nil && file.hasChecksum: break
         case .same: return .same
         case .changed: return .changed
         case .unclear: break
         }
-        guard let content = file.content else {
-            return now.inode == proved.inode && now.device == proved.device ? .doubtful : .changed
+        guard file.hasChecksum else {
+            // Without a checksum only its numbers tell, and a remount or a server gives others to the same file.
+            let isNumbered = now.inode == proved.inode && now.device == proved.device
+            return isNumbered || now.changed == proved.changed || file.volume != nil ? .doubtful : .changed
         }
-        guard try await Fingerprint.matches(content, try found.source(), on: hashing) else { return .changed }
+        guard try await file.hasContent(try found.source(), Hashing(pool: hashing)) else { return .changed }
         guard try found.look().identity == now else { return .moving }
         // Read once, not at each try.
         if !isRenamed { try await journal.refresh([(id: file.id, identity: now)]) }

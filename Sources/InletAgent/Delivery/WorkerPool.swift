@@ -170,7 +170,8 @@ struct DeliveryEnds: Sendable {
 
     /// What came back while it was written down that it is away goes on at once: who took the volume up did not see it waiting.
     func freeReturned(_ files: [FileRow], _ journal: Journal, _ health: JournalHealth) async {
-        let returned = Set(files.filter { roots.hasMoved($0) }.compactMap(\.volume))
+        let returned = Set(
+            files.filter { $0.volume != nil && (roots.hasMoved($0) || !roots.isAway($0)) }.compactMap(\.volume))
         do {
             for volume in returned { try await journal.volumeIsBack(volume, at: .now) }
         } catch {

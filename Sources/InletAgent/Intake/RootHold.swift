@@ -53,9 +53,14 @@ package struct RootHold: Sendable {
                         "its lock (.inlet/lock) cannot be had within \(DurationText.format(Self.patience)), and it is "
                         + "watched without: another agent that watches it too would not be noticed")
             }
-        } catch {
+        } catch  where error.isPermission || error.code == .readOnlyFileSystem {
             // Where it cannot be written there is none; `inlet check` says so.
             return .watch(nil, doubt: nil)
+        } catch {
+            return .watch(
+                nil,
+                doubt: "its lock (.inlet/lock) cannot be had (\(error)), and it is watched without: another agent that "
+                    + "watches it too would not be noticed")
         }
     }
 

@@ -137,6 +137,8 @@ struct SendDesk: Sendable {
         let file = last.file
         do {
             if [.failed, .expired, .cancelled, .gone].contains(file.state) { _ = try await retry(file.id) }
+            // Of these nothing was sent that could go on.
+            if [.superseded, .rejected].contains(file.state) { return nil }
             guard [.delivered, .duplicate].contains(file.state) else { return .queued(job: file.id) }
             let here = try await journal.standing(of: last)
             let wanted = Set(last.deliveries.map(\.id)).subtracting(again ? [] : here)

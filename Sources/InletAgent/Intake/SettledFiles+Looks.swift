@@ -45,7 +45,7 @@ extension SettledFiles {
             case .success(.directory), .success(.symlink), .success(.other):
                 noteIrregular(path)
                 looked.judged.append((path, .look(.notRegular)))
-            case .failure(let error) where volume?.key != nil:
+            case .failure(let error) where volume?.key != nil && !error.isShortage:
                 log.emit(.fileTrouble(path: root.pushing(path), reason: "\(error)"))
                 // It keeps a card from being said to be safe; at its return it is seen again.
                 unread += 1

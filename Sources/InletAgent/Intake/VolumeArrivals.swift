@@ -62,6 +62,8 @@ struct VolumeArrivals: Sendable {
             count += files.count
             var turn = FolderTurn(root)
             let moved = files.compactMap { file -> (id: Int64, identity: FileIdentity)? in
+                // What awaits its disposal is compared with what was proved when its turn comes: it may have been edited.
+                guard file.state == .pending else { return nil }
                 // What cannot be looked at now is compared when it is opened for its delivery.
                 guard let now = (try? turn.look(file.path))?.identity, now != file.identity,
                     now.isKnown(as: file.identity, tolerance: tolerance)

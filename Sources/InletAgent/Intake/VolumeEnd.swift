@@ -95,14 +95,15 @@ enum WholeVolume {
             let real = root.resolved
             let top = try Folder(MountTable.current().mount(of: real)?.point ?? real)
             let device = try top.identity().device
-            var waiting: [FilePath] = [""]
+            var (waiting, seen): ([FilePath], Int) = ([""], 0)
             while let path = waiting.popLast() {
                 do throws(SystemError) {
                     let folder = try top.folder(path)
                     if try folder.identity().device != device { continue }
                     var names = try folder.list()
                     while let entry = try names.next() {
-                        if count.files >= most {
+                        seen += 1
+                        if seen > most {
                             count.isCut = true
                             return count
                         }

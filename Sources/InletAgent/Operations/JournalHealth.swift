@@ -21,7 +21,8 @@ package final class JournalHealth: Sendable {
     package func fails(_ error: JournalError, for asker: Asker = .queue) {
         let isNew = failing.withLock { failing in
             defer { failing[asker] = error.description }
-            return failing.isEmpty
+            // That it was displaced is said also where others have failed before.
+            return failing.isEmpty || asker == .watch && failing[asker] == nil
         }
         guard isNew else { return }
         log.emit(

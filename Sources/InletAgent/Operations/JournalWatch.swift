@@ -11,15 +11,25 @@ struct JournalWatch: Service {
     let log: EventLog
     var interval = Duration.seconds(60)
 
+    /// Looks that pass until a journal that stays lost is saved once more.
+    private static let betweenCopies = 14
+
     func run() async throws {
         let pool = BlockingPool(name: "journal", threads: 1)
         defer { pool.shutdown() }
         // Only its sleep throws, when it is asked to stop.
         try? await cancelWhenGracefulShutdown {
-            var isSaved = false
+            // Before the next copy, in looks; a copy ends with what was delivered until then.
+            var looks = 0
             while true {
                 try await Task.sleep(for: interval, tolerance: interval / 10)
-                if await isInPlace(pool) { isSaved = false } else if !isSaved { isSaved = await save() }
+                if await isInPlace(pool) {
+                    looks = 0
+                } else if looks > 0 {
+                    looks -= 1
+                } else if await save() {
+                    looks = Self.betweenCopies
+                }
             }
         }
         if await !isInPlace(pool) { _ = await save() }

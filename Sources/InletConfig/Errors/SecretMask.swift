@@ -41,7 +41,9 @@ struct SecretMask: Sendable {
     /// Returns the next line to look at.
     private mutating func hideLines(from number: Int) -> Int {
         let line = source.lines[number - 1]
-        if let login = AddressLogin.range(in: line) { hide(line: number, after: login.lowerBound) }
+        // Of several addresses on a line the first: all behind it is hidden with it.
+        let logins = line.indices.lazy.filter { line[$0] == "@" }.compactMap { AddressLogin.range(in: line[...$0]) }
+        if let login = logins.first { hide(line: number, after: login.lowerBound) }
         guard let key = secretWord(in: line) else { return number + 1 }
         hide(line: number, after: key.end)
         if line.first(where: { $0 != " " && $0 != "\t" }) == "#" { return number + 1 }

@@ -34,7 +34,12 @@ package struct Health: Codable, Sendable, Equatable {
         self.needs = needs.prefix(Self.most).map(\.line)
         if needs.count > Self.most { self.needs.append("and \(needs.count - Self.most) more") }
         guard let worst = needs.first else {
-            sentence = "All is well: \(moving)."
+            // What came back from a destination may go through the next time, and is no news; but it is not well.
+            let again = report.queue.retrying
+            sentence =
+                again == 0
+                ? "All is well: \(moving)."
+                : "It goes on: \(moving), \(again) after an error ('inlet queue list' says which)."
             return
         }
         let others = needs.count == 1 ? "" : " (and \(needs.count - 1) more)"

@@ -131,11 +131,12 @@ extension VOPIVerdict {
     }
 
     private func heard(_ response: HTTPResponse) -> Heard {
-        switch self {
+        guard VOPISaid(response).isJSON, !response.isHostsOwn else { return Heard(response.status, .foreign) }
+        return switch self {
         case .credentials: Heard(response.status, .credentials)
         case .outage(.outOfCredits): Heard(response.status, .everybody)
         case .done: Heard(response.status, .foreign)
-        default: Heard(response.status, isOwn: VOPISaid(response).isJSON && !response.isHostsOwn)
+        default: Heard(response.status, isOwn: true)
         }
     }
 

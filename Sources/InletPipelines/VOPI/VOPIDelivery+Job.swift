@@ -186,7 +186,8 @@ extension VOPIDelivery {
             chain.record.job?.stuckSince = now().milliseconds
             try await note(chain)
             throw DeliveryError(
-                .giveUp, error.code, "\(error.reason); 'inlet queue retry' fetches the results without another job")
+                .giveUp, error.code, "\(error.reason); 'inlet queue retry' fetches the results without another job",
+                heard: error.heard)
         default: throw error
         }
     }

@@ -126,9 +126,18 @@ package struct VOPIResults: Sendable {
         of job: VOPIJob, into manifest: inout VOPIManifest
     ) async throws(DeliveryError) -> VOPIDownloads {
         let id = job.id
-        let links = try await api.downloadURLs(id, life: .seconds(3600))
+        let links: VOPIDownloads
+        do throws(DeliveryError) {
+            links = try await api.downloadURLs(id, life: .seconds(3600))
+        } catch {
+            guard error.code == .notFound else { throw error }
+            // The job has just been seen: it is not gone, and neither is what was paid for.
+            throw DeliveryError(.retry(after: error.asked), .badAnswer, error.reason, heard: error.heard)
+        }
         if let reason = links.refused.first {
-            throw DeliveryError(.giveUp, .forbiddenURL, "a link to results of job \(id) is refused: \(reason)")
+            throw DeliveryError(
+                .giveUp, .forbiddenURL, "a link to results of job \(id) is refused: \(reason)",
+                heard: Heard(200, .everybody))
         }
         manifest.add(links)
         guard manifest.entries.count <= Self.most else {

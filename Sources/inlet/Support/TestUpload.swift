@@ -67,8 +67,8 @@ struct TestUpload {
     ) async -> [(Findings.Grade, String)] {
         var order = order
         order.key += ".parts"
+        let notes = TestNotes()
         do throws(DeliveryError) {
-            let notes = TestNotes()
             guard let proof = try await deliver(source, order, notes, by: storage.composing) else {
                 let left = await abandoning(order, notes, at: storage.composing)
                 return [(.warning, "took a test object in parts, and works on it\(left)")]
@@ -76,7 +76,8 @@ struct TestUpload {
             try await storage.remove(proof.key)
             return [(.fine, "composed one of parts, \(Self.verified(proof))")]
         } catch {
-            return [(.warning, "files over multipart_threshold go in parts, which failed: \(error)")]
+            let left = await abandoning(order, notes, at: storage.composing)
+            return [(.warning, "files over multipart_threshold go in parts, which failed: \(error)\(left)")]
         }
     }
 
