@@ -46,8 +46,10 @@ final class CanaryPlace: Sendable {
                     turns[request.line] = turn + 1
                     return turn
                 }
-                let (type, body) = Self.refusal(request, turn)
-                try connection.answer("400 Bad", headers: "Content-Type: \(type)\r\n", body)
+                // Who logs in with a password is refused his file in the service's own words, which ends it, with its reason.
+                let isOwn = request.headers["authorization"]?.hasPrefix("Basic ") ?? false
+                let (type, body) = Self.refusal(request, isOwn ? 1 : turn)
+                try connection.answer(isOwn ? "413 Bad" : "400 Bad", headers: "Content-Type: \(type)\r\n", body)
             }
         }
         let login = try place.folder.write((text("vopi.login") + "\n").utf8, to: "login")

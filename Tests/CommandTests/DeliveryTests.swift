@@ -65,8 +65,8 @@ import Testing
             let next = try await place.run()
             try await next.line("job.finished")
             #expect(sandbox.traffic.counts[.part] == 5)
-            // Its own, and that of the probe at the second start.
-            #expect(sandbox.traffic.counts[.create] == 2)
+            // Its own: a probe opens none.
+            #expect(sandbox.traffic.counts[.create] == 1)
             #expect(try place.content(#require(sandbox.objects().first).path) == content)
             #expect(try await next.stop() == .code(0))
         }

@@ -111,8 +111,7 @@ import Testing
     ) async throws {
         try await agent.line("destination.up")
         try await agent.line("job.finished") { $0.isAbout("good.bin") && $0["state"] == "delivered" }
-        let refusal = FaultReply(413, type: "application/json", body: #"{"error":"too large"}"#)
-        sandbox.faults.add(Fault(.reply(refusal), at: .create, times: nil))
+        sandbox.faults.add(Fault(.reply(.tooLarge), at: .create, times: nil))
         try place.put("bad.bin", bytes(6 << 20))
         try place.put("huge.bin", bytes(10 << 20))
         try await agent.line("job.finished") { $0.isAbout("bad.bin") && $0["state"] == "failed" }

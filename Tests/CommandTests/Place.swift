@@ -172,3 +172,8 @@ func bytes(_ count: Int, seed: UInt64 = 1) -> Data {
     }
     return data.prefix(count)
 }
+
+extension FaultReply {
+    /// A refusal of this one file, in the API's own words.
+    static let tooLarge = FaultReply(413, type: "application/json", body: #"{"error":"too large"}"#)
+}

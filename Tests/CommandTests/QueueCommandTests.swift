@@ -14,7 +14,7 @@ import Testing
             let agent = try await place.run()
             try place.put("good.bin", bytes(1000))
             try await agent.line("job.finished") { $0.isAbout("good.bin") }
-            sandbox.faults.add(Fault(.garbage, at: .create, times: nil))
+            sandbox.faults.add(Fault(.reply(.tooLarge), at: .create, times: nil))
             try place.put("bad.bin", bytes(6 << 20))
             try place.put("huge.bin", bytes(10 << 20))
             try await agent.line("job.finished", number: 2) { !$0.isAbout("good.bin") }
@@ -52,7 +52,7 @@ import Testing
             let id = try #require(failed.first?["job"] as? Int)
             let story = try await place.inlet("queue", "show", String(id))
             #expect(story.ending == .code(0))
-            #expect(story.output.contains("store: failed, attempts 3"), "\(story.output)")
+            #expect(story.output.contains("store: failed, attempts 1"), "\(story.output)")
             let object = try await place.inlet("queue", "show", String(id), "--json").object()
             #expect(object["state"] as? String == "failed")
             let missing = try await place.inlet("queue", "show", "999")

@@ -31,7 +31,7 @@ import Testing
         Step("forget --code timed_out --yes", 0, "0 files forgotten", left: all),
         Step("forget --path held.bin --state delivered --yes", 0, "0 files forgotten", left: all),
         Step("forget", 64, "name a job or a filter", left: all),
-        Step("retry --code bad_answer --dry-run", 0, "1 file, 6 MiB, would be queued again", "bad.bin", left: all),
+        Step("retry --code too_large --dry-run", 0, "1 file, 6 MiB, would be queued again", "bad.bin", left: all),
         Step("retry --code timed_out --dry-run", 0, "0 files, ", left: all),
         Step("retry --all-failed --dry-run", 0, "1 file, 6 MiB, would be queued again", left: all),
         Step("retry --older 0 --dry-run", 0, "2 files, ", "bad.bin", "held.bin", left: all),
@@ -41,7 +41,7 @@ import Testing
         Step("clear --dry-run", 0, "1 file, 40 bytes, would be cancelled", "held.bin", left: all),
         Step("clear --older 1h --yes", 0, "0 files cancelled", left: all),
         Step("clear --older 0", 64, "--yes", left: all),
-        Step("clear --code bad_answer --yes", 0, "0 files cancelled", left: all),
+        Step("clear --code too_large --yes", 0, "0 files cancelled", left: all),
     ]
 
     /// What takes the queue apart.
@@ -50,7 +50,7 @@ import Testing
         Step("list --batch 1", 0, "No file matches", left: withoutBatch),
         Step("clear --older 0 --yes", 0, "1 file cancelled", left: ["failed": 1, "rejected": 1, "cancelled": 1]),
         // One alone is what was meant.
-        Step("forget --code bad_answer", 0, "1 file forgotten", left: ["rejected": 1, "cancelled": 1]),
+        Step("forget --code too_large", 0, "1 file forgotten", left: ["rejected": 1, "cancelled": 1]),
         Step("retry --older 0 --state cancelled", 0, "1 file queued again", left: ["rejected": 1, "pending": 1]),
         Step("forget --older 0 --yes", 0, "1 file forgotten", left: ["pending": 1]),
     ]
@@ -91,7 +91,7 @@ import Testing
             }
             let agent = try await place.run()
             try await agent.line("job.finished", number: 3)
-            sandbox.faults.add(Fault(.garbage, at: .create, times: nil))
+            sandbox.faults.add(Fault(.reply(.tooLarge), at: .create, times: nil))
             try place.put("bad.bin", bytes(6 << 20))
             try place.put("huge.bin", bytes(10 << 20))
             try await agent.line("job.finished", number: 5)

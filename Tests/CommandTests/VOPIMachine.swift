@@ -32,11 +32,11 @@ extension Place {
         Self.files(below: folder.path.appending("pictures").appending(job))
     }
 
-    /// Files below a folder, hidden ones too, by their paths.
+    /// Files below a folder, hidden ones too, by their paths; not the lock of a watched folder.
     static func files(below folder: FilePath) -> [String: Data] {
         let names = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
         return Dictionary(
-            uniqueKeysWithValues: names.compactMap { name in
+            uniqueKeysWithValues: names.filter { $0 != ".inlet/lock" }.compactMap { name in
                 let path = folder.string + "/" + name
                 var isFolder: ObjCBool = false
                 _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)

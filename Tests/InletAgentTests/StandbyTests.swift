@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `one that stands by takes over as soon as the other one ends`() async throws {
+    @Test func `one that stands by takes over once the other one has ended and does not come back`() async throws {
         let scene = try Scene()
         var lock = try ours(scene.root)
         #expect(lock != nil)

@@ -9,6 +9,9 @@ package enum RootAbsence {
         obstacle(at: path) ?? "not there yet; watched as soon as it appears"
     }
 
+    /// Whether something else is in its place, or it cannot be looked at: making the folder does not help then.
+    package static func isBlocked(_ path: FilePath) -> Bool { obstacle(at: path) != nil }
+
     /// How such a folder stands: what is in its place needs a person, and what is not there may still come.
     static func state(_ path: FilePath) -> IntakeStatus.State { obstacle(at: path).map { .failing($0) } ?? .missing }
 

@@ -19,6 +19,8 @@ package struct RootHold: Sendable {
     }
 
     private static let patience = Duration.seconds(5)
+    /// Who lets go may only be starting again: nobody takes over for that, and sends what the other one has delivered.
+    private static let grace = Duration.seconds(10)
     /// Before another holder is asked for again, where nothing tells.
     private static let pause = Duration.seconds(30)
 
@@ -77,8 +79,9 @@ package struct RootHold: Sendable {
             let inotify = try Inotify.orSilent()
             _ = try inotify.add(settings.path.pushing(WatchLock.folder))
             // What was let go of before the watch was set would wake nobody.
-            if try WatchLock.holder(in: settings.path) == nil { return }
-            _ = try inotify.wait(until: end, waker: waker)
+            if try WatchLock.holder(in: settings.path) != nil { _ = try inotify.wait(until: end, waker: waker) }
+            guard try WatchLock.holder(in: settings.path) == nil else { return }
+            _ = try waker.wait(until: .now.advanced(by: Self.grace))
         } catch {
             // Silence is right: the next try tells what is wrong.
             _ = try? waker.wait(until: end)

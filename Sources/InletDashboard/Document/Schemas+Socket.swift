@@ -91,7 +91,10 @@ extension ContentQuestion: Described {
 extension SendOrder: Described {
     static var schemaName: String { "SendOrder" }
     static var schema: Schema {
-        .object([.must("paths", .list(.text), "Base64, because names need not be text."), .may("to", .text)])
+        .object([
+            .must("paths", .list(.text), "Base64, because names need not be text."), .may("to", .text),
+            .may("again", .flag, "Also what was delivered there before."),
+        ])
     }
 }
 

@@ -46,7 +46,8 @@ struct RootCheck {
             guard case .directory = try FileLook.look(at: watch.path) else {
                 return findings.add(
                     .warning, name, RootAbsence.reason(watch.path),
-                    remedy: "make it or mount its disk, if it should be there")
+                    remedy: RootAbsence.isBlocked(watch.path)
+                        ? nil : "make it or mount its disk, if it should be there")
             }
             if RootAbsence.pseudo(watch.path) != nil {
                 return findings.add(
