@@ -133,7 +133,9 @@
 
         /// What a call answers instead of being made; nil = it is made.
         static func next(_ call: String, _ path: FilePath?) -> Errno? {
-            guard let path, state.withLock({ !$0.plans.isEmpty }) else { return nil }
+            guard let path else { return nil }
+            let folders = state.withLock { $0.plans.values.flatMap(\.below) }
+            guard !folders.isEmpty, isMeant(path, folders) else { return nil }
             let whole = whole(path)
             return state.withLock { state in
                 for number in state.plans.keys {
@@ -142,6 +144,30 @@
                     return code
                 }
                 return nil
+            }
+        }
+
+        /// Whether a plan may mean it, by its bytes: to take each path of each agent apart costs such a build dearly.
+        private static func isMeant(_ path: FilePath, _ folders: [FilePath]) -> Bool {
+            path.withPlatformString { name in
+                let descriptors = "/proc/self/fd/"
+                guard strncmp(name, descriptors, descriptors.utf8.count) == 0 else { return isMeant(name, folders) }
+                let number = strtol(name + descriptors.utf8.count, nil, 10)
+                return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { text in
+                    guard let start = text.baseAddress else { return false }
+                    let length = readlink("\(descriptors)\(number)", start, text.count - 1)
+                    guard length > 0 else { return false }
+                    text[length] = 0
+                    return isMeant(start, folders)
+                }
+            }
+        }
+
+        /// A folder above may be meant by a name below it.
+        private static func isMeant(_ name: UnsafePointer<CChar>, _ folders: [FilePath]) -> Bool {
+            let length = strlen(name)
+            return folders.contains { folder in
+                folder.withPlatformString { strncmp(name, $0, min(length, strlen($0))) == 0 }
             }
         }
 
