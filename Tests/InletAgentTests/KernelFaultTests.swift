@@ -31,7 +31,8 @@ import Testing
         (delete.name, delete.onSuccess, delete.match.paths) = ("delete", .delete, [try GlobPattern("delete/**")])
         scene.others = [delete]
         scene.pace = ProbePace(first: .milliseconds(100), interval: .milliseconds(200))
-        scene.watch[0].poll = .milliseconds(100)
+        // A folder that cannot be listed is left alone for ever longer: the whole is listed sooner.
+        (scene.watch[0].poll, scene.watch[0].rescan) = (.milliseconds(100), .milliseconds(500))
         return scene
     }
 

@@ -97,6 +97,10 @@ final class ScriptedPipeline: Pipeline {
             return .delivered(Proof(key: order.key, size: Int64(content.count), method: .size))
         case .prove:
             let content = try read(source)
+            // As the contract has it: what was opened may be another file than was admitted.
+            let now: FileIdentity
+            do throws(SystemError) { now = try source.identity() } catch { throw DeliveryError(reading: error) }
+            guard now.isUntouched(since: order.source) else { throw .changed }
             state.withLock { $0.record.stored[order.key] = content }
             let digest = try await Fingerprint.sha256(of: source, on: Self.pool)
             return .delivered(

@@ -124,12 +124,13 @@ struct JournalSealTests {
     }
 
     @Test func `a key that cannot be read for the moment is not replaced`() throws {
-        let closed = seal.closed(["upload": try upload()])
+        let note = try upload()
+        let closed = seal.closed(["upload": note])
         let plan = KernelFaultPlan(below: [folder.path.appending("journal.key")], seed: 1, count: 1, every: 1)
         let number = KernelFaults.begin(plan)
         #expect(throws: SystemError.self) { try JournalSeal(keptIn: folder.path) }
         #expect(KernelFaults.end(number)?.isSpent == true)
-        #expect(try JournalSeal(keptIn: folder.path).opened(closed) == ["upload": try upload()])
+        #expect(try JournalSeal(keptIn: folder.path).opened(closed) == ["upload": note])
     }
 
     @Test func `the key is made once, for its owner only, and anew where it is damaged`() throws {

@@ -29,8 +29,7 @@ package enum FailureClassifier {
     package static func ruling(_ error: DeliveryError, isLast: Bool = false) -> Ruling {
         switch error.verdict {
         case .cancelled, .sourceChanged, .sourceGone: .own
-        // What stands before a service may refuse one file's name or content, whoever we are.
-        case .credentials: error.heard?.word == .foreign ? .stranger : .credentials
+        case .credentials: .credentials
         case .outage: isStrange(error) ? .stranger : .outage
         case .giveUp: error.heard.map { refused($0) } ?? .file
         case .retry: passing(error, isLast)

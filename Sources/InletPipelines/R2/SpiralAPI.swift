@@ -91,13 +91,14 @@ struct SpiralAPI: Sendable {
         } else {
             response = try await exchange("\(base)/abort", SpiralMessages.Complete(key: name, uploadID: name), what)
         }
-        if response.isPage || response.isHostsOwn { throw refusal(response, what) }
+        if response.isPage || response.isHostsOwn { return false }
         switch response.status {
         case 204: return true
         // Whether it is JSON is what this asks; why it is none makes no difference.
         case 200: return (try? JSONValue(parsing: response.body)) != nil
-        // There is none, as we knew, in the API's own words; others may be anybody's.
-        case 400, 404, 409, 410, 422: return (try? JSONValue(parsing: response.body)) != nil
+        // There is none, as we knew, in whatever words but a page's or a host's, or none at all.
+        case 400, 404, 409, 410, 422:
+            return response.body.first { $0 > UInt8(ascii: " ") }.map { $0 != UInt8(ascii: "<") } ?? false
         // Perhaps the store's word that there is none, passed on.
         case 500: return false
         default: throw refusal(response, what)

@@ -64,16 +64,16 @@ import Testing
 
     @Test func `a picture that somebody else has fetched meanwhile is there`() async throws {
         let folder = try TemporaryDirectory()
-        let target = "images/hero/solid.png"
+        let target = "images/hero/solid.gif"
         let address = Listing<String>()
         let place = try VOPIClientPlace { asked, _ in
             if asked.path.hasSuffix("/download-urls") {
-                let link = (address.all.first ?? "") + "/store/solid.png?s=1"
+                let link = (address.all.first ?? "") + "/store/solid.gif?s=1"
                 return .json(200, #"{"jobId":"job-1","commercialImages":{"hero":{"solid":"\#(link)"}}}"#)
             }
             if asked.path.hasPrefix("/store/") {
-                try folder.write("picture".utf8, to: FilePath(target))
-                return .json(200, "picture")
+                try folder.write("GIF89a picture".utf8, to: FilePath(target))
+                return .init(headers: [("content-type", "image/gif")], body: "GIF89a picture")
             }
             return .json(200, #"{"id":"job-1","status":"completed"}"#)
         }
@@ -85,6 +85,6 @@ import Testing
         #expect(summary.files == [target, "product.json"] && summary.missing == [])
         // No half of our own is left beside it.
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path.appending("images/hero").string)
-        #expect(names == ["solid.png"])
+        #expect(names == ["solid.gif"])
     }
 }
