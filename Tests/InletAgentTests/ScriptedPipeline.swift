@@ -96,11 +96,7 @@ final class ScriptedPipeline: Pipeline {
             state.withLock { $0.record.stored[order.key] = content }
             return .delivered(Proof(key: order.key, size: Int64(content.count), method: .size))
         case .prove:
-            let content = try read(source)
-            // As the contract has it: what was opened may be another file than was admitted.
-            let now: FileIdentity
-            do throws(SystemError) { now = try source.identity() } catch { throw DeliveryError(reading: error) }
-            guard now.isUntouched(since: order.source) else { throw .changed }
+            let content = try Self.admitted(try read(source), source, order)
             state.withLock { $0.record.stored[order.key] = content }
             let digest = try await Fingerprint.sha256(of: source, on: Self.pool)
             return .delivered(
@@ -130,6 +126,16 @@ final class ScriptedPipeline: Pipeline {
             while !attempt.isStopping(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
             return try await take(next, source, order, attempt)
         }
+    }
+
+    /// As the contract has it: what was opened may be another file than was admitted.
+    private static func admitted(
+        _ content: [UInt8], _ source: SourceFile, _ order: DeliveryOrder
+    ) throws(DeliveryError) -> [UInt8] {
+        let now: FileIdentity
+        do throws(SystemError) { now = try source.identity() } catch { throw DeliveryError(reading: error) }
+        guard now.isUntouched(since: order.source) else { throw .changed }
+        return content
     }
 
     private func read(_ source: SourceFile) throws(DeliveryError) -> [UInt8] {
