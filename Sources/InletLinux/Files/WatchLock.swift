@@ -26,7 +26,7 @@ package final class WatchLock: Sendable {
     /// Takes the lock, for which the folder must be writable. Does not wait for another holder; blocks as long as a server does
     /// not answer.
     ///
-    /// - Parameter holder: what others are told of us.
+    /// - Parameter holder: what the other agent shows of this one.
     package static func take(in root: FilePath, as holder: String) throws(SystemError) -> Outcome {
         // Of another user's file only this can be asked.
         if let other = try self.holder(in: root) { return .theirs(other) }
