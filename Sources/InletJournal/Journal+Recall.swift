@@ -110,12 +110,18 @@ extension Journal {
     /// What could not be read because it was not allowed, or has waited for that for too long, goes on: a chmod or a chown may
     /// have been just that.
     ///
-    /// - Parameter uptimes: the destinations' expiry clocks.
+    /// - Parameters:
+    ///   - file: as it was when the content was judged: what a delivery that has ended since then proved may be another one.
+    ///   - uptimes: the destinations' expiry clocks.
     @discardableResult
     package func refresh(
-        _ id: Int64, identity: FileIdentity, uptimes: [String: Int64] = [:], at now: WallTime
+        _ file: FileRow, identity: FileIdentity, uptimes: [String: Int64] = [:], at now: WallTime
     ) async throws(JournalError) -> Touch {
-        try await commit { database in
+        let id = file.id
+        return try await commit { database in
+            guard let known = try FileRow.one(id, database), known.state == file.state, known.content == file.content,
+                known.digests == file.digests
+            else { return Touch(isNoted: false, isOutdated: true, goesOn: false) }
             let isNoted = try Self.refresh(id, identity, sparing: Self.isUnprovable, database)
             var goesOn =
                 try database.change(
@@ -123,10 +129,10 @@ extension Journal {
                     UPDATE delivery SET next_at = ?1
                     WHERE file_id = ?2 AND state = 'ready' AND code = 'source_forbidden' AND next_at > ?1 AND next_at < \(Self.never)
                     """, .integer(now.milliseconds), .integer(id)) > 0
-            if let file = try FileRow.one(id, database), file.state == .expired, file.code == .sourceForbidden {
+            if known.state == .expired, known.code == .sourceForbidden {
                 goesOn = try Self.retry(id, uptimes, [:], of: [.expired], now, database) || goesOn
             }
-            return Touch(isNoted: isNoted, goesOn: goesOn)
+            return Touch(isNoted: isNoted, isOutdated: false, goesOn: goesOn)
         }
     }
 
@@ -134,6 +140,8 @@ extension Journal {
     package struct Touch: Sendable {
         /// False while a delivery of it runs.
         package var isNoted: Bool
+        /// Whether the file was judged by what is no longer so, and is to be judged again.
+        package var isOutdated: Bool
         /// Whether something of it is due that was not before.
         package var goesOn: Bool
     }

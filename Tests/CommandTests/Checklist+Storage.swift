@@ -156,7 +156,7 @@ extension Checklist {
         Row(
             "S0.22",
             .shown(by: [
-                "a file that its user may not read fails clearly while others go on",
+                "a file that its user may not read yet waits and is said while others go on, and is sent once he may",
                 "streams give their descriptors back",
             ])),
         Row(
@@ -182,7 +182,7 @@ extension Checklist {
         Row(
             "S0.26",
             .shown(by: [
-                "a file that its user may not read fails clearly while others go on",
+                "a file that its user may not read yet waits and is said while others go on, and is sent once he may",
                 "an archive that cannot be written puts one file off, says so, and others go on",
                 "work that is announced is never slept through",
             ])),

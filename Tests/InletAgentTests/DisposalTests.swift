@@ -209,7 +209,8 @@ import Testing
             try edit(bench.file, "CONTENT")
             // What intake does with a known file that was touched.
             let now = try #require(try FileLook.look(at: bench.file).identity)
-            try await bench.journal.refresh(bench.id, identity: now, at: .now)
+            let known = try #require(try await bench.journal.job(bench.id)).file
+            try await bench.journal.refresh(known, identity: now, at: .now)
             let ending = try await bench.dispose()
             #expect(ending.state == nil)
             #expect(ending.disposition?.contains("no checksum tells") == true)

@@ -10,10 +10,10 @@ import Testing
 
 /// Calls on files fail while an agent works, by a seed; `packaging/bench/faults.sh` does it to a process, with more writers.
 @Suite struct KernelFaultTests {
-    /// The one that is always played; `INLET_FAULT_SEED` plays another.
+    /// One that is always played, and a new one each time; `INLET_FAULT_SEED` plays that again.
     private static let seeds: [UInt64] =
         ProcessInfo.processInfo.environment["INLET_FAULT_SEED"].flatMap { UInt64($0) }.map { [$0] }
-        ?? [20_261_125]
+        ?? [20_261_125, .random(in: 1...1_000_000_000)]
     private static let count = 50
 
     /// Two destinations: one reads the source as a server's does, one is a folder whose calls fail as well.
@@ -62,6 +62,19 @@ import Testing
             try await list.judge(stage, library)
         }
         #expect(KernelFaults.plan(faults)?.injected.count == Self.count)
+    }
+
+    /// Seeds that make it doubtful whether the folder is the one that it was.
+    @Test(arguments: [1, 2, 4, 6]) func `a folder that could not be looked at in passing is watched within seconds`(
+        _ seed: UInt64
+    ) async throws {
+        let scene = try Self.scene()
+        try scene.drop("keep/early")
+        let faults = KernelFaults.begin(KernelFaultPlan(below: [scene.root], seed: seed, count: 6, every: 2))
+        defer { KernelFaults.end(faults) }
+        try await scene.run { stage in
+            try await eventually("it is watched", within: .seconds(15)) { stage.events.count("job.finished") == 1 }
+        }
     }
 
     @Test func `while nothing of a watched folder can be read, status does not say that all is well`() async throws {

@@ -43,7 +43,7 @@ import Testing
         }
         #expect(row.id == id && row.content == Proof.test().content)
         #expect(try await bench.journal.admit(.test("a.txt"), at: Bench.start) == .known(id: id))
-        try await bench.journal.refresh(id, identity: .test(inode: 9), at: Bench.start)
+        try await bench.journal.refresh(row, identity: .test(inode: 9), at: Bench.start)
         #expect(try await bench.journal.recall([questions[1]], tolerance: 0) == [.known])
     }
 

@@ -84,8 +84,9 @@ private enum TwinAct {
             guard let found = try await journal.renamed(from: FilePath("file-\(old)"), to: arrival) else { return "no" }
             return "\(found.file.id) \(try await journal.rename(found, to: arrival, plan: nil))"
         case .touch(let file, let inode):
-            guard let size = try await journal.job(file)?.file.identity.size else { return "no" }
-            try await journal.refresh(file, identity: .test(size: size, inode: inode), at: Bench.start)
+            guard let known = try await journal.job(file)?.file else { return "no" }
+            let identity = FileIdentity.test(size: known.identity.size, inode: inode)
+            try await journal.refresh(known, identity: identity, at: Bench.start)
             return "touched"
         }
     }

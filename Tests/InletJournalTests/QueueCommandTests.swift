@@ -80,7 +80,8 @@ import Testing
             #expect(file.reason?.hasSuffix("(no permission)") == true)
         }
         let now = Bench.start + .seconds(30)
-        let touch = try await bench.journal.refresh(id, identity: .test(changed: 9), uptimes: ["r2": 30_000], at: now)
+        let file = try await bench.job(id).file
+        let touch = try await bench.journal.refresh(file, identity: .test(changed: 9), uptimes: ["r2": 30_000], at: now)
         #expect(touch.goesOn && touch.isNoted)
         let job = try await bench.job(id)
         #expect(job.file.state == .pending && job.file.identity.changed == 9)

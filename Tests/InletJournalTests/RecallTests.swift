@@ -32,7 +32,7 @@ import Testing
             return
         }
         #expect(row.id == id)
-        try await bench.journal.refresh(id, identity: identity, at: Bench.start)
+        try await bench.journal.refresh(row, identity: identity, at: Bench.start)
         #expect(try await recall(bench, identity) == .known)
     }
 
@@ -56,9 +56,19 @@ import Testing
         let bench = try Bench()
         let id = try await bench.admit("a.txt")
         try await bench.hold { _ in
-            try await bench.journal.refresh(id, identity: .test(changed: 5), at: Bench.start)
+            try await bench.journal.refresh(try await bench.job(id).file, identity: .test(changed: 5), at: Bench.start)
             return .again()
         }
+        #expect(try await bench.job(id).file.identity == .test())
+    }
+
+    @Test func `what was judged before a delivery of it ended is not taken note of`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a.txt")
+        let seen = try await bench.job(id).file
+        try await bench.settle(.test(.delivered))
+        let touch = try await bench.journal.refresh(seen, identity: .test(inode: 5), at: Bench.start)
+        #expect(touch.isOutdated && !touch.isNoted)
         #expect(try await bench.job(id).file.identity == .test())
     }
 

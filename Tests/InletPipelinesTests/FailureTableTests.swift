@@ -114,6 +114,13 @@ import Testing
         #expect(other.reason.contains("413: 413 Request Entity Too Large;"), "\(other.reason)")
     }
 
+    @Test(arguments: [("0", "NotFound"), ("153", "ServiceUnavailable")])
+    func `of a HEAD only the length tells a store's own 404 from a web page's`(_ length: String, _ code: String) {
+        let fields = [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", length)]
+        let said = S3Refusal(HTTPResponse(status: 404, headers: fields), isWordless: true, now: .now)
+        #expect(said.code == code && said.isOwn == (code == "NotFound"))
+    }
+
     @Test func `a link to a metadata address is not made right by allow_http`() throws {
         let api = try HTTPURL("http://127.0.0.1:8080", rules: .configured(allowHTTP: false))
         let error = #expect(throws: TransferError.self) {

@@ -51,7 +51,8 @@ struct RootCaution: Sendable {
 
     /// Waits until something comes in the folder, or something else is to be looked at; not for ever, because a server does
     /// not tell of what comes.
-    func wait(_ waker: Waker, atMost pause: Duration) async {
+    /// - Parameter untold: how long where the folder cannot be looked at, or nothing tells of it.
+    func wait(_ waker: Waker, atMost pause: Duration, untold: Duration) async {
         let end = ContinuousClock.now.advanced(by: pause)
         do {
             let inotify = try Inotify.orSilent()
@@ -61,8 +62,8 @@ struct RootCaution: Sendable {
             if try await objection() == nil { return }
             _ = try inotify.wait(until: end, waker: waker)
         } catch {
-            // As above; nothing tells of the folder then.
-            _ = try? waker.wait(until: end)
+            // Silence is right: it is looked at again, which says what is wrong.
+            _ = try? waker.wait(until: min(end, .now.advanced(by: untold)))
         }
     }
 

@@ -114,14 +114,21 @@ final class RootIntake: Service {
 
     /// Whether the folder is not what it was, which is said once and waited for.
     private func pauses(_ last: inout String?) async -> Bool {
-        guard !isPassing, let objection = await objection() else {
+        var (objection, pause): (String?, Duration) = (nil, Self.guardPause)
+        do {
+            if !isPassing { objection = try await caution.objection() }
+        } catch {
+            // What cannot be known now is no reason to believe it, and may be known at once.
+            (objection, pause) = ("\(error)", Self.missingPause)
+        }
+        guard let objection else {
             last = nil
             return false
         }
         inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
         if objection != last { log.emit(.watchGuard(root: settings.path, reason: objection)) }
         last = objection
-        await caution.wait(inbox.waker, atMost: Self.guardPause)
+        await caution.wait(inbox.waker, atMost: pause, untold: Self.missingPause)
         return true
     }
 
@@ -143,15 +150,6 @@ final class RootIntake: Service {
     private static let guardPause = Duration.seconds(30)
 
     private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, states: states) }
-
-    private func objection() async -> String? {
-        do {
-            return try await caution.objection()
-        } catch {
-            // What cannot be known now is no reason to believe it.
-            return "\(error)"
-        }
-    }
 
     /// Of a removable volume: when that was first seen, wherever it was mounted.
     private func firstSeen() async throws(JournalError) -> WallTime {

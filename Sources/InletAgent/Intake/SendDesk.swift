@@ -144,7 +144,7 @@ struct SendDesk: Sendable {
             let wanted = Set(last.deliveries.map(\.id)).subtracting(again ? [] : here)
             if wanted.isEmpty { return .known(job: file.id, Self.delivered(last)) }
             // What changed beside its content is no reason to stop it midway.
-            if identity != file.identity { try await journal.refresh(file.id, identity: identity, at: .now) }
+            if identity != file.identity { try await journal.refresh(file, identity: identity, at: .now) }
             return try await resend(wanted, file.id) ? .queued(job: file.id) : nil
         } catch {
             return .refused("\(error)")

@@ -217,9 +217,10 @@ struct SettledFiles: Sendable {
                 admitter.looks.keep(file.id)
             }
             let touch = try await journal.refresh(
-                file.id, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
+                file, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
+            if touch.isNoted || touch.isOutdated { admitter.looks.take(file.id) }
+            if touch.isOutdated { return .look(.comparedLater) }
             if touch.goesOn { admitter.bells.ringAll() }
-            if touch.isNoted { admitter.looks.take(file.id) }
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
             return .known
         } catch let error as SystemError where error.isMissing {
