@@ -23,7 +23,7 @@ struct DisposalBench {
     var archived: FilePath { root.pushing(".inlet/done/sub/a.txt") }
 
     /// - Parameter hasChecksum: whether what was delivered was proved by more than its length.
-    init(_ onSuccess: Route.OnSuccess, hasChecksum: Bool = false) async throws {
+    init(_ onSuccess: Route.OnSuccess, hasChecksum: Bool = false, volume: Volume? = nil) async throws {
         directory = try TemporaryDirectory()
         root = directory.path.appending("drop")
         try directory.write(Array("content".utf8), to: "drop/sub/a.txt")
@@ -34,7 +34,7 @@ struct DisposalBench {
             route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["here"],
             onSuccess: onSuccess)
         let admission = Admission(
-            Arrival(root: root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
+            Arrival(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan, lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { throw Unexpected() }
         self.id = id

@@ -78,6 +78,20 @@ import Testing
         #expect(kept.map(\.file.path) == ["same.jpg"])
     }
 
+    @Test func `what was edited while its card was out, and was to be deleted, is not deleted`() async throws {
+        var named = Self.card
+        named.uuid = "1234-ABCD"
+        let place = place(named)
+        let bench = try await DisposalBench(.delete, volume: Volume(name: "X", key: place.volume.key))
+        defer { bench.journal.close() }
+        try edit(bench.file, "CONTENT")
+        let arrivals = VolumeArrivals(
+            journal: bench.journal, states: RootStates([]), log: try EventLog(nil), wake: {})
+        try await arrivals.arrived(place, at: bench.root, isNew: false)
+        #expect(try await bench.dispose().disposition?.contains("no checksum tells") == true)
+        #expect(try text(bench.file) == "CONTENT")
+    }
+
     @Test func `where no time of change is kept, age counts until a volume has been listed once`() async throws {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)

@@ -121,6 +121,19 @@ import Testing
         #expect(file.state == .pending && file.intent == nil && file.disposition == nil && file.identity == now)
     }
 
+    @Test func `when who moved a file back from quarantine dies, its name is free for a new file`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a")
+        try await bench.settle(.test(.failed))
+        try await bench.finishAll(Disposition.quarantined("/x"))
+        try await bench.journal.beginReturn(of: [id])
+        let back = Arrival.test("a", .test(changed: 9))
+        #expect(try await bench.journal.recall([back], tolerance: 0) == [.known])
+        _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+        #expect(try await bench.job(id).file.intent == nil)
+        #expect(try await bench.journal.recall([back], tolerance: 0) == [.new])
+    }
+
     @Test func `receipts come newest first`() async throws {
         let bench = try Bench()
         for number in UInt8(1)...5 {

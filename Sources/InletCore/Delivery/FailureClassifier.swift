@@ -29,7 +29,8 @@ package enum FailureClassifier {
     package static func ruling(_ error: DeliveryError, isLast: Bool = false) -> Ruling {
         switch error.verdict {
         case .cancelled, .sourceChanged, .sourceGone: .own
-        case .credentials: .credentials
+        // A firewall may object to what is in one file; a login that a proxy asks for is everybody's.
+        case .credentials: error.heard == Heard(403, .foreign) ? .stranger : .credentials
         case .outage: isStrange(error) ? .stranger : .outage
         case .giveUp: error.heard.map { refused($0) } ?? .file
         case .retry: passing(error, isLast)

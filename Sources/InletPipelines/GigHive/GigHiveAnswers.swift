@@ -156,7 +156,8 @@ extension GigHiveVerdict {
         let isTus = response.header("Tus-Resumable") != nil || response.body.starts(with: "ERR_".utf8)
         let isOwn = !response.isPage && !response.isHostsOwn && (isTus || GigHiveSaid(response).isJSON)
         switch self {
-        case .credentials: return Heard(response.status, .credentials)
+        // A login is asked for by 401, by Apache and in HTML; a 403 in HTML is ModSecurity's.
+        case .credentials where isOwn || response.status != 403: return Heard(response.status, .credentials)
         case .done: return Heard(response.status, .foreign)
         case .giveUp(.tooLarge) where isOwn: return Heard(response.status, .object)
         // Of wrong metadata the server says that it failed itself.
