@@ -64,6 +64,17 @@ import Testing
         withExtendedLifetime(taken) {}
     }
 
+    @Test func `a folder whose lock cannot be had is watched without, and that is said`() async throws {
+        let scene = try Scene()
+        try scene.directory.makeDirectory("drop/.inlet/lock")
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            let said = stage.events.all.compactMap { if case .fileTrouble(scene.root, let why) = $0 { why } else { nil } }
+            #expect(said.count == 1 && said[0].contains(".inlet/lock"), "\(said)")
+        }
+    }
+
     @Test func `an answer that does not come in time is done without, and what comes of it later is let go`() throws {
         let root = try TemporaryDirectory()
         let (begins, ends) = (try Waker(), try Waker())

@@ -203,6 +203,20 @@ import Testing
         }
     }
 
+    @Test func `a server that knows no links of a job that it has just shown costs no other job`() async throws {
+        try await withVOPI { place in
+            let missing = FaultReply.vopi(404, error: "NOT_FOUND", message: "Job not found")
+            place.misbehave(.reply(missing), at: .downloadURLs, times: nil)
+            let (path, order) = try place.file()
+            let notes = Notes()
+            let error = try await attempts(place, path, order, notes) { place.count(.downloadURLs) >= 3 }
+            #expect(error == nil)
+            place.sandbox.faults.clear()
+            _ = try await place.deliver(path, order, notes)
+            #expect(place.sandbox.tally.jobs == 1)
+        }
+    }
+
     @Test func `a server that says neither what a job made nor how much is not believed to have made nothing`()
         async throws
     {
