@@ -34,7 +34,8 @@ struct DisposalBench {
             route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["here"],
             onSuccess: onSuccess)
         let admission = Admission(
-            Arrival(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan, lanes: ["here": .small],
+            Arrival(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan,
+            lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { throw Unexpected() }
         self.id = id
