@@ -105,7 +105,8 @@ extension Journal {
 
     /// Takes note that a known file has another inode, device or ctime but the same content. A running
     /// delivery keeps what it began with, and notices the change itself; and one that awaits its disposal, and of which no
-    /// checksum is known, keeps the ctime that it was delivered with: nothing else tells whether it was edited since.
+    /// checksum is known, keeps the ctime that it was delivered with: nothing else tells whether it was edited since. So does
+    /// one of which a part was sent: the rest of another content must not be sent behind it.
     ///
     /// What could not be read because it was not allowed, or has waited for that for too long, goes on: a chmod or a chown may
     /// have been just that.
@@ -122,7 +123,10 @@ extension Journal {
             guard let known = try FileRow.one(id, database), known.state == file.state, known.content == file.content,
                 known.digests == file.digests
             else { return Touch(isNoted: false, isOutdated: true, goesOn: false) }
-            let isNoted = try Self.refresh(id, identity, sparing: Self.isUnprovable, database)
+            // Of a server that only numbers its files anew, and of a remount, ctime is as it was.
+            let isEdited = identity.changed != known.identity.changed && known.digests.isEmpty
+            let spared = isEdited ? "\(Self.isUnprovable) OR \(Self.isSentInPart)" : Self.isUnprovable
+            let isNoted = try Self.refresh(id, identity, sparing: spared, database)
             var goesOn =
                 try database.change(
                     """
@@ -138,7 +142,7 @@ extension Journal {
 
     /// What came of the note that a known file was touched.
     package struct Touch: Sendable {
-        /// False while a delivery of it runs.
+        /// False while a delivery of it runs, or has sent a part of it.
         package var isNoted: Bool
         /// Whether the file was judged by what is no longer so, and is to be judged again.
         package var isOutdated: Bool
@@ -151,6 +155,13 @@ extension Journal {
     static let isUnprovable = """
         content IS NULL AND (state <> 'pending' AND finished_at IS NULL OR state = 'pending' AND EXISTS (
             SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state IN ('superseded', 'gone')))
+        """
+
+    /// Where something of the former content is at a destination that goes on from there.
+    private static let isSentInPart = """
+        content IS NULL AND EXISTS (
+            SELECT 1 FROM delivery JOIN checkpoint ON checkpoint.delivery_id = delivery.id
+            WHERE delivery.file_id = file.id AND checkpoint.name <> '\(CheckpointNote.mayBeVisible)')
         """
 
     /// The newest file of each of these paths; nil for those that the journal does not know.

@@ -31,9 +31,8 @@ enum AnswerForm: Sendable {
 }
 
 extension HTTPResponse {
-    /// Whether it is, or calls itself, a web page. Frameworks name that type for answers without content too.
+    /// Whether it is, or calls itself, a web page.
     var isPage: Bool {
-        if header("Content-Length") == "0" { return false }
         if header("Content-Type")?.lowercased().contains("html") ?? false { return true }
         let head = String(decoding: body.prefix(200), as: UTF8.self).drop { $0.isWhitespace }.lowercased()
         return head.hasPrefix("<!doctype html") || head.hasPrefix("<html") || head.hasPrefix("<head")

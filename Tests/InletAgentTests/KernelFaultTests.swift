@@ -1,5 +1,4 @@
 import Foundation
-import InletAgent
 import InletCore
 import InletDashboard
 import InletJournal
@@ -7,6 +6,8 @@ import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletAgent
 
 /// Calls on files fail while an agent works, by a seed; `packaging/bench/faults.sh` does it to a process, with more writers.
 @Suite struct KernelFaultTests {
@@ -64,17 +65,20 @@ import Testing
         #expect(KernelFaults.plan(faults)?.injected.count == Self.count)
     }
 
-    /// Seeds that make it doubtful whether the folder is the one that it was.
-    @Test(arguments: [1, 2, 4, 6]) func `a folder that could not be looked at in passing is watched within seconds`(
-        _ seed: UInt64
-    ) async throws {
-        let scene = try Self.scene()
-        try scene.drop("keep/early")
-        let faults = KernelFaults.begin(KernelFaultPlan(below: [scene.root], seed: seed, count: 6, every: 2))
+    @Test func `a folder that cannot be looked at is looked at again long before one that is not what it was`()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        let root = try directory.makeDirectory("drop")
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let caution = RootCaution(root: root, journal: journal, states: RootStates([root]))
+        let faults = KernelFaults.begin(KernelFaultPlan(below: [root], seed: 1, count: .max, every: 1))
         defer { KernelFaults.end(faults) }
-        try await scene.run { stage in
-            try await eventually("it is watched", within: .seconds(15)) { stage.events.count("job.finished") == 1 }
-        }
+        await #expect(throws: SystemError.self) { try await caution.objection() }
+        let begin = ContinuousClock.now
+        await caution.wait(try Waker(), atMost: .seconds(3600), untold: .milliseconds(1))
+        #expect(ContinuousClock.now - begin < .seconds(1800))
     }
 
     @Test func `while nothing of a watched folder can be read, status does not say that all is well`() async throws {

@@ -143,18 +143,8 @@ import Testing
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let log = try EventLog(nil)
-        let board = DestinationBoard(
-            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
-        let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
-        let admitter = Admitter(
-            journal: journal, routes: RouteTable([route]), board: board, log: log,
-            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), batchBell: Doorbell(),
-            health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))
         let heartbeat = Heartbeat(roots: [directory.path])
-        var files = SettledFiles(
-            root: directory.path, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
-            hashing: BlockingPool(name: "hash", threads: 1), tolerance: 0, skipBefore: nil, settle: .zero)
+        var files = try SettledFiles.alone(in: directory.path, journal, heartbeat)
         let file = try directory.write([UInt8](repeating: 7, count: 3 << 20), to: "a")
         files.queue("a", try #require(try FileLook.look(at: file).identity))
         heartbeat.beat(.journal)
@@ -210,5 +200,22 @@ import Testing
         } throws: {
             "\($0)".contains("at most 94 bytes")
         }
+    }
+}
+
+extension SettledFiles {
+    /// Those of a folder without an agent; their keys are their checksums.
+    static func alone(in root: FilePath, _ journal: Journal, _ heartbeat: Heartbeat) throws -> SettledFiles {
+        let log = try EventLog(nil)
+        let board = DestinationBoard(
+            [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
+        let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
+        let admitter = Admitter(
+            journal: journal, routes: RouteTable([route]), board: board, log: log,
+            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), batchBell: Doorbell(),
+            health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))
+        return SettledFiles(
+            root: root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,
+            hashing: BlockingPool(name: "hash", threads: 1), tolerance: 0, skipBefore: nil, settle: .zero)
     }
 }

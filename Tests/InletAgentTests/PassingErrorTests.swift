@@ -1,5 +1,4 @@
 import Foundation
-import InletAgent
 import InletConfig
 import InletCore
 import InletJournal
@@ -7,6 +6,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
+@testable import InletAgent
 @testable import InletLinux
 @testable import InletPipelines
 
@@ -115,31 +115,68 @@ import Testing
         }
     }
 
+    /// Two files of one size and time.
+    private func twins(_ scene: Scene) throws -> (old: FilePath, new: FilePath) {
+        let twins = (scene.directory.path.appending("first"), scene.directory.path.appending("second"))
+        for (path, text) in [(twins.0, "old"), (twins.1, "new")] {
+            try Data(text.utf8).write(to: URL(filePath: path.string))
+            try setTime(path)
+        }
+        return twins
+    }
+
     @Test func `a file that is replaced while it is sent, with its size and time, is looked at again when that ends`()
         async throws
     {
         let scene = try Scene()
         let gate = Gate()
-        scene.here.script("a", .hold(gate, .prove))
-        let (first, second) = (scene.directory.path.appending("first"), scene.directory.path.appending("second"))
-        for (path, text) in [(first, "old"), (second, "new")] {
-            try Data(text.utf8).write(to: URL(filePath: path.string))
-            try setTime(path)
-        }
+        scene.here.script("a", .after(.prove, gate))
+        let (old, new) = try twins(scene)
         try await scene.run { stage in
             let file = stage.root.appending("a")
-            try move(first, to: file)
-            try await eventually("it is on its way") { scene.here.record.running == 1 }
-            #expect(rename(second.string, file.string) == 0)
-            // What comes after it is delivered once it has been looked at.
-            try scene.drop("b")
-            try await stage.finished("b")
+            try move(old, to: file)
+            try await eventually("it is sent") { scene.here.record.stored["a"] == Array("old".utf8) }
+            #expect(rename(new.string, file.string) == 0)
+            try await eventually("the new one is looked at") { stage.events.count("job.known") == 1 }
             gate.open()
-            // The former one too, unless it was found to be replaced before it was proved.
             try await eventually("the new one is delivered") {
                 scene.here.record.stored.values.contains(Array("new".utf8))
             }
+            #expect(scene.here.record.stored["a"] == Array("old".utf8))
         }
+    }
+
+    @Test func `behind a part of a file that was sent, nothing of the one that replaced it is sent`() async throws {
+        let scene = try Scene()
+        // As a server that works on what it was sent.
+        scene.here.script("a", .note(.wait(.seconds(3600))))
+        scene.here.always(.prove)
+        let (old, new) = try twins(scene)
+        try await scene.run { stage in
+            let file = stage.root.appending("a")
+            try move(old, to: file)
+            let first = try await stage.job("a", "it waits") { $0.deliveries[0].waits == 1 }
+            #expect(rename(new.string, file.string) == 0)
+            try await eventually("the new one is looked at") { stage.events.count("job.known") == 1 }
+            #expect(try await stage.job("a").file.identity == first.file.identity)
+            #expect(try await stage.agent.commands.act(.cancel, on: first.file.id) == .done)
+        }
+    }
+
+    @Test func `what was judged before its delivery ended is judged again, by what that has proved`() async throws {
+        let bench = try await DisposalBench(.keep, hasChecksum: true)
+        defer { bench.journal.close() }
+        var files = try SettledFiles.alone(in: bench.root, bench.journal, Heartbeat(roots: [bench.root]))
+        var seen = try #require(try await bench.journal.job(bench.id)).file
+        (seen.state, seen.content) = (.pending, nil)
+        try edit(bench.file, "CONTENT")
+        let identity = try #require(try FileLook.look(at: bench.file).identity)
+        let looked = SettledFiles.Looked(arrivals: [Arrival(root: bench.root, path: seen.path, identity: identity)])
+        guard case .look(.comparedLater)? = await files.consider(looked, [.touched(seen)]).first?.1 else {
+            Issue.record("it is taken for known")
+            return
+        }
+        #expect(try await bench.journal.job(bench.id)?.file.identity == seen.identity)
     }
 
     private func folder(_ library: FilePath) throws -> Destination {

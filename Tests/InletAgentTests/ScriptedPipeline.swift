@@ -23,6 +23,10 @@ final class ScriptedPipeline: Pipeline {
         case work(StepProgress, saying: String? = nil, for: Duration)
         /// Goes on with the next step when the gate opens.
         case hold(Gate, Step)
+        /// Takes the step, and returns what came of it when the gate opens.
+        case after(Step, Gate)
+        /// Goes on with the next step, with a note in the checkpoint.
+        case note(Step)
         /// Goes on with the next step when the agent is stopping.
         case untilStopping(Step)
     }
@@ -121,6 +125,13 @@ final class ScriptedPipeline: Pipeline {
         case .hold(let gate, let next):
             await gate.pass()
             if Task.isCancelled { throw DeliveryError(.cancelled, .cancelled, "cancelled") }
+            return try await take(next, source, order, attempt)
+        case .after(let step, let gate):
+            let outcome = try await take(step, source, order, attempt)
+            await gate.pass()
+            return outcome
+        case .note(let next):
+            try await attempt.checkpoint.put(["upload": [1]])
             return try await take(next, source, order, attempt)
         case .untilStopping(let next):
             while !attempt.isStopping(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }

@@ -72,6 +72,31 @@ import Testing
         #expect(try await bench.job(id).file.identity == .test())
     }
 
+    @Test func `nor what was judged before one of several destinations proved the content`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a.txt", to: ["r2", "disk"])
+        let seen = try await bench.job(id).file
+        try await bench.settle(.test(.delivered), of: "disk")
+        #expect(try await bench.job(id).file.state == seen.state)
+        let touch = try await bench.journal.refresh(seen, identity: .test(changed: 5), at: Bench.start)
+        #expect(touch.isOutdated && !touch.isNoted)
+    }
+
+    @Test func `what was sent in part keeps the identity that its first part was read with`() async throws {
+        let bench = try Bench()
+        let id = try await bench.admit("a.txt")
+        try await bench.hold { claim in
+            try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1]])
+            return .again()
+        }
+        let seen = try await bench.job(id).file
+        let edited = try await bench.journal.refresh(seen, identity: .test(changed: 5), at: Bench.start)
+        #expect(!edited.isNoted && !edited.isOutdated)
+        #expect(try await bench.job(id).file.identity == .test())
+        // A server that numbers its files anew has not edited them.
+        #expect(try await bench.journal.refresh(seen, identity: .test(inode: 5, device: 5), at: Bench.start).isNoted)
+    }
+
     @Test(arguments: [
         (Disposition.kept, false), (Disposition.deleted, true), (Disposition.archived("/x"), true),
         (Disposition.quarantined("/x"), true), (Disposition.untouched("busy"), false),

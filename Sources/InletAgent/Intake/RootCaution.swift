@@ -51,7 +51,7 @@ struct RootCaution: Sendable {
 
     /// Waits until something comes in the folder, or something else is to be looked at; not for ever, because a server does
     /// not tell of what comes.
-    /// - Parameter untold: how long where the folder cannot be looked at, or nothing tells of it.
+    /// - Parameter untold: how long while the folder cannot be looked at.
     func wait(_ waker: Waker, atMost pause: Duration, untold: Duration) async {
         let end = ContinuousClock.now.advanced(by: pause)
         do {

@@ -114,21 +114,23 @@ final class RootIntake: Service {
 
     /// Whether the folder is not what it was, which is said once and waited for.
     private func pauses(_ last: inout String?) async -> Bool {
-        var (objection, pause): (String?, Duration) = (nil, Self.guardPause)
+        if isPassing { return false }
+        let objection: String
         do {
-            if !isPassing { objection = try await caution.objection() }
+            guard let found = try await caution.objection() else {
+                last = nil
+                return false
+            }
+            if found != last { log.emit(.watchGuard(root: settings.path, reason: found)) }
+            objection = found
         } catch {
-            // What cannot be known now is no reason to believe it, and may be known at once.
-            (objection, pause) = ("\(error)", Self.missingPause)
-        }
-        guard let objection else {
-            last = nil
-            return false
+            // What cannot be known now is no reason to believe it. Said once, however many calls fail one after the other.
+            objection = "\(error)"
+            if last == nil { log.emit(.watchGuard(root: settings.path, reason: objection)) }
         }
         inbox.publish(IntakeStatus(root: settings.path, state: .guarded(objection)))
-        if objection != last { log.emit(.watchGuard(root: settings.path, reason: objection)) }
         last = objection
-        await caution.wait(inbox.waker, atMost: pause, untold: Self.missingPause)
+        await caution.wait(inbox.waker, atMost: Self.guardPause, untold: Self.missingPause)
         return true
     }
 

@@ -22,9 +22,11 @@ struct S3Refusal: Sendable {
     init(_ response: HTTPResponse, isWordless: Bool = false, now: WallTime) {
         status = response.status
         let error = (try? XMLReader.read(response.body)).flatMap { $0.name == "Error" ? $0 : nil }
+        // Frameworks call what has no content a page too.
+        let isPage = response.isPage && !(isWordless && status == 404 && response.header("Content-Length") == "0")
         // A store names what it does not find. Other words come from a proxy, and say nothing of objects.
-        let isForeign = error == nil && status == 404 && (!response.body.isEmpty || response.isPage)
-        isOwn = error != nil || isWordless && !response.isPage
+        let isForeign = error == nil && status == 404 && (!response.body.isEmpty || isPage)
+        isOwn = error != nil || isWordless && !isPage
         let redactor = response.redactor
         func text(_ name: String, _ limit: Int) -> String? {
             error?.text(of: name).map { String(redactor.redacted($0).prefix(limit)) }
