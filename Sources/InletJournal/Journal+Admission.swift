@@ -154,6 +154,8 @@ extension Journal {
         if file.content == nil, file.digests.isEmpty {
             let isTouched = arrival.identity.changed != file.identity.changed
             if isTouched, deliveries.contains(where: { $0.state == .delivered }) { return nil }
+            // Nothing of another content behind a part that was sent.
+            if isTouched, try isSentInPart(file.id, database) { return nil }
             try reviveUndelivered(file.id, database)
             try refresh(file.id, arrival.identity, database)
         }

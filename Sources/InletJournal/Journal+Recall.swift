@@ -125,8 +125,8 @@ extension Journal {
             else { return Touch(isNoted: false, isOutdated: true, goesOn: false) }
             // Of a server that only numbers its files anew, and of a remount, ctime is as it was.
             let isEdited = identity.changed != known.identity.changed && known.digests.isEmpty
-            let spared = isEdited ? "\(Self.isUnprovable) OR \(Self.isSentInPart)" : Self.isUnprovable
-            let isNoted = try Self.refresh(id, identity, sparing: spared, database)
+            let isSpared = try isEdited && known.content == nil && Self.isSentInPart(id, database)
+            let isNoted = try !isSpared && Self.refresh(id, identity, sparing: Self.isUnprovable, database)
             var goesOn =
                 try database.change(
                     """
@@ -157,12 +157,15 @@ extension Journal {
             SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state IN ('superseded', 'gone')))
         """
 
-    /// Where something of the former content is at a destination that goes on from there.
-    private static let isSentInPart = """
-        content IS NULL AND EXISTS (
+    /// Whether something of its content is at a destination that goes on from there.
+    static func isSentInPart(_ file: Int64, _ database: Database) throws -> Bool {
+        try database.row(
+            """
             SELECT 1 FROM delivery JOIN checkpoint ON checkpoint.delivery_id = delivery.id
-            WHERE delivery.file_id = file.id AND checkpoint.name <> '\(CheckpointNote.mayBeVisible)')
-        """
+            WHERE delivery.file_id = ? AND checkpoint.name <> '\(CheckpointNote.mayBeVisible)' LIMIT 1
+            """, .integer(file)
+        ) { _ in true } ?? false
+    }
 
     /// The newest file of each of these paths; nil for those that the journal does not know.
     package func newest(

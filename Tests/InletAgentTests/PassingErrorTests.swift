@@ -62,6 +62,35 @@ import Testing
         }
     }
 
+    @Test func `what was gone for one destination, and came back while another had it still, goes on when that ends`()
+        async throws
+    {
+        var scene = try Scene()
+        let (other, isSought, isSent) = (ScriptedPipeline(), Gate(), Gate())
+        scene.destinations.append(.scripted("other", other))
+        scene.route.to = ["here", "other"]
+        scene.route.key = try KeyTemplate("{name}")
+        scene.here.script("a", .hold(isSought, .fail(Self.gone)))
+        other.script("a", .hold(isSent, .deliver))
+        try await scene.run { stage in
+            try scene.drop("sub/a")
+            try await eventually("it is on its way to both") { scene.here.record.running + other.record.running == 2 }
+            // The file itself stays as it is.
+            let (folder, away) = (stage.root.appending("sub"), scene.directory.path.appending("away"))
+            try move(folder, to: away)
+            isSought.open()
+            try await stage.job("sub/a", "gone for one") { $0.deliveries.contains { $0.state == .gone } }
+            try move(away, to: folder)
+            // It was looked at once what came after it has been.
+            try scene.drop("sub/b")
+            try await stage.finished("sub/b")
+            isSent.open()
+            let job = try await stage.finished("sub/a")
+            #expect(try await stage.jobs().count == 2 && job.deliveries.map(\.state) == [.delivered, .delivered])
+            #expect(other.attempts(at: "a") == 1 && scene.here.attempts(at: "a") == 2)
+        }
+    }
+
     @Test(arguments: [true, false])
     func `where only the numbers of a file changed its content decides`(_ isEdited: Bool) async throws {
         var scene = try Scene()

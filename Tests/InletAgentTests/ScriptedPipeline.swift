@@ -108,16 +108,8 @@ final class ScriptedPipeline: Pipeline {
                     key: order.key, size: Int64(content.count), method: .sha256,
                     content: ContentHash(digest: digest, partSize: nil)))
         case .fail(let error): throw error
-        case .stall:
-            try await attempt.checkpoint.put(["upload": [1]])
-            try? await Task.sleep(for: .seconds(3600))
-            throw DeliveryError(.cancelled, .cancelled, "cancelled")
-        case .waitForLimit:
-            try await attempt.checkpoint.put(["upload": [1]])
-            HoldNote.current?.begin()
-            try? await Task.sleep(for: .seconds(3600))
-            HoldNote.current?.end()
-            throw DeliveryError(.cancelled, .cancelled, "cancelled")
+        case .stall: return try await hang(attempt)
+        case .waitForLimit: return try await hang(attempt, HoldNote.current)
         case .wait(let time): return .waiting(until: .now + time)
         case .work(let progress, let saying, let time):
             attempt.report(progress)
@@ -137,6 +129,15 @@ final class ScriptedPipeline: Pipeline {
             while !attempt.isStopping(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
             return try await take(next, source, order, attempt)
         }
+    }
+
+    /// Until it is cancelled.
+    private func hang(_ attempt: Attempt, _ note: HoldNote? = nil) async throws(DeliveryError) -> DeliveryOutcome {
+        try await attempt.checkpoint.put(["upload": [1]])
+        note?.begin()
+        try? await Task.sleep(for: .seconds(3600))
+        note?.end()
+        throw DeliveryError(.cancelled, .cancelled, "cancelled")
     }
 
     /// As the contract has it: what was opened may be another file than was admitted.

@@ -45,6 +45,20 @@ import Testing
         #expect(try await bench.job(id).file.state == .delivered)
     }
 
+    @Test func `of one that was gone after a part of it was sent, only the same file goes on from there`() async throws
+    {
+        for identity in [FileIdentity.test(), .test(changed: 9)] {
+            let bench = try Bench()
+            let id = try await bench.admit("a")
+            try await bench.hold { claim in
+                try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1]])
+                return .test(.gone)
+            }
+            try await bench.finishAll()
+            #expect((try await bench.admit("a", identity) == id) == (identity == .test()))
+        }
+    }
+
     @Test func `another file under the name of one that was gone is new`() async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")
