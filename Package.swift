@@ -30,7 +30,6 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
 }
 
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
-let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
@@ -76,7 +75,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
@@ -86,6 +84,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     ],
     targets: [
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CExif", pkgConfig: "libexif", providers: [.apt(["libexif-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -95,13 +94,13 @@ let package = Package(
         .target(name: "CBuild", cSettings: commit.isEmpty ? [] : [.define("INLET_COMMIT", to: "\"\(commit)\"")]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CMagic"),
-        library("InletCore", [system, heap]),
+        library("InletCore", ["CCrypto", system, heap]),
         library("InletLinux", ["InletCore", "CLinux", system]),
         library("InletMedia", ["InletCore", "InletLinux", "CExif", "CMagic", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
         library("InletJournal", ["InletCore", "CSQLite", grdb, sqlite, system]),
-        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", "CXXHash", crypto, system]),
-        library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", crypto, system]),
+        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", "CXXHash", system]),
+        library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", "CCrypto", system]),
         library(
             "InletAgent",
             [
@@ -111,13 +110,13 @@ let package = Package(
         library(
             "InletDashboard",
             [
-                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", crypto, hummingbird,
+                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", hummingbird,
                 hummingbirdCore, httpTypes, nioCore, nioHTTP, nioPosix, lifecycle, logging, system,
             ]),
         library(
             "InletSandbox",
             [
-                "InletCore", "InletLinux", crypto, hummingbird, httpTypes, nioCore, nioPosix, lifecycle, logging,
+                "InletCore", "InletLinux", hummingbird, httpTypes, nioCore, nioPosix, lifecycle, logging,
                 system,
             ]),
         .executableTarget(
@@ -141,7 +140,7 @@ let package = Package(
         tests(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
-        tests("InletSandboxTests", ["InletSandbox", "InletCore", crypto, httpTypes, nioCore, system]),
+        tests("InletSandboxTests", ["InletSandbox", "InletCore", httpTypes, nioCore, system]),
         tests("InteropTests", ["InletPipelines", "InletTransfer", "InletLinux", "InletCore", system]),
         tests(
             "InletAgentTests",

@@ -44,6 +44,7 @@ readonly BUILD_PACKAGES=(
     "libxml2-dev library:libxml2.so"
     "libncurses-dev library:libncurses.so"
     "libcurl4-openssl-dev pkg-config:libcurl"
+    "libssl-dev pkg-config:libcrypto"
     "libyaml-dev pkg-config:yaml-0.1"
     "libexif-dev pkg-config:libexif"
     "libisal-dev pkg-config:libisal"
@@ -71,7 +72,7 @@ need_packages() {
     ((${#missing[@]} > 0)) || return 0
     if ! command -v apt-get >/dev/null; then
         die $EX_UNAVAILABLE "missing (by their Debian names): ${missing[*]}
-This is not Debian or Ubuntu: install their equivalents (pkg-config must find libcurl, yaml-0.1, libexif, libisal, libxxhash and sqlite3), then run this script again."
+This is not Debian or Ubuntu: install their equivalents (pkg-config must find libcurl, libcrypto (OpenSSL 3), yaml-0.1, libexif, libisal, libxxhash and sqlite3), then run this script again."
     fi
     install_packages "${missing[@]}"
 }

@@ -1,10 +1,6 @@
 package import InletCore
 package import InletLinux
 
-import protocol Crypto.HashFunction
-import enum Crypto.Insecure
-import struct Crypto.SHA256
-
 /// Checksums of bytes and of files. Files are read on a blocking thread through one buffer, each
 /// file system on its own: one that does not answer holds up no other's.
 package enum Checksum {
@@ -12,13 +8,9 @@ package enum Checksum {
     /// For short slices: less than what the heap maps anew each time (`ProcessMemory.boundHeap`).
     private static let smallBufferSize = 48 * 1024
 
-    package static func md5(_ bytes: some Sequence<UInt8>) -> Digest {
-        digest(.md5, Insecure.MD5.self, Array(bytes))
-    }
+    package static func md5(_ bytes: some Sequence<UInt8>) -> Digest { MD5.digest(of: bytes) }
 
-    package static func sha256(_ bytes: some Sequence<UInt8>) -> Digest {
-        digest(.sha256, SHA256.self, Array(bytes))
-    }
+    package static func sha256(_ bytes: some Sequence<UInt8>) -> Digest { SHA256.digest(of: bytes) }
 
     /// The MD5 of `length` bytes from `offset`.
     ///
@@ -30,7 +22,7 @@ package enum Checksum {
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
         try await pool.branch(source.opened.device).run { () throws(TransferError) in
-            try read(.md5, Insecure.MD5.self, source, offset, length, progress)
+            try read(MD5(), source, offset, length, progress)
         }
     }
 
@@ -39,26 +31,20 @@ package enum Checksum {
         of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
         try await pool.branch(source.opened.device).run { () throws(TransferError) in
-            try read(.sha256, SHA256.self, source, 0, source.opened.size, progress)
+            try read(SHA256(), source, 0, source.opened.size, progress)
         }
     }
 
-    private static func digest<Hash: HashFunction>(
-        _ algorithm: Digest.Algorithm, _: Hash.Type, _ bytes: [UInt8]
-    ) -> Digest {
-        Digest(algorithm, Hash.hash(data: bytes))
-    }
-
-    private static func read<Hash: HashFunction>(
-        _ algorithm: Digest.Algorithm, _: Hash.Type, _ source: SourceFile, _ offset: Int64, _ length: Int64,
+    private static func read(
+        _ hash: some HashFunction, _ source: SourceFile, _ offset: Int64, _ length: Int64,
         _ progress: () -> Void
     ) throws(TransferError) -> Digest {
-        var hash = Hash()
+        var hash = hash
         try readAll(source, offset: offset, length: length) { piece in
-            hash.update(bufferPointer: piece)
+            hash.update(piece)
             progress()
         }
-        return Digest(algorithm, hash.finalize())
+        return hash.digest
     }
 
     /// Gives `take` the slice, piece by piece; throws as `md5(of:)` does. Blocks.

@@ -2,8 +2,6 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-internal import struct Crypto.SHA256
-
 extension Checksum {
     /// The SHA-256 of what the disk holds, past the page cache. Reads on `pool`; ends within 1 MiB of a cancellation.
     package static func sha256(
@@ -13,10 +11,10 @@ extension Checksum {
             let path = folder.path.appending(name)
             var reader = try UncachedReader.open(name, in: folder)
             var hash = SHA256()
-            while try reader.next({ hash.update(bufferPointer: $0) }) {
+            while try reader.next({ hash.update($0) }) {
                 if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }
             }
-            return Digest(.sha256, hash.finalize())
+            return hash.digest
         }
     }
 

@@ -1,8 +1,6 @@
 package import InletCore
 package import InletLinux
 
-internal import struct Crypto.SHA256
-
 /// The SHA-256 of a file from its beginning up to a place that moves on, so that a whole file is hashed in steps beside
 /// the sending of its pieces.
 package struct RunningHash: Sendable {
@@ -36,11 +34,11 @@ package struct RunningHash: Sendable {
         try await pool.branch(source.opened.device).run { () throws(TransferError) in
             var result = self
             let length = min(end - position, Self.piece)
-            try Checksum.readAll(source, offset: position, length: length) { result.hash.update(bufferPointer: $0) }
+            try Checksum.readAll(source, offset: position, length: length) { result.hash.update($0) }
             result.position += length
             return result
         }
     }
 
-    package var digest: Digest { Digest(.sha256, hash.finalize()) }
+    package var digest: Digest { hash.digest }
 }

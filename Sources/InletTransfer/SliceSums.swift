@@ -3,9 +3,6 @@ internal import CXXHash
 package import InletCore
 package import InletLinux
 
-internal import enum Crypto.Insecure
-internal import struct Crypto.SHA256
-
 /// Which checksums of a slice are wanted.
 package struct SumKinds: OptionSet, Sendable {
     package let rawValue: Int
@@ -42,24 +39,24 @@ package struct SliceSums: Sendable, Equatable {
 
 /// Computes several checksums in one pass.
 package struct SliceHasher {
-    private var md5: Insecure.MD5?
+    private var md5: MD5?
     private var sha256: SHA256?
     private var crc32c: UInt32?
-    private var sha1: Insecure.SHA1?
+    private var sha1: SHA1?
     private var xxh64: inlet_xxh64?
 
     package init(_ kinds: SumKinds) {
-        md5 = kinds.contains(.md5) ? Insecure.MD5() : nil
+        md5 = kinds.contains(.md5) ? MD5() : nil
         sha256 = kinds.contains(.sha256) ? SHA256() : nil
         crc32c = kinds.contains(.crc32c) ? 0 : nil
-        sha1 = kinds.contains(.sha1) ? Insecure.SHA1() : nil
+        sha1 = kinds.contains(.sha1) ? SHA1() : nil
         xxh64 = kinds.contains(.xxh64) ? inlet_xxh64_begin() : nil
     }
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        md5?.update(bufferPointer: bytes)
-        sha256?.update(bufferPointer: bytes)
-        sha1?.update(bufferPointer: bytes)
+        md5?.update(bytes)
+        sha256?.update(bytes)
+        sha1?.update(bytes)
         if let start = bytes.baseAddress { xxh64?.update(start, bytes.count) }
         if let crc = crc32c, let start = bytes.baseAddress { crc32c = inlet_crc32c(crc, start, bytes.count) }
     }
@@ -73,8 +70,8 @@ package struct SliceHasher {
 
     package func finish() -> SliceSums {
         SliceSums(
-            md5: md5.map { Digest(.md5, $0.finalize()) }, sha256: sha256.map { Digest(.sha256, $0.finalize()) },
-            crc32c: crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1: sha1.map { Digest(.sha1, $0.finalize()) },
+            md5: md5?.digest, sha256: sha256?.digest,
+            crc32c: crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1: sha1?.digest,
             xxh64: xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) })
     }
 }

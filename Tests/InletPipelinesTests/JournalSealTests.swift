@@ -52,6 +52,25 @@ struct JournalSealTests {
         notes.contains { Data($0.value).range(of: Data(Self.canary.utf8)) != nil }
     }
 
+    @Test func `what another program has sealed by the standard is opened, and nothing that was changed`() throws {
+        let elsewhere = try folder.makeDirectory("known")
+        try folder.write(Array(0..<32), to: "known/journal.key")
+        let seal = try JournalSeal(keptIn: elsewhere)
+        // AES-256-GCM of "the secret" with the nonce 0…11 and "token", a zero byte and nothing beside it.
+        let sealed = "AAECAwQFBgcICQoLM2qzO7aAoWnoNZdZqXVNTES/tCmlSBUhEFI="
+        #expect(seal.opened(Keepsakes(["token": "sealed:" + sealed]))?.all == ["token": "the secret"])
+        #expect(seal.opened(Keepsakes(["other": "sealed:" + sealed])) == nil)
+        for index in [0, 12, 37] {
+            var bytes = try #require(Data(base64Encoded: sealed))
+            bytes[index] ^= 1
+            #expect(seal.opened(Keepsakes(["token": "sealed:" + bytes.base64EncodedString()])) == nil)
+        }
+        for count in [0, 12, 27] {
+            let short = try #require(Data(base64Encoded: sealed)).prefix(count)
+            #expect(seal.opened(Keepsakes(["token": "sealed:" + short.base64EncodedString()])) == nil)
+        }
+    }
+
     @Test func `the URLs of parts are sealed; without the key the upload can be dropped, not gone on with`() throws {
         let notes = ["upload": try upload(), "part:1": try UploadRecord.note(.init(etag: "e"))]
         let closed = seal.closed(notes)

@@ -1,5 +1,5 @@
-import Crypto
 import Foundation
+import InletCore
 import InletSandbox
 import InletTestSupport
 import Testing
@@ -45,14 +45,14 @@ import Testing
 
     /// What stands beside the body, and the answer. 4waSgw== is the check value of CRC-32C over "123456789".
     static let checksums: [(String, String, String)] = [
-        ("Content-MD5", Data(Insecure.MD5.hash(data: digits)).base64EncodedString(), "200 "),
-        ("Content-MD5", Data(Insecure.MD5.hash(data: Data())).base64EncodedString(), "400 BadDigest"),
+        ("Content-MD5", Data(MD5.bytes(of: digits)).base64EncodedString(), "200 "),
+        ("Content-MD5", Data(MD5.bytes(of: Data())).base64EncodedString(), "400 BadDigest"),
         ("Content-MD5", "abc", "400 InvalidDigest"),
         ("x-amz-checksum-crc32c", "4waSgw==", "200 "),
         ("x-amz-checksum-crc32c", "4waSgg==", "400 BadDigest"),
         ("x-amz-checksum-crc32c", "4waSgw", "400 InvalidRequest"),
-        ("x-amz-checksum-sha256", Data(SHA256.hash(data: digits)).base64EncodedString(), "200 "),
-        ("x-amz-checksum-sha256", Data(SHA256.hash(data: Data())).base64EncodedString(), "400 BadDigest"),
+        ("x-amz-checksum-sha256", Data(SHA256.bytes(of: digits)).base64EncodedString(), "200 "),
+        ("x-amz-checksum-sha256", Data(SHA256.bytes(of: Data())).base64EncodedString(), "400 BadDigest"),
     ]
 
     @Test(arguments: checksums)

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import FoundationNetworking
 import InletCore
@@ -153,6 +152,6 @@ func noise(_ count: Int, seed: UInt64) -> Data {
     return data.prefix(count)
 }
 
-func md5(_ data: Data) -> String { Insecure.MD5.hash(data: data).hex }
-func sha256(_ data: Data) -> String { SHA256.hash(data: data).hex }
+func md5(_ data: Data) -> String { MD5.bytes(of: data).hex }
+func sha256(_ data: Data) -> String { SHA256.bytes(of: data).hex }
 func content(of path: FilePath) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path.string)) }

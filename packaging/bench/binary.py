@@ -18,7 +18,7 @@ FAMILIES = (
     ("$sS", "Swift standard library"), ("swift_task", "Swift concurrency"), ("_ZN5swift", "Swift runtime"),
     ("_ZNK5swift", "Swift runtime"), ("swift", "Swift runtime"), ("symbolic", "Swift type names"),
     ("get_type_metadata", "Swift type names"), ("associated conformance", "Swift type names"),
-    ("CCryptoBoringSSL", "BoringSSL"), ("CNIOBoringSSL", "BoringSSL (NIO)"), ("_ZN6icu", "ICU"), ("icu", "ICU"), ("u_", "ICU"),
+    ("CNIOBoringSSL", "BoringSSL (NIO)"), ("_ZN6icu", "ICU"), ("icu", "ICU"), ("u_", "ICU"),
     ("ucnv_", "ICU"), ("_ZN4llvm", "LLVM support"), ("_Z", "C++"))
 
 
@@ -79,7 +79,7 @@ def show(path, folder):
 
 def self_test():
     for name, wanted in (("$s10InletAgent5ThingV", "InletAgent"), ("$sSS5InletE", "Swift standard library"),
-                         ("$sSo3fooV", "C types as Swift sees them"), ("CCryptoBoringSSL_MD5", "BoringSSL"), ("main", "C and what has no name of its own"),
+                         ("$sSo3fooV", "C types as Swift sees them"), ("CNIOBoringSSL_MD5", "BoringSSL (NIO)"), ("main", "C and what has no name of its own"),
                          ("$sScT6cancel", "Swift concurrency")):
         if module(name) != wanted:
             raise SystemExit(f"binary: {name} is of {module(name)}, not of {wanted}")

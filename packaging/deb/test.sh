@@ -22,7 +22,7 @@ holds() { dpkg-deb -c "$package" | awk '{print $1, $2, $6}' | grep -Fx -- "$1"; 
 libraries_are_named() {
     local name depends
     depends="$(dpkg-deb -f "$package" Depends)"
-    for name in libc6 libcurl4 libexif12 libisal2 libsqlite3-0 libyaml-0-2; do
+    for name in libc6 libcurl4 libexif12 libisal2 libsqlite3-0 libssl3 libyaml-0-2; do
         [[ $depends == *$name* ]] || { echo "$name is not in: $depends" && return 1; }
     done
 }

@@ -1,4 +1,3 @@
-internal import Crypto
 internal import Foundation
 internal import InletCore
 
@@ -18,7 +17,7 @@ struct Credentials: Sendable {
     /// Characters of a token for programs.
     static let unguessable = 24
 
-    private let key = SymmetricKey(size: .bits256)
+    private let key = MessageCode(key: [UInt8].unforeseeable(32))
     private let known: [Known]
     let login: LoginKind
 
@@ -30,7 +29,7 @@ struct Credentials: Sendable {
         for case (let secret?, let access, let isToken) in all {
             let text = secret.reveal()
             known.append(
-                Known(hash: Self.hash(text, key), access: access, isToken: isToken, length: text.utf8.count))
+                Known(hash: key.code(of: text.utf8), access: access, isToken: isToken, length: text.utf8.count))
         }
         self.known = known
         login =
@@ -42,10 +41,10 @@ struct Credentials: Sendable {
     ///
     /// - Parameter ifUnguessable: nil also for one that somebody might guess.
     func access(_ secret: String, asToken: Bool, ifUnguessable: Bool = false) -> Access? {
-        let code = HMAC<SHA256>.authenticationCode(for: Array(secret.utf8), using: key)
+        let code = key.code(of: secret.utf8)
         var found: Access?
         for one in known {
-            let isEqual = code == one.hash
+            let isEqual = MessageCode.areEqual(code, one.hash)
             if isEqual, one.isToken || !asToken, one.isUnguessable || !ifUnguessable {
                 found = max(found ?? .none, one.access)
             }
@@ -53,15 +52,11 @@ struct Credentials: Sendable {
         return found
     }
 
-    private static func hash(_ text: String, _ key: SymmetricKey) -> [UInt8] {
-        Array(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: key))
-    }
-
     /// A new cookie, and what is remembered of it.
     static func newCookie() -> (text: String, id: [UInt8]) {
-        let text = SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }.hex
+        let text = [UInt8].unforeseeable(32).hex
         return (text, id(of: text))
     }
 
-    static func id(of cookie: String) -> [UInt8] { Array(SHA256.hash(data: Array(cookie.utf8))) }
+    static func id(of cookie: String) -> [UInt8] { SHA256.bytes(of: cookie.utf8) }
 }

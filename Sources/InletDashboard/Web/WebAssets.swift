@@ -1,4 +1,3 @@
-internal import Crypto
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
@@ -18,7 +17,7 @@ struct WebAssets: Sendable {
     init(_ files: [WebFile]) {
         let pairs = files.map { file in
             let bytes = Array(file.text.utf8)
-            let tag = "\"\(SHA256.hash(data: bytes).prefix(16).hex)\""
+            let tag = "\"\(SHA256.bytes(of: bytes).prefix(16).hex)\""
             return (file.path, Asset(type: file.type, tag: tag, body: ByteBuffer(bytes: bytes)))
         }
         assets = Dictionary(pairs) { first, _ in first }

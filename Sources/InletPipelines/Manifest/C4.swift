@@ -1,4 +1,4 @@
-internal import struct Crypto.SHA512
+internal import InletCore
 
 /// C4 identifiers (SMPTE ST 2114): what the chain file of an ASC MHL history names its lists by.
 package enum C4 {
@@ -7,7 +7,7 @@ package enum C4 {
 
     /// `c4` and 88 digits to base 58 of the SHA-512 of `bytes`, taken as one big-endian number.
     package static func id(of bytes: [UInt8]) -> String {
-        var number = Array(SHA512.hash(data: bytes))
+        var number = SHA512.bytes(of: bytes)
         var text = [UInt8](repeating: alphabet[0], count: digits)
         for place in stride(from: digits - 1, through: 0, by: -1) {
             var remainder = 0

@@ -2,10 +2,6 @@ internal import Foundation
 internal import InletCore
 internal import InletTransfer
 
-internal import struct Crypto.HMAC
-internal import struct Crypto.SHA256
-internal import struct Crypto.SymmetricKey
-
 /// How a receiver knows that a notice is from us and whole: Standard Webhooks 1.0.0, and besides it GitHub's older
 /// `X-Hub-Signature-256`, which says nothing of the time.
 struct NoticeSignature: Sendable {
@@ -34,18 +30,10 @@ struct NoticeSignature: Sendable {
     ///   - time: of this try, in seconds since 1970: receivers refuse what is minutes old.
     func headers(id: String, time: Int64, body: [UInt8]) -> HTTPFields {
         let signed = Array("\(id).\(time).".utf8) + body
-        let hub = Self.code(text, body).map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }
+        let hub = MessageCode(key: text).code(of: body).hex
         return [
-            ("webhook-signature", "v1," + Data(Self.code(key, signed)).base64EncodedString()),
-            ("X-Hub-Signature-256", "sha256=" + hub.joined()),
+            ("webhook-signature", "v1," + Data(MessageCode(key: key).code(of: signed)).base64EncodedString()),
+            ("X-Hub-Signature-256", "sha256=" + hub),
         ]
-    }
-
-    /// HMAC-SHA256 (RFC 2104).
-    private static func code(_ key: [UInt8], _ message: [UInt8]) -> [UInt8] {
-        Array(HMAC<SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key)))
     }
 }

@@ -1,4 +1,3 @@
-internal import Crypto
 internal import InletCore
 internal import InletTransfer
 
@@ -57,7 +56,7 @@ struct SigV4: Sendable {
     /// The signature, in hexadecimal.
     func signature(_ key: SigningKey) -> String {
         var text: [UInt8] = []
-        return sign(key, using: &text).withUnsafeBytes { $0.hex }
+        return sign(key, using: &text).hex
     }
 
     /// The value of the Authorization field. Every small file needs one: its steps are written into one buffer.
@@ -73,7 +72,7 @@ struct SigV4: Sendable {
         text += ", SignedHeaders=".utf8
         writeNames(to: &text)
         text += ", Signature=".utf8
-        signature.withUnsafeBytes { Self.writeHex($0, to: &text) }
+        Self.writeHex(signature, to: &text)
         return String(decoding: text, as: UTF8.self)
     }
 
@@ -81,15 +80,14 @@ struct SigV4: Sendable {
     private static let usualLength = 1024
 
     /// - Parameter text: an empty buffer, which is empty again afterwards.
-    private func sign(_ key: SigningKey, using text: inout [UInt8]) -> HMAC<SHA256>.MAC {
+    private func sign(_ key: SigningKey, using text: inout [UInt8]) -> [UInt8] {
         writeCanonicalRequest(to: &text)
-        var hash = SHA256()
-        text.withUnsafeBytes { hash.update(bufferPointer: $0) }
+        let hash = SHA256.bytes(of: text)
         text.removeAll(keepingCapacity: true)
         Self.write(Self.algorithm, endingWith: "\n", to: &text)
         Self.write(scope.time, endingWith: "\n", to: &text)
         Self.write(scope.text, endingWith: "\n", to: &text)
-        hash.finalize().withUnsafeBytes { Self.writeHex($0, to: &text) }
+        Self.writeHex(hash, to: &text)
         let code = key.code(of: text)
         text.removeAll(keepingCapacity: true)
         return code
@@ -121,7 +119,7 @@ struct SigV4: Sendable {
     }
 
     /// As `Sequence.hex`, without a text of its own.
-    private static func writeHex(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
+    private static func writeHex(_ bytes: [UInt8], to text: inout [UInt8]) {
         func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
         for byte in bytes {
             text.append(digit(byte >> 4))
@@ -177,24 +175,15 @@ struct SigV4: Sendable {
 
 /// What a secret key becomes for one day, region and service; worth keeping, because it costs four hashes.
 struct SigningKey: Sendable {
-    /// Has taken the key in, which is the half of a short text's code.
-    private let ready: HMAC<SHA256>
+    private let key: MessageCode
 
     init(secret: Secret, _ scope: SigV4.Scope) {
-        var ready = HMAC<SHA256>(key: SymmetricKey(data: Array(("AWS4" + secret.reveal()).utf8)))
-        for step in [scope.day, scope.region, scope.service, "aws4_request"] {
-            ready = HMAC(key: SymmetricKey(data: Self.code(of: Array(step.utf8), ready)))
-        }
-        self.ready = ready
+        key = [scope.day, scope.region, scope.service, "aws4_request"].reduce(
+            MessageCode(key: ("AWS4" + secret.reveal()).utf8)
+        ) { key, step in MessageCode(key: key.code(of: step.utf8)) }
     }
 
-    fileprivate func code(of text: [UInt8]) -> HMAC<SHA256>.MAC { Self.code(of: text, ready) }
-
-    private static func code(of text: [UInt8], _ ready: HMAC<SHA256>) -> HMAC<SHA256>.MAC {
-        var code = ready
-        text.withUnsafeBytes { code.update(data: $0) }
-        return code.finalize()
-    }
+    fileprivate func code(of text: [UInt8]) -> [UInt8] { key.code(of: text) }
 }
 
 extension WallTime {

@@ -1,4 +1,4 @@
-internal import Crypto
+internal import CCrypto
 internal import FoundationEssentials
 package import InletCore
 package import InletLinux
@@ -6,9 +6,9 @@ package import SystemPackage
 
 /// Seals with AES-GCM, by a key of this machine beside the journal that no backup of it takes along.
 package struct JournalSeal: Sealing {
-    private let key: SymmetricKey
+    private let key: [UInt8]
 
-    private static let size = SymmetricKeySize.bits256
+    private static let size = 32
 
     /// Takes the key that is in the state directory, or makes one; the caller holds its lock. What was sealed with a key that
     /// is lost is unknown from then on: uploads are begun anew, and a file at GigHive can be deleted by its admin only.
@@ -18,12 +18,11 @@ package struct JournalSeal: Sealing {
     package init(keptIn directory: FilePath) throws(SystemError) {
         let path = directory.appending(Self.fileName)
         if let bytes = try Self.kept(at: path) {
-            key = SymmetricKey(data: bytes)
+            key = bytes
         } else {
-            key = SymmetricKey(size: Self.size)
-            let bytes = key.withUnsafeBytes { Array($0) }
+            key = .unforeseeable(Self.size)
             // What it seals is good for as long as this process runs.
-            try? DurableFile.write(bytes, to: path, mode: 0o600, asFolderOwner: true)
+            try? DurableFile.write(key, to: path, mode: 0o600, asFolderOwner: true)
         }
     }
 
@@ -31,7 +30,7 @@ package struct JournalSeal: Sealing {
     private static func kept(at path: FilePath) throws(SystemError) -> [UInt8]? {
         do throws(SystemError) {
             let bytes = try DurableFile.read(path, limit: 64)
-            return bytes.count * 8 == size.bitCount ? bytes : nil
+            return bytes.count == size ? bytes : nil
         } catch  where error.isMissing || error.code == .fileTooLarge {
             return nil
         }
@@ -91,18 +90,26 @@ package struct JournalSeal: Sealing {
 
     // MARK: - Sealing
 
+    /// Of AES-GCM; what is sealed stands between the two.
+    private static let (nonce, tag) = (Int(INLET_GCM_NONCE), Int(INLET_GCM_TAG))
+
     /// - Parameter beside: what it is good with only.
     private func seal(_ bytes: [UInt8], for name: String, _ beside: [UInt8] = []) -> [UInt8]? {
-        let box = try? AES.GCM.seal(bytes, using: key, authenticating: Self.context(name, beside))
-        return box?.combined.map { Array($0) }
+        let (nonce, context) = ([UInt8].unforeseeable(Self.nonce), Self.context(name, beside))
+        var sealed = [UInt8](repeating: 0, count: bytes.count)
+        var tag = [UInt8](repeating: 0, count: Self.tag)
+        guard inlet_gcm_seal(key, nonce, context, context.count, bytes, bytes.count, &sealed, &tag) else { return nil }
+        return nonce + sealed + tag
     }
 
     private func open(_ bytes: [UInt8], for name: String, _ beside: [UInt8] = []) -> [UInt8]? {
+        guard bytes.count >= Self.nonce + Self.tag else { return nil }
+        let (nonce, tag) = (Array(bytes.prefix(Self.nonce)), Array(bytes.suffix(Self.tag)))
+        let (sealed, context) = (Array(bytes.dropFirst(Self.nonce).dropLast(Self.tag)), Self.context(name, beside))
+        var plain = [UInt8](repeating: 0, count: sealed.count)
         // What does not open was sealed with another key, or changed: it is not known.
-        guard let box = try? AES.GCM.SealedBox(combined: bytes),
-            let data = try? AES.GCM.open(box, using: key, authenticating: Self.context(name, beside))
-        else { return nil }
-        return Array(data)
+        guard inlet_gcm_open(key, nonce, context, context.count, sealed, sealed.count, tag, &plain) else { return nil }
+        return plain
     }
 
     private static func context(_ name: String, _ beside: [UInt8]) -> [UInt8] { Array(name.utf8) + [0] + beside }

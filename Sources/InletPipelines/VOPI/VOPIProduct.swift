@@ -3,8 +3,6 @@ internal import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-internal import struct Crypto.SHA256
-
 /// `product.json`: what a job made and what the server says of the product, for the shop that takes it up.
 struct VOPIProduct: Sendable {
     /// The video that the job was made of.
@@ -84,8 +82,8 @@ struct VOPIProduct: Sendable {
         defer { buffer.deallocate() }
         while true {
             let count = try source.read(into: buffer, at: offset)
-            if count == 0 { return Digest(.sha256, hash.finalize()).hex }
-            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            if count == 0 { return hash.digest.hex }
+            hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             offset += Int64(count)
         }
     }

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import InletCore
 import Synchronization
@@ -77,7 +76,7 @@ final class GigHiveLibrary: Sendable {
             let item = try catalog.add(present, to: event, fields)
             return UploadAnswer(present, media, item, fields, token: nil)
         }
-        let token = SymmetricKey(size: .bits256).withUnsafeBytes { $0.hex }
+        let token = [UInt8].unforeseeable(32).hex
         let asset = GigHiveCatalog.Asset(
             id: catalog.nextID(), sha256: media.sha256, fileExtension: media.fileExtension, kind: media.kind,
             mimeType: media.mimeType, size: media.size, tokenHash: Self.hash(token))
@@ -107,7 +106,7 @@ final class GigHiveLibrary: Sendable {
     /// Notes an upload of a guest, which waits for somebody's approval.
     func addGuest() throws -> GigHiveCatalog.GuestUpload {
         try catalog.withLock { catalog in
-            let nonce = SymmetricKey(size: .bits128).withUnsafeBytes { $0.hex }
+            let nonce = [UInt8].unforeseeable(16).hex
             let guest = GigHiveCatalog.GuestUpload(id: catalog.nextID(), nonce: nonce)
             catalog.guests.append(guest)
             try save(catalog)
@@ -125,5 +124,5 @@ final class GigHiveLibrary: Sendable {
         try FileMove.write(JSONEncoder().encode(catalog), to: root.appending("catalog.json"))
     }
 
-    private static func hash(_ text: String) -> String { SHA256.hash(data: Data(text.utf8)).hex }
+    private static func hash(_ text: String) -> String { SHA256.digest(of: text.utf8).hex }
 }

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import InletCore
 import SystemPackage
@@ -11,7 +10,7 @@ enum SigningSecret {
             let text = try String(contentsOfFile: path.string, encoding: .utf8)
             if text.count == 64 { return Secret(text) }
         }
-        let text = SymmetricKey(size: .bits256).withUnsafeBytes { $0.hex }
+        let text = [UInt8].unforeseeable(32).hex
         let draft = root.appending("signing.key.\(UUID().uuidString)")
         let file = try FileDescriptor.open(
             draft, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
@@ -20,10 +19,8 @@ enum SigningSecret {
         return Secret(text)
     }
 
-    /// Compares without telling by its time where the texts differ: codes under a fresh key are compared, not the texts.
+    /// Compares without telling by its time where the texts differ.
     static func areEqual(_ left: String, _ right: String) -> Bool {
-        let key = SymmetricKey(size: .bits256)
-        return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)
-            == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
+        MessageCode.areEqual(Array(left.utf8), Array(right.utf8))
     }
 }

@@ -1,9 +1,8 @@
-import Crypto
 import InletCore
 
 /// The checksums of a stream, computed as it passes; CRC-32C only where it is asked for.
 struct ContentHash {
-    private var md5 = Insecure.MD5()
+    private var md5 = MD5()
     private var sha256 = SHA256()
     private(set) var crc32c: CRC32C?
     private(set) var size: Int64 = 0
@@ -11,24 +10,24 @@ struct ContentHash {
     init(withCRC32C: Bool = false) { crc32c = withCRC32C ? CRC32C() : nil }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        md5.update(bufferPointer: bytes)
-        sha256.update(bufferPointer: bytes)
+        md5.update(bytes)
+        sha256.update(bytes)
         crc32c?.update(bytes)
         size += Int64(bytes.count)
     }
 
-    func finish() -> (md5: [UInt8], sha256: [UInt8]) { (Array(md5.finalize()), Array(sha256.finalize())) }
+    func finish() -> (md5: [UInt8], sha256: [UInt8]) { (md5.bytes, sha256.bytes) }
 
     /// The MD5 of bytes at hand.
-    static func md5(_ bytes: [UInt8]) -> [UInt8] { Array(Insecure.MD5.hash(data: bytes)) }
+    static func md5(_ bytes: [UInt8]) -> [UInt8] { MD5.bytes(of: bytes) }
 }
 
 /// The MD5 of one part; parts need no more.
 struct PartHash {
-    private var md5 = Insecure.MD5()
+    private var md5 = MD5()
 
-    mutating func update(_ bytes: UnsafeRawBufferPointer) { md5.update(bufferPointer: bytes) }
-    func finish() -> [UInt8] { Array(md5.finalize()) }
+    mutating func update(_ bytes: UnsafeRawBufferPointer) { md5.update(bytes) }
+    func finish() -> [UInt8] { md5.bytes }
 }
 
 /// CRC-32C (Castagnoli, RFC 3720 appendix B.4), as `x-amz-checksum-crc32c` has it.

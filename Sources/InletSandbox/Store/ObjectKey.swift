@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import InletCore
 
@@ -29,5 +28,5 @@ struct ObjectKey: Hashable, Sendable {
     /// The file name of the object's record below `records/`.
     var recordName: String { Self.hash(text) + ".json" }
 
-    private static func hash(_ text: String) -> String { SHA256.hash(data: Data(text.utf8)).hex }
+    private static func hash(_ text: String) -> String { SHA256.digest(of: text.utf8).hex }
 }

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import InletCore
 
@@ -8,7 +7,7 @@ struct VOPILogins: Sendable {
     /// Seconds of one window of the rate limit.
     private static let window: Int64 = 60
 
-    private let key = SymmetricKey(size: .bits256)
+    private let key = MessageCode(key: [UInt8].unforeseeable(32))
     /// Whether each refresh token may still be used, by its `jti`.
     private var refreshTokens: [String: Bool] = [:]
     private var round = 1

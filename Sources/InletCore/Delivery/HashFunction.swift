@@ -1,0 +1,137 @@
+internal import CCrypto
+
+/// A hash function that takes its input piece by piece, by OpenSSL's libcrypto, which uses the processor's own instructions.
+/// A value: a copy goes on by itself. Allocates nothing until it is asked for what it has.
+package protocol HashFunction: Sendable {
+    static var algorithm: Digest.Algorithm { get }
+    init()
+    mutating func update(_ bytes: UnsafeRawBufferPointer)
+    /// The hash of all that came so far; more may follow.
+    var bytes: [UInt8] { get }
+}
+
+extension HashFunction {
+    package var digest: Digest { Digest(Self.algorithm, bytes) }
+
+    package mutating func update(_ bytes: some Sequence<UInt8>) {
+        Array(bytes).withUnsafeBytes { update($0) }
+    }
+
+    package static func bytes(of bytes: some Sequence<UInt8>) -> [UInt8] {
+        var hash = Self()
+        hash.update(bytes)
+        return hash.bytes
+    }
+
+    package static func digest(of bytes: some Sequence<UInt8>) -> Digest { Digest(algorithm, Self.bytes(of: bytes)) }
+}
+
+extension [UInt8] {
+    fileprivate init(count: CInt, _ write: (UnsafeMutablePointer<UInt8>?) -> Void) {
+        self.init(unsafeUninitializedCapacity: Int(count)) { room, filled in
+            write(room.baseAddress)
+            filled = Int(count)
+        }
+    }
+
+    /// Bytes that nobody can foretell (`getrandom(2)`).
+    package static func unforeseeable(_ count: Int) -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<count).map { _ in .random(in: .min ... .max, using: &generator) }
+    }
+}
+
+/// MD5 (RFC 1321): tells damage, not intent.
+package struct MD5: HashFunction {
+    package static let algorithm = Digest.Algorithm.md5
+    private var context = MD5_CTX()
+
+    package init() { MD5_Init(&context) }
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        MD5_Update(&context, bytes.baseAddress, bytes.count)
+    }
+
+    package var bytes: [UInt8] {
+        var context = context
+        return [UInt8](count: MD5_DIGEST_LENGTH) { MD5_Final($0, &context) }
+    }
+}
+
+/// SHA-1 (FIPS 180-4): tells damage, not intent.
+package struct SHA1: HashFunction {
+    package static let algorithm = Digest.Algorithm.sha1
+    private var context = SHA_CTX()
+
+    package init() { SHA1_Init(&context) }
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        SHA1_Update(&context, bytes.baseAddress, bytes.count)
+    }
+
+    package var bytes: [UInt8] {
+        var context = context
+        return [UInt8](count: SHA_DIGEST_LENGTH) { SHA1_Final($0, &context) }
+    }
+}
+
+/// SHA-256 (FIPS 180-4).
+package struct SHA256: HashFunction {
+    package static let algorithm = Digest.Algorithm.sha256
+    private var context = SHA256_CTX()
+
+    package init() { SHA256_Init(&context) }
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        SHA256_Update(&context, bytes.baseAddress, bytes.count)
+    }
+
+    package var bytes: [UInt8] {
+        var context = context
+        return [UInt8](count: SHA256_DIGEST_LENGTH) { SHA256_Final($0, &context) }
+    }
+}
+
+/// SHA-512 (FIPS 180-4).
+package enum SHA512 {
+    package static func bytes(of bytes: [UInt8]) -> [UInt8] {
+        [UInt8](count: SHA512_DIGEST_LENGTH) { _ = CCrypto.SHA512(bytes, bytes.count, $0) }
+    }
+}
+
+/// Authenticates messages by a key: HMAC with SHA-256 (RFC 2104). Has taken the key in, which is half of a short message's work.
+package struct MessageCode: Sendable {
+    private let inner: SHA256
+    private let outer: SHA256
+    private static let block = 64
+
+    package init(key: some Sequence<UInt8>) {
+        var key = Array(key)
+        if key.count > Self.block { key = SHA256.bytes(of: key) }
+        key += [UInt8](repeating: 0, count: Self.block - key.count)
+        (inner, outer) = (Self.begun(key.map { $0 ^ 0x36 }), Self.begun(key.map { $0 ^ 0x5C }))
+    }
+
+    private static func begun(_ pad: [UInt8]) -> SHA256 {
+        var hash = SHA256()
+        hash.update(pad)
+        return hash
+    }
+
+    package func code(of message: some Sequence<UInt8>) -> [UInt8] {
+        var (inner, outer) = (inner, outer)
+        inner.update(message)
+        outer.update(inner.bytes)
+        return outer.bytes
+    }
+
+    /// Whether `code` is that of the message; the comparison takes the same time whatever it is.
+    package func isCode(_ code: [UInt8], of message: some Sequence<UInt8>) -> Bool {
+        Self.areEqual(code, self.code(of: message))
+    }
+
+    /// Takes the same time whatever they hold (`CRYPTO_memcmp(3)`); their lengths may be told by it.
+    package static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
+    }
+}
