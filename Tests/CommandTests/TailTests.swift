@@ -85,7 +85,7 @@ import Testing
         let agent = try await place.run()
         let tail = try place.start("tail")
         try place.put("one.bin", bytes(10))
-        try await tail.wait("the delivery is told") { tail.output.contains("one.bin → store") }
+        try await tail.wait("the delivery is told") { tail.output.contains("one.bin → store as") }
         try await agent.stop()
         try await tail.wait("it says that it waits") { tail.errors.contains("waiting for it") }
         let second = try await place.run()
