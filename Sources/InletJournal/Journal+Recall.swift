@@ -124,8 +124,9 @@ extension Journal {
                 known.digests == file.digests
             else { return Touch(isNoted: false, isOutdated: true, goesOn: false) }
             // Of a server that only numbers its files anew, and of a remount, ctime is as it was.
-            let isEdited = identity.changed != known.identity.changed && known.digests.isEmpty
-            let isSpared = try isEdited && known.content == nil && Self.isSentInPart(id, database)
+            let isEdited = identity.changed != known.identity.changed
+            let isSpared =
+                try isEdited && known.content == nil && known.digests.isEmpty && Self.isSentInPart(id, database)
             let isNoted = try !isSpared && Self.refresh(id, identity, sparing: Self.isUnprovable, database)
             var goesOn =
                 try database.change(

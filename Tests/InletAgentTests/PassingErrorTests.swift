@@ -179,7 +179,6 @@ import Testing
         let scene = try Scene()
         // As a server that works on what it was sent.
         scene.here.script("a", .note(.wait(.seconds(3600))))
-        scene.here.always(.prove)
         let (old, new) = try twins(scene)
         try await scene.run { stage in
             let file = stage.root.appending("a")

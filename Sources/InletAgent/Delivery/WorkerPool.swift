@@ -187,13 +187,11 @@ struct DeliveryEnds: Sendable {
         // What ended with it, a companion or the marker of a unit, is still to be finished.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
         if settled.finish?.endedBatch != nil { batchBell.ring() }
-        // While it was gone for one destination and another had it still, what came back as it was is only known.
-        var wantsLook = settled.isFinal && settled.state == .gone
-        switch report?.event {
         // What is only being worked on leaves nothing to compare with.
-        case .jobWaiting: break
-        default: wantsLook = looks.take(file.id) || wantsLook
-        }
+        let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
+        let isKept = !isWorkedOn && looks.take(file.id)
+        // While it was gone for one destination and another had it still, what came back as it was is only known.
+        let mayBeBack = settled.isFinal && settled.state == .gone
         switch report?.event {
         case .jobDelivered, .jobWaiting: break
         case nil where !settled.isFinal: break
@@ -201,7 +199,7 @@ struct DeliveryEnds: Sendable {
             sweeperBell.ring()
             probeBell.ring()
         }
-        if let changed = report?.wantsLook ?? (wantsLook ? file : nil) { lookAgain(changed) }
+        if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { lookAgain(changed) }
         if file.volume != nil { ended(file) }
         // A place is free again, or others were waiting for this one: a loop that found nothing may have work now. The small
         // files' feeder looks by itself.
