@@ -25,6 +25,17 @@ import Testing
         #expect(Self.files.map { String($0.dropLast(5)) }.filter(names.contains) == names)
     }
 
+    @Test(arguments: ["config/inlet.yaml", "config/examples/vopi.yaml", "README.md"])
+    func `all four kinds of VOPI's pictures are named, and that a job costs`(_ path: String) throws {
+        let text = try String(contentsOfFile: Repository.root.string + "/" + path, encoding: .utf8)
+        let lines = text.split(separator: "\n")
+        let key = try #require(lines.firstIndex { $0.contains("commercial_versions") })
+        // In the example the comment above the key, elsewhere its own line.
+        let explained = lines[max(0, key - 2)...key].joined()
+        for kind in ["transparent", "solid", "real", "creative"] { #expect(explained.contains(kind), "\(kind)") }
+        #expect(text.contains(/1 credit (a job|or more)/))
+    }
+
     @Test(arguments: files)
     func `each file of an example's comments goes where they say`(_ name: String) async throws {
         let example = try Example(name, in: Self.folder)

@@ -79,6 +79,12 @@ import Testing
         #expect(Self.rules.objection(to: answers)?.contains("'A KEY'") == true)
     }
 
+    @Test func `for VOPI the four kinds of pictures are named, and that they cost`() {
+        let text = InitRules.example(.vopi).text
+        for kind in VOPIJobConfig.versions { #expect(text.contains(kind), "\(kind)") }
+        #expect(text.contains("a job costs 1 credit or more"), "\(text)")
+    }
+
     // MARK: - The questions
 
     /// Runs the dialog with a person who gives these answers. - Returns: also what that person was told.

@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletPipelines
 import InletSandbox
 import InletTestSupport
 import SystemPackage
@@ -21,7 +22,8 @@ import Testing
             let agent = try await deliver(place)
             let job = try #require(sandbox.jobs().first)
             #expect(sandbox.jobs().count == 1 && sandbox.tally.puts == 1)
-            #expect(job.config["fps"]?.number == 2)
+            let config: SandboxJSON = ["fps": 2, "commercialVersions": ["transparent", "solid"]]
+            #expect(job.received == ["videoUrl": .string(job.videoURL), "config": config])
             let files = place.results(of: job.id)
             let made = try sandbox.made(of: job.id)
             #expect(made.count >= 5 && Set(files.values).isSuperset(of: made))
@@ -210,14 +212,19 @@ import Testing
     }
 
     @Test func `check says whether the login is good, and sends no video`() async throws {
-        try await withVOPI { place, sandbox in
+        try await withVOPI(route: ["with: { commercial_versions: \"solid, real\" }"]) { place, sandbox in
             let fine = try await place.inlet("check", "--upload")
             #expect(fine.ending == .code(0), "\(fine.output)")
             #expect(fine.output.contains("every job costs credits"))
             #expect(fine.output.contains("results go to \(place.folder.path.appending("pictures").string)"))
+            #expect(fine.output.contains("orders 1 of 4 kinds of pictures for each video: transparent"))
+            #expect(fine.output.contains("route all orders 2 of 4 kinds of pictures for each video: solid, real"))
             #expect(sandbox.tally.presigns == 0 && sandbox.jobs().isEmpty)
-            try place.configure(replacing: "results: pictures", with: "results: drop/pictures")
+            let all = VOPIJobConfig.versions.joined(separator: ", ")
+            try place.configure(
+                replacing: "results: pictures", with: "results: drop/pictures, job: { commercial_versions: [\(all)] }")
             let warned = try await place.inlet("check")
+            #expect(warned.output.contains("orders 4 of 4 kinds of pictures for each video: \(all)"))
             #expect(warned.ending == .code(1) && warned.output.contains("below the watched folder"), "\(warned.output)")
             sandbox.revokeRefreshTokens()
             sandbox.expireAccessTokens()

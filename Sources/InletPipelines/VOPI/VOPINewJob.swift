@@ -63,14 +63,17 @@ package struct VOPIJobConfig: Sendable, Hashable {
         return "\(key): '\(shown)' is not known; " + (hint ?? "it takes \(known.joined(separator: ", "))")
     }
 
-    /// nil when nothing is set. The versions are always named then: without any `config` the server makes transparent
-    /// pictures, with one it would make all four.
+    /// The kinds of pictures that a job comes to: without any `config` the server makes transparent ones alone.
+    package var orderedVersions: [String] { commercialVersions ?? ["transparent"] }
+
+    /// nil when nothing is set. The versions are always named then: with a `config` that names none the server would make
+    /// all four.
     package var json: VOPIValue? {
         guard self != VOPIJobConfig() else { return nil }
         var members: [String: VOPIValue] = [:]
         members["fps"] = fps.map { .number($0) }
         members["batchSize"] = batchSize.map { .integer(Int64($0)) }
-        members["commercialVersions"] = .list((commercialVersions ?? ["transparent"]).map { .text($0) })
+        members["commercialVersions"] = .list(orderedVersions.map { .text($0) })
         members["aiCleanup"] = aiCleanup.map { .boolean($0) }
         members["geminiModel"] = geminiModel.map { .text($0) }
         members["stack"] = stackID.map { .object(["stackId": .text($0)]) }

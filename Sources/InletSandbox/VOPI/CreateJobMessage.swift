@@ -2,6 +2,8 @@
 struct CreateJobMessage: Sendable {
     private static let versions = ["transparent", "solid", "real", "creative"]
 
+    /// The body as it came.
+    let received: SandboxJSON
     var videoURL: String
     /// With defaults for what was left out.
     var config: SandboxJSON
@@ -10,6 +12,7 @@ struct CreateJobMessage: Sendable {
 
     init(_ body: SandboxJSON) throws(VOPIRefusal) {
         guard let fields = body.fields else { throw Self.type("", "object") }
+        received = body
         guard let url = fields["videoUrl"] else {
             throw .schema(
                 path: "", keyword: "required", params: ["missingProperty": "videoUrl"],

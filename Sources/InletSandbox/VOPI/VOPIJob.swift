@@ -48,6 +48,8 @@ struct VOPIJob: Sendable {
     private static let tries = 3
 
     let id: String
+    /// The body that asked for it.
+    let received: SandboxJSON
     let videoURL: String
     let config: SandboxJSON
     let callbackURL: String?
@@ -67,11 +69,9 @@ struct VOPIJob: Sendable {
     var pictures: [VOPISandbox.Picture] = []
     var metadata: SandboxJSON?
 
-    init(
-        id: String, videoURL: String, config: SandboxJSON, callbackURL: String?, outcome: VOPIRules.Outcome,
-        now: WallTime
-    ) {
-        (self.id, self.videoURL, self.config, self.callbackURL) = (id, videoURL, config, callbackURL)
+    init(id: String, _ message: CreateJobMessage, outcome: VOPIRules.Outcome, now: WallTime) {
+        (self.id, received) = (id, message.received)
+        (videoURL, config, callbackURL) = (message.videoURL, message.config, message.callbackURL)
         self.outcome = outcome
         (created, updated, moved) = (now, now, now)
     }

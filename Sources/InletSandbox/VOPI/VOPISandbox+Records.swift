@@ -9,6 +9,8 @@ extension VOPISandbox {
         package var status: String
         /// The step it is in: `waiting`, `downloading` … `completed`; after a failure the one of the next try.
         package var step: String
+        /// The body of the request that made it, as it came.
+        package var received: SandboxJSON
         /// With the defaults that were filled in.
         package var config: SandboxJSON
         package var callbackURL: String?

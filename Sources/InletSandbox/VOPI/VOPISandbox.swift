@@ -62,6 +62,14 @@ package final class VOPISandbox: LoopbackSandbox, Service {
     /// Moves every job that is not at its end by so many steps, whatever the pace.
     package func advance(steps: Int = 1) { shop.advance(steps: steps) }
 
+    /// Makes a job of a video that is not here, as another client of the same user may.
+    ///
+    /// - Returns: the job's id.
+    @discardableResult
+    package func addJob(videoURL: String) throws -> String {
+        try shop.createJob(CreateJobMessage(["videoUrl": .string(videoURL)])).id
+    }
+
     /// Jobs, oldest first; without those that were deleted.
     package func jobs() -> [Job] { shop.jobs() }
 

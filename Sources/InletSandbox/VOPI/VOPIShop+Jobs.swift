@@ -16,9 +16,7 @@ extension VOPIShop {
                 }
                 state.keyUses += 1
             }
-            let job = VOPIJob(
-                id: UUID().uuidString.lowercased(), videoURL: message.videoURL, config: message.config,
-                callbackURL: message.callbackURL, outcome: state.rules.outcome, now: now)
+            let job = VOPIJob(id: UUID().uuidString.lowercased(), message, outcome: state.rules.outcome, now: now)
             state.jobs.append(job)
             state.tally.jobs += 1
             return job

@@ -57,8 +57,8 @@ final class VOPIShop: Sendable {
             return state.jobs.map { job in
                 VOPISandbox.Job(
                     id: job.id, videoURL: job.videoURL, status: job.status(state.voice.progress),
-                    step: job.step.rawValue,
-                    config: job.config, callbackURL: job.callbackURL, error: job.error, failures: job.failures,
+                    step: job.step.rawValue, received: job.received, config: job.config, callbackURL: job.callbackURL,
+                    error: job.error, failures: job.failures,
                     isCharged: job.isCharged)
             }
         }

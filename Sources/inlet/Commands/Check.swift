@@ -42,6 +42,7 @@ struct Check: AsyncParsableCommand {
         await ProxyCheck.run(config, factory, &findings)
         for destination in destinations { await check(destination, &findings) }
         for destination in destinations { checkStorage(destination, config.settings.destinations, &findings) }
+        PictureCheck.run(config.settings, &findings)
         ReceiverCheck.run(config.settings.notify, outlets, &findings)
         findings.begin(.system)
         await DashboardCheck.run(config, &findings)

@@ -139,7 +139,10 @@ struct InitKind: Sendable {
             Question("api_key", "Its API key", .secret(variable: "VOPI_KEY"), required: false),
             Question("results", "Folder for what it makes of the videos?", .path, example: "/nonexistent/results"),
         ],
-        hints: ["job: { commercial_versions: [transparent, solid] }   # what is asked of every job"],
+        hints: [
+            "job: { commercial_versions: [transparent] }   # of transparent, solid, real, creative",
+            "                                              # a job costs 1 credit or more; more kinds may cost more",
+        ],
         route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"])
 
     static let roboscope = InitKind(

@@ -97,6 +97,60 @@ import Testing
         }
     }
 
+    /// Keys of `job:`, the `config` that the server is sent for them, and the kinds of pictures that it makes.
+    static let orders: [(keys: [String: ConfigValue], config: SandboxJSON?, kinds: [String])] = [
+        ([:], nil, ["transparent"]),
+        (["fps": .integer(5)], ["fps": 5, "commercialVersions": ["transparent"]], ["transparent"]),
+        (["commercial_versions": .list([.string("real")])], ["commercialVersions": ["real"]], ["real"]),
+        (
+            ["commercial_versions": .list(VOPIJobConfig.versions.map { .string($0) })],
+            ["commercialVersions": ["transparent", "solid", "real", "creative"]],
+            ["transparent", "solid", "real", "creative"]
+        ),
+    ]
+
+    @Test(arguments: orders.indices) func `only the kinds of pictures that are configured are ordered`(
+        _ index: Int
+    ) async throws {
+        let (keys, config, kinds) = Self.orders[index]
+        try await withVOPI(settings: keys.isEmpty ? [:] : ["job": .section(section(keys))]) { place in
+            let (path, order) = try place.file()
+            _ = try await place.deliver(path, order)
+            let job = try #require(place.sandbox.jobs().first)
+            var body: [String: SandboxJSON] = ["videoUrl": .string(job.videoURL)]
+            body["config"] = config
+            #expect(job.received == .object(body))
+            let files = try place.files(of: job.id).keys.filter { $0.hasPrefix("images/") }
+            #expect(Set(files) == Set(kinds.map { "images/hero/\($0).png" }))
+        }
+    }
+
+    /// The destination's address, the route's, and the one that the server is sent.
+    static let callbacks: [(destination: String?, route: String?, sent: String?)] = [
+        (nil, nil, nil), ("https://shop.example/done", nil, "https://shop.example/done"),
+        (nil, "http://shop.example/route?id=7", "http://shop.example/route?id=7"),
+        ("https://shop.example/done", "https://shop.example/route", "https://shop.example/route"),
+        ("https://shop.example/done", " ", "https://shop.example/done"),
+    ]
+
+    @Test(arguments: callbacks.indices) func `the server is told whom to call when a job is done`(
+        _ index: Int
+    ) async throws {
+        let (destination, route, sent) = Self.callbacks[index]
+        var settings: [String: ConfigValue] = [:]
+        settings["callback_url"] = destination.map { .string($0) }
+        var fields: [String: String] = [:]
+        fields["callback_url"] = route
+        try await withVOPI(settings: settings) { [fields] place in
+            let (path, order) = try place.file(fields: fields)
+            _ = try await place.deliver(path, order)
+            let job = try #require(place.sandbox.jobs().first)
+            // One that is not set is not there: the server refuses null.
+            #expect(job.received["callbackUrl"] == sent.map(SandboxJSON.string))
+            #expect(job.callbackURL == sent)
+        }
+    }
+
     @Test func `files that the server cannot take are refused here`() async throws {
         try await withVOPI { place in
             for name in ["clip.avi", "clip", "mp4", "picture.png"] {
