@@ -59,7 +59,8 @@ import Testing
     }
 
     @Test func `people see jobs, pictures and frames, and fetch them again`() async throws {
-        try await withVOPI { place, sandbox in
+        let kinds = VOPIJobConfig.versions.joined(separator: ",")
+        try await withVOPI(route: ["with: { commercial_versions: \"\(kinds)\" }"]) { place, sandbox in
             let agent = try await deliver(place)
             let job = try #require(sandbox.jobs().first?.id)
             let listed = try await place.inlet("vopi", "jobs", "--status", "completed", "--json")
@@ -75,7 +76,12 @@ import Testing
             #expect(try frames.objects().first?["frameId"] as? String == "frame_00001", "\(frames.errors)")
             #expect(try await place.inlet("vopi", "frames", job, "--all").output.contains("front"))
             let images = try await place.inlet("vopi", "images", job, "--json")
-            #expect(try images.objects().first?["frame"] as? String == "hero", "\(images.errors)")
+            let listedImages = try images.objects().map { $0.compactMapValues { $0 as? String } }
+            #expect(Set(listedImages.map { $0["version"] }) == ["transparent", "solid", "real", "creative"])
+            for image in listedImages {
+                let file = "commercial/hero_\(image["version"] ?? "").png"
+                #expect(image["frame"] == "hero" && image["url"]?.hasSuffix("/jobs/\(job)/\(file)") == true, "\(image)")
+            }
             let again = try await place.inlet("vopi", "download", job, "-o", "elsewhere")
             #expect(again.ending == .code(0), "\(again.errors)")
             let fetched = Place.files(below: place.folder.path.appending("elsewhere").appending(job))
@@ -86,6 +92,72 @@ import Testing
             #expect(partial.ending == .code(1))
             #expect(partial.errors.contains("does not give 1 of the files"), "\(partial.errors)")
             #expect(try await agent.stop() == .code(0))
+        }
+    }
+
+    /// A frame as the reference has it (`Frame`, `FrameObstructions`, `BackgroundRecommendations`), every field of it.
+    private static let frame = """
+        {"id":"row-7","jobId":"job-7","frameId":"frame_00042","timestamp":4.25,"s3Url":"https://s3.example/42.png",
+        "productId":"kettle","variantId":"red","angleEstimate":"three-quarter","variantDescription":"A red kettle",
+        "obstructions":{"has_obstruction":true,"obstruction_types":["hand","glare"],
+        "obstruction_description":"a hand at the left","removable_by_ai":true},
+        "backgroundRecommendations":{"solid_color":"#F5F0E8","solid_color_name":"cream",
+        "real_life_setting":"a kitchen counter","creative_shot":"on a cloud of steam"},
+        "createdAt":"2026-01-30T10:00:00.000Z"}
+        """
+
+    /// What the table says of it, field by field.
+    private static let frameTexts = [
+        "frame_00042", "4.25", "three-quarter", "kettle", "red", "A red kettle",
+        "hand, glare: a hand at the left; removable",
+        "solid: cream (#F5F0E8); real: a kitchen counter; creative: on a cloud of steam",
+    ]
+
+    @Test func `a frame is shown with its time, angle, obstructions and backgrounds`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place, sandbox in
+            let job = try sandbox.addJob(videoURL: "https://videos.example/kettle.mp4")
+            let clear = #"{"frameId":"frame_00043","obstructions":{"has_obstruction":false}}"#
+            let silent = #"{"frameId":"frame_00044","obstructions":{},"backgroundRecommendations":{}}"#
+            let body = "[\(Self.frame),\(clear),\(silent)]"
+            let reply = FaultReply(200, type: "application/json", body: body)
+            sandbox.faults.add(VOPIFault(.reply(reply), at: .results, times: nil))
+            let table = try await place.inlet("vopi", "frames", job)
+            let rows = table.output.split(separator: "\n")
+            try #require(rows.count == 4, "\(table.output)\(table.errors)")
+            for text in Self.frameTexts { #expect(rows[1].contains(text), "\(text): \(rows[1])") }
+            #expect(rows[2].contains("none") && !rows[3].contains("none"))
+            // --json has every field as the server sent it.
+            let json = try await place.inlet("vopi", "frames", job, "--json")
+            let line = try #require(json.output.split(separator: "\n").first)
+            func sorted(_ text: some StringProtocol) throws -> Data {
+                let object = try JSONSerialization.jsonObject(with: Data(text.utf8))
+                return try JSONSerialization.data(withJSONObject: object, options: .sortedKeys)
+            }
+            #expect(try sorted(line) == sorted(Self.frame))
+        }
+    }
+
+    @Test func `jobs are listed by pages of twenty, and by their status`() async throws {
+        try await withVOPI(VOPIRules(pace: .manual)) { place, sandbox in
+            for number in 1...2 { try sandbox.addJob(videoURL: "https://videos.example/\(number).mp4") }
+            // Nothing is at these addresses: the first step fails.
+            sandbox.advance()
+            for number in 3...23 { try sandbox.addJob(videoURL: "https://videos.example/\(number).mp4") }
+            let newest = Array(sandbox.jobs().map(\.id).reversed())
+            func listed(_ more: String...) async throws -> [String] {
+                let result = try await place.inlet(["vopi", "jobs", "--json"] + more)
+                #expect(result.ending == .code(0), "\(result.errors)")
+                return try result.objects().compactMap { $0["id"] as? String }
+            }
+            #expect(try await listed() == Array(newest.prefix(20)))
+            #expect(try await listed("--offset", "20") == Array(newest.suffix(3)))
+            #expect(try await listed("--status", "failed") == Array(newest.suffix(2)))
+            #expect(try await listed("--status", "pending", "--limit", "100") == Array(newest.prefix(21)))
+            let first = try await place.inlet("vopi", "jobs")
+            #expect(first.output.split(separator: "\n").count == 22, "a heading, twenty jobs and what is left")
+            #expect(first.output.contains("20 of 23; more with --offset 20"), "\(first.output)")
+            let last = try await place.inlet("vopi", "jobs", "--status", "failed", "--offset", "1")
+            #expect(last.output.contains(newest[22]) && !last.output.contains("more with"), "\(last.output)")
         }
     }
 
@@ -203,6 +275,13 @@ import Testing
             let agent = try await deliver(place)
             let job = try #require(sandbox.jobs().first?.id)
             #expect(try await place.inlet("vopi", "jobs").output.contains(job))
+            // Its jobs tell no results: the pictures are those of `images/grouped`, by variant and version.
+            let reads = sandbox.counts()["results"] ?? 0
+            let images = try await place.inlet("vopi", "images", job, "--json")
+            let image = try #require(try images.objects().first).compactMapValues { $0 as? String }
+            #expect(try images.objects().count == 1 && sandbox.counts()["results"] == reads + 1, "\(images.errors)")
+            #expect(image["frame"] == "product_1_hero" && image["version"] == "transparent")
+            #expect(image["url"]?.hasSuffix("/jobs/\(job)/commercial/hero_transparent.png") == true, "\(image)")
             let refused = try await place.inlet("vopi", "delete", job, "--yes")
             #expect(refused.ending == .code(1), "\(refused.output)")
             #expect(sandbox.jobs().map(\.status) == ["completed"])

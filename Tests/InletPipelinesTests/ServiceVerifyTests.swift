@@ -60,10 +60,12 @@ import Testing
             let (path, order) = try place.file()
             let proof = try await place.deliver(path, order)
             let job = try #require(proof.details?["job_id"])
+            let asked = place.count(.job)
             for reads in [false, true] {
                 let found = try await place.pipeline.verify(VerifyOrder(proof: proof, readsBytes: reads))
                 if case .same(let how) = found { #expect(how.contains(job)) } else { Issue.record("\(found)") }
             }
+            #expect(place.count(.status) == 2 && place.count(.job) == asked, "whether it is there is all that is asked")
             let name = try #require(try place.files(of: job).keys.sorted().first { $0 != "product.json" })
             let picture = place.results.appending(job).pushing(FilePath(name))
             var bytes = try Data(contentsOf: URL(fileURLWithPath: picture.string))

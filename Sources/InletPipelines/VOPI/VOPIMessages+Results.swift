@@ -87,6 +87,30 @@ package struct VOPIFrame: Sendable, Equatable {
         isFinalSelection = value["isFinalSelection"].boolean
         raw = value
     }
+
+    /// What stands in its way, in words: `hand, glare: a hand at the left; removable`. nil where the server says nothing.
+    package var obstructionText: String? {
+        guard let obstructions else { return nil }
+        guard obstructions["has_obstruction"].boolean != false else { return "none" }
+        let types = obstructions["obstruction_types"].list.compactMap(\.text).joined(separator: ", ")
+        let words = [types, obstructions["obstruction_description"].text ?? ""].filter { !$0.isEmpty }
+        let isRemovable = obstructions["removable_by_ai"].boolean == true
+        return (words.isEmpty ? "yes" : words.joined(separator: ": ")) + (isRemovable ? "; removable" : "")
+    }
+
+    /// What may stand behind it, for each kind of picture: `solid: white (#FFFFFF); real: a kitchen; creative: on a cloud`.
+    /// nil where the server recommends nothing.
+    package var backgroundText: String? {
+        guard let recommended = backgroundRecommendations else { return nil }
+        let (name, color) = (recommended["solid_color_name"].text, recommended["solid_color"].text)
+        let solid = name.map { name in color.map { "\(name) (\($0))" } ?? name } ?? color
+        let kinds = [
+            ("solid", solid), ("real", recommended["real_life_setting"].text),
+            ("creative", recommended["creative_shot"].text),
+        ]
+        let texts = kinds.compactMap { kind, text in text.map { "\(kind): \($0)" } }
+        return texts.isEmpty ? nil : texts.joined(separator: "; ")
+    }
 }
 
 /// A picture that was made of a frame.

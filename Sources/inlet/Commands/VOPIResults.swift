@@ -37,7 +37,8 @@ extension VOPI {
 
     struct Frames: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the frames of the video that a job chose, with time, angle and variant.",
+            abstract:
+                "Lists the frames of the video that a job chose: time, angle, variant, obstructions, backgrounds.",
             discussion: """
                 Examples:
                   inlet vopi frames 3f0c2b9e-…
@@ -55,9 +56,18 @@ extension VOPI {
                 AnswerTable(
                     .init("FRAME", "frameId"), .init("SECOND", "timestamp"), .init("ANGLE", "angleEstimate"),
                     .init("PRODUCT", "productId"), .init("VARIANT", "variantId"),
-                    .init("DESCRIPTION", "variantDescription"), none: "The job has no frames."
-                ).print(frames.map { Answer($0.raw.plain) }, json: json)
+                    .init("DESCRIPTION", "variantDescription"), .init("OBSTRUCTION", "obstruction"),
+                    .init("BACKGROUND", "background"), none: "The job has no frames."
+                ).print(frames.map { json ? Answer($0.raw.plain) : Self.row($0) }, json: json)
             }
+        }
+
+        /// A frame for people: what is nested in it as words.
+        private static func row(_ frame: VOPIFrame) -> Answer {
+            var fields = frame.raw.plain.object ?? [:]
+            fields["obstruction"] = frame.obstructionText.map { .string($0) }
+            fields["background"] = frame.backgroundText.map { .string($0) }
+            return Answer(.object(fields))
         }
     }
 

@@ -73,6 +73,43 @@ import Testing
         }
     }
 
+    /// The statuses of the reference (`JobStatusType`), in its order, and what is said of a job in each; nil for the one that
+    /// ends the wait. A job takes a step from each of the first eight to the next.
+    static let statuses: [(status: String, saying: String?)] = [
+        ("pending", "processing: pending"), ("downloading", "processing: downloading, 5 %"),
+        ("extracting", "processing: extracting, 20 %"), ("scoring", "processing: scoring, 40 %"),
+        ("classifying", "processing: classifying, 60 %"),
+        ("extracting_product", "processing: extracting_product, 68 %"), ("generating", "processing: generating, 81 %"),
+        ("completed", nil), ("failed", "failed once (no colours); it may be tried again"),
+        ("cancelled", "cancelled at the server; it completes where it was running"),
+    ]
+
+    @Test(arguments: statuses.indices) func `each status of a job is told, and only completed ends the wait`(
+        _ index: Int
+    ) async throws {
+        let (status, saying) = Self.statuses[index]
+        let outcome: VOPIRules.Outcome = status == "failed" ? .fails(times: 1, error: "no colours") : .completes
+        try await withVOPI(VOPIRules(pace: .manual, outcome: outcome, progress: .full)) { place in
+            let (path, order) = try place.file()
+            let notes = Notes()
+            _ = try await place.attempt(path, order, notes.attempt()).get()
+            let job = try #require(place.sandbox.jobs().first)
+            switch status {
+            case "cancelled": try await place.api.cancel(job.id)
+            // It fails on the way from classifying to the product.
+            case "failed": place.sandbox.advance(steps: 5)
+            default: place.sandbox.advance(steps: index)
+            }
+            #expect(place.sandbox.jobs().map(\.status) == [status])
+            let attempt = notes.attempt()
+            switch try await place.attempt(path, order, attempt).get() {
+            case .waiting(_, let said): #expect(said == saying && attempt.progress?.step == saying)
+            case .delivered: #expect(saying == nil, "\(status) is no end")
+            }
+            #expect(place.count(.downloadURLs) == (saying == nil ? 1 : 0))
+        }
+    }
+
     @Test func `fields of the route reach the job, wrong ones are refused before a byte leaves`() async throws {
         try await withVOPI { place in
             let fields = [

@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -78,6 +79,68 @@ import Testing
         #expect(try await api.status(Self.id).id == Self.id)
         #expect(await failure { () throws(DeliveryError) in try await api.jobs() }?.code == .badAnswer)
         #expect(await failure { () throws(DeliveryError) in try await api.job(Self.id) }?.code == .badAnswer)
+    }
+
+    /// The statuses of the reference (`JobStatusType`), in its order.
+    static let statuses: [(String, VOPIStatus)] = [
+        ("pending", .pending), ("downloading", .running("downloading")), ("extracting", .running("extracting")),
+        ("scoring", .running("scoring")), ("classifying", .running("classifying")),
+        ("extracting_product", .running("extracting_product")), ("generating", .running("generating")),
+        ("completed", .completed), ("failed", .failed), ("cancelled", .cancelled),
+    ]
+
+    @Test(arguments: statuses) func `the light question for a job's status is asked, and every answer understood`(
+        _ text: String, _ status: VOPIStatus
+    ) async throws {
+        let place = try VOPIClientPlace { _, _ in
+            .json(
+                200,
+                #"{"id":"\#(Self.id)","status":"\#(text)","progress":{"step":"\#(text)","percentage":40,"message":"m","#
+                    + #""totalSteps":7,"currentStep":3},"createdAt":"2026-01-30T10:00:00.000Z","#
+                    + #""updatedAt":"2026-01-30T10:05:00.000Z"}"#)
+        }
+        try await place.keep()
+        let job = try await place.api().status(Self.id)
+        let asked = try #require(place.server.asked.first)
+        #expect(place.server.asked.count == 1 && asked.method == "GET" && asked.body.isEmpty)
+        #expect(asked.target == "/api/v1/jobs/\(Self.id)/status")
+        #expect(job.id == Self.id && job.status == status && job.status.text == text)
+        #expect(job.progress?.step == text && job.progress?.percentage == 40 && job.progress?.message == "m")
+        #expect(job.progress?.totalSteps == 7 && job.progress?.currentStep == 3)
+        #expect(job.createdAt?.rfc3339 == "2026-01-30T10:00:00.000Z")
+        #expect(job.updatedAt?.rfc3339 == "2026-01-30T10:05:00.000Z")
+    }
+
+    // MARK: - Links
+
+    @Test(arguments: [
+        (1, 60), (59, 60), (60, 60), (3600, 3600), (86_400, 86_400), (86_401, 86_400), (1_000_000, 86_400),
+    ])
+    func `links are asked for with a life that the server takes`(_ seconds: Int, _ sent: Int) async throws {
+        let place = try VOPIClientPlace { _, _ in .json(200, #"{"jobId":"x","frames":[],"commercialImages":{}}"#) }
+        try await place.keep()
+        let downloads = try await place.api().downloadURLs(Self.id, life: .seconds(seconds))
+        #expect(place.server.asked.map(\.method) == ["GET"])
+        #expect(place.server.asked.map(\.target) == ["/api/v1/jobs/\(Self.id)/download-urls?expiresIn=\(sent)"])
+        // Where the answer does not say how long they live, as long as was asked for.
+        #expect(downloads.expiresIn == .seconds(sent))
+    }
+
+    @Test func `results are fetched by links that live for an hour`() async throws {
+        let place = try VOPIClientPlace { asked, _ in
+            .json(
+                200,
+                asked.path.hasSuffix("/download-urls")
+                    ? #"{"jobId":"x","frames":[],"commercialImages":{},"productMetadata":null}"#
+                    : #"{"id":"\#(Self.id)","status":"completed","result":{"variantsDiscovered":0,"finalFrames":[]}}"#)
+        }
+        try await place.keep()
+        let results = VOPIResults(
+            api: try place.api(), client: place.client, pool: BlockingPool(name: "results", threads: 1))
+        _ = try await results.fetch(job: Self.id, into: place.folder.path.appending("results"))
+        #expect(
+            place.server.asked.map(\.target)
+                .filter { $0.contains("download-urls") } == ["/api/v1/jobs/\(Self.id)/download-urls?expiresIn=3600"])
     }
 
     // MARK: - Refused tokens

@@ -61,8 +61,11 @@ import Testing
 
     @Test func `every status has one reading`() {
         let known: [(String?, VOPIStatus)] = [
-            (nil, .pending), ("pending", .pending), ("completed", .completed), ("failed", .failed),
-            ("cancelled", .cancelled), ("downloading", .running("downloading")), ("zzz", .running("zzz")),
+            (nil, .pending), ("pending", .pending), ("downloading", .running("downloading")),
+            ("extracting", .running("extracting")), ("scoring", .running("scoring")),
+            ("classifying", .running("classifying")), ("extracting_product", .running("extracting_product")),
+            ("generating", .running("generating")), ("completed", .completed), ("failed", .failed),
+            ("cancelled", .cancelled), ("zzz", .running("zzz")),
         ]
         for (text, status) in known {
             #expect(VOPIStatus(text) == status)
