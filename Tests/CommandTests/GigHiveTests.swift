@@ -123,6 +123,27 @@ import Testing
         }
     }
 
+    /// As the server's own `UPLOAD_MAX_BYTES`, in digits alone.
+    @Test func `a clip over the configured limit is refused with nothing sent, in sizes that people read`() async throws
+    {
+        try await withGigHive("max_upload_bytes: 2097152") { place, sandbox in
+            sandbox.rules.maximumBytes = 2_097_152
+            let large = try place.folder.write(bytes(3 << 20), to: "large.mov")
+            let refused = try await place.inlet("send", large.string)
+            let said = refused.output + refused.errors
+            #expect(refused.ending == .code(1), "\(said)")
+            #expect(said.contains("is 3 MiB, over the limit of 2 MiB (max_upload_bytes); nothing was sent"), "\(said)")
+            #expect(sandbox.traffic.bytesReceived == 0 && sandbox.assets() == [])
+            let fitting = try place.folder.write(bytes(2 << 20), to: "fitting.mov")
+            let sent = try await place.inlet("send", fitting.string)
+            #expect(sent.ending == .code(0), "\(sent.errors)")
+            #expect(sandbox.assets().map(\.size) == [2_097_152])
+            try place.configure(replacing: "2097152", with: "lots")
+            let wrong = try await place.inlet("check")
+            #expect(wrong.ending == .code(78) && wrong.errors.contains("max_upload_bytes"), "\(wrong.errors)")
+        }
+    }
+
     @Test func `check logs in, and a test object comes and goes`() async throws {
         try await withGigHive { place, sandbox in
             let checked = try await place.inlet("check", "--upload")

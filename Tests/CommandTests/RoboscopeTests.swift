@@ -71,6 +71,16 @@ import Testing
             #expect(space.meta == ["floor": 2, "wing": "north"])
             let listed = try await place.inlet("roboscope", "spaces")
             #expect(listed.output.contains("KEY") && listed.output.contains(id) && listed.output.contains("atrium"))
+            let asked = sandbox.counts()["space"] ?? 0
+            let got = try await object(place, "spaces", "get", id)
+            #expect(sandbox.counts()["space"] == asked + 1, "GET /spaces/ID, once")
+            #expect(got["id"] as? String == id && got["key"] as? String == "atrium")
+            #expect(got["name"] as? String == "The atrium" && got["description"] as? String == "North wing")
+            #expect((got["meta"] as? [String: Any])?["wing"] as? String == "north")
+            let shown = try await place.inlet("roboscope", "spaces", "get", "atrium")
+            for text in [id, "atrium", "The atrium", "North wing", "north"] {
+                #expect(shown.output.contains(text), "\(text): \(shown.output)\(shown.errors)")
+            }
             let filtered = try await place.inlet("roboscope", "spaces", "list", "--key", "cellar")
             #expect(filtered.output.contains("No space has the key 'cellar'"))
             #expect(try await place.inlet("roboscope", "spaces", "delete", id).ending == .code(64))
@@ -105,7 +115,10 @@ import Testing
             let none = try await place.inlet("roboscope", "sessions", "list", "--status", "draft")
             #expect(none.output.contains("There are no such work sessions"))
             let shown = try await place.inlet("roboscope", "sessions", "get", id)
-            #expect(shown.output.contains("locked"), "\(shown.output)")
+            #expect(shown.output.contains("locked") && shown.output.contains("done"), "\(shown.output)")
+            sandbox.faults.clear()
+            let archived = try await object(place, "sessions", "update", id, "--status", "archived")
+            #expect(archived["status"] as? String == "archived" && sandbox.sessions().map(\.status) == ["archived"])
             let deleted = try await place.inlet("roboscope", "sessions", "delete", id, "--yes")
             #expect(deleted.ending == .code(0) && sandbox.sessions().isEmpty, "\(deleted.errors)")
         }
@@ -116,6 +129,7 @@ import Testing
             sandbox.addSpace(key: "atrium")
             let session = try #require(
                 try await object(place, "sessions", "create", "--space", "atrium")["id"] as? String)
+            #expect(sandbox.sessions().map(\.status) == ["draft"], "what the server says of a new one")
             let made = try await object(
                 place, "markers", "create", "--session", session, "--label", "Crack", "--color", "#ff8800",
                 "--p1", "0,0,0", "--p2", "1,0,0", "--p3", "1,1.5,0", "--p4=-1,1,0", "--props", #"{"severity": "low"}"#)
@@ -125,6 +139,13 @@ import Testing
             let marker = try #require(sandbox.markers().first)
             #expect(marker.customProps == ["severity": "low", "inspector": "Ann"] && marker.label == "Crack")
             #expect(marker.version == 2, "one change is one PATCH")
+            sandbox.faults.add(RoboscopeFault(.conflict, at: .updateMarker, times: 2))
+            _ = try await object(place, "markers", "update", id, "--label", "Crack, wide")
+            #expect(sandbox.markers().first?.label == "Crack, wide" && sandbox.markers().first?.version == 5)
+            sandbox.faults.add(RoboscopeFault(.conflict, at: .updateMarker, times: nil))
+            let late = try await place.inlet("roboscope", "markers", "update", id, "--label", "Late")
+            #expect(late.ending != .code(0) && late.errors.contains("[conflict]"), "\(late.errors)")
+            #expect(sandbox.markers().first?.label == "Crack, wide")
             let listed = try await place.inlet("roboscope", "markers", "list", "--session", session)
             #expect(listed.output.contains("Crack") && listed.output.contains("#ff8800"), "\(listed.errors)")
             let shown = try await place.inlet("roboscope", "markers", "get", id)

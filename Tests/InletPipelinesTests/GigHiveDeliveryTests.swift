@@ -151,6 +151,42 @@ import Testing
         }
     }
 
+    /// Sizes of a file, and how the refusal says it, with the limit that the reference has.
+    static let sizes: [(Int64, String)] = [
+        (6_442_450_945, "is 6442450945 bytes, over the limit of 6 GiB, 6442450944 bytes (max_upload_bytes)"),
+        (7 << 30, "is 7 GiB, over the limit of 6 GiB (max_upload_bytes)"),
+    ]
+
+    @Test(arguments: sizes) func `a file over 6 GiB is refused with its size and the limit as people write them`(
+        _ size: Int64, _ words: String
+    ) async throws {
+        try await withGigHive { place in
+            let (path, small) = try place.file(1)
+            try truncate(path, to: size)
+            var order = small
+            order.source = try SourceFile(opening: path).opened
+            let error = try #require(try await place.failure(path, order))
+            #expect(error.verdict == .giveUp && error.code == .tooLarge && error.reason.contains(words), "\(error)")
+            #expect(error.reason.hasSuffix("nothing was sent") && place.sandbox.traffic.counts.isEmpty)
+        }
+    }
+
+    /// PHP's `upload_max_filesize` and `post_max_size` are the application's limit: a form with such a file is larger.
+    @Test func `a file of just the server's limit arrives, one byte more is not sent`() async throws {
+        let limit = 3000
+        let rules = GigHiveRules(maximumBytes: Int64(limit), formLimit: nil, firewall: .off, hookWait: .zero)
+        try await withGigHive(rules: rules, settings: ["max_upload_bytes": .bytes(Int64(limit))]) { place in
+            let (path, order) = try place.file(limit)
+            _ = try await place.deliver(path, order)
+            #expect(try place.library() == [content(limit)])
+            #expect(place.count(.upload) == 1 && place.count(.tusCreate) == 1, "the form was refused, the file was not")
+            let asked = place.sandbox.traffic
+            let (large, refused) = try place.file(limit + 1, "large.mp4")
+            #expect(try await place.failure(large, refused)?.code == .tooLarge)
+            #expect(place.sandbox.traffic == asked && place.sandbox.assets().count == 1)
+        }
+    }
+
     // MARK: - What is there already
 
     @Test(arguments: ["multipart", "tus"]) func `the same bytes in the same event are delivered, as what is there`(

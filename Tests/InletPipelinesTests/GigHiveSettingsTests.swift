@@ -32,6 +32,7 @@ import Testing
         let settings = try Self.settings([:])
         #expect(settings.transport == .auto && settings.chunkSize == 8 << 20 && settings.multipartLimit == 64 << 20)
         #expect(settings.maxUploadBytes == 6_442_450_944 && settings.maxInFlight == 2)
+        #expect(try Self.settings(["max_upload_bytes": .bytes(11_811_182_592)]).maxUploadBytes == 11_811_182_592)
         #expect(settings.finalizeFor == .seconds(900) && settings.trust == .system)
         #expect(settings.credentials == .basic(user: "uploader", password: Secret("p")))
     }

@@ -3,6 +3,7 @@ import InletCore
 import InletPipelines
 import InletSandbox
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
 
@@ -42,6 +43,52 @@ import Testing
             let twice = await #expect(throws: DeliveryError.self) { try await place.desk.delete(.spaces, "atrium") }
             #expect(twice?.code == .conflict && place.sandbox.spaces().count == 2)
         }
+    }
+
+    /// The statuses of the reference (`WorkSessionStatus`).
+    @Test(arguments: ["draft", "active", "done", "archived"])
+    func `a session is made with a status, changed to it, and found by it`(_ status: String) async throws {
+        try await withRoboscope { place in
+            let space = place.sandbox.addSpace(key: "atrium")
+            func make(_ status: String) async throws -> JSONValue {
+                try await place.desk.create(
+                    .sessions,
+                    [
+                        "space_id": .string(space.id), "session_type": .string("inspection"),
+                        "status": .string(status),
+                    ])
+            }
+            #expect(try await make(status)["status"]?.string == status)
+            #expect(place.sandbox.sessions().map(\.status) == [status])
+            let id = try #require(try await make(status == "draft" ? "done" : "draft")["id"]?.string)
+            #expect(try await place.desk.list(.sessions, query: [("status", status)]).count == 1)
+            let changed = try await place.desk.update(.sessions, id, ["status": .string(status)])
+            #expect(changed["status"]?.string == status && place.sandbox.sessions().map(\.status) == [status, status])
+            #expect(try await place.desk.list(.sessions, query: [("status", status)]).count == 2)
+        }
+    }
+
+    @Test(arguments: [
+        (RoboscopeDesk.Kind.sessions, "work-sessions", "status"), (RoboscopeDesk.Kind.markers, "markers", "label"),
+    ]) func `a change names the version that was read, and after a 409 the one that is there then`(
+        _ kind: RoboscopeDesk.Kind, _ path: String, _ field: String
+    ) async throws {
+        // Somebody else writes between our reading and our writing. The versions are such as only 64 bits tell apart.
+        let (before, after) = ("9007199254740992", "9007199254740993")
+        let server = try VOPIServer { asked, count in
+            if asked.method == "PATCH", count < 2 { return .json(409, "Version conflict - resource was modified") }
+            return .json(200, #"{"id":"one","\#(field)":"old","version":\#(count < 2 ? before : after)}"#)
+        }
+        let client = HTTPClient(userAgent: "inlet-tests/1")
+        defer { client.shutdown() }
+        let settings = try RoboscopeSettings(
+            section(["url": .string(server.address + "/api/v1"), "storage": .string("spiral")]))
+        _ = try await RoboscopeDesk(settings: settings, client: client).update(kind, "one", [field: .string("done")])
+        let asked = server.asked
+        #expect(asked.map(\.method) == ["GET", "PATCH", "GET", "PATCH", "GET"])
+        #expect(asked.allSatisfy { $0.target == "/api/v1/\(path)/one" })
+        let bodies = asked.filter { $0.method == "PATCH" }.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(bodies == [before, after].map { #"{"\#(field)":"done","version":\#($0)}"# })
     }
 
     @Test func `a session is changed with its version, again after a conflict, in one PATCH without`() async throws {

@@ -1,9 +1,11 @@
 import InletCore
-import InletPipelines
 import InletSandbox
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
+
+@testable import InletPipelines
 
 /// A whole unit through a bad line: whatever request is lost, each thing is there once in the end.
 @Suite(.timeLimit(.minutes(8))) struct RoboscopeFaultTests {
@@ -17,6 +19,28 @@ import Testing
         RoboscopeFault(.status(500), times: nil, probability: 0.06),
         RoboscopeFault(.truncateAnswer(afterBytes: 20), times: nil, probability: 0.06),
     ]
+
+    @Test(arguments: [false, true]) func `a request ends when nothing comes, and when its answer drips on and on`(
+        _ isDripping: Bool
+    ) async throws {
+        let server = try ScriptedServer { connection in
+            _ = try connection.readRequest()
+            guard isDripping else { return connection.waitForEnd() }
+            try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while connection.linger(milliseconds: 20) { try connection.write(" ") }
+        }
+        let client = HTTPClient(userAgent: "inlet-tests/1")
+        defer { client.shutdown() }
+        let settings = try RoboscopeSettings(
+            section(["url": .string("http://127.0.0.1:\(server.port)/api/v1"), "storage": .string("spiral")]))
+        // What the reference allows, of nothing and in all; too long for a test that looks on.
+        let usual = RoboscopeAPI(settings: settings, client: client).request("GET", "spaces", limit: 1)
+        #expect(usual.stallTimeout == .seconds(30) && usual.answerDeadline == .seconds(30))
+        let api = RoboscopeAPI(settings: settings, client: client, patience: .milliseconds(300))
+        let error = await failure { () throws(DeliveryError) in try await api.list(RoboscopeSpace.self) }
+        #expect(error?.code == .timedOut || !isDripping && error?.code == .stalled, "\(String(describing: error))")
+        #expect(server.connections == 1)
+    }
 
     @Test(arguments: [UInt64(1), 2, 3]) func `a unit arrives once over a bad line`(_ seed: UInt64) async throws {
         let settings: [String: ConfigValue?] = ["locks": .boolean(false), "chunk": .integer(40)]

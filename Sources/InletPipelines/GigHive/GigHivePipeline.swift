@@ -155,7 +155,8 @@ package struct GigHivePipeline: Pipeline {
             let limit = settings.maxUploadBytes
             let (size, most) = (ByteText.format(job.size), ByteText.format(limit))
             let compared =
-                size == most ? "\(job.size) bytes, over the limit of \(limit)" : "\(size), over the limit of \(most)"
+                size == most
+                ? "\(job.size) bytes, over the limit of \(most), \(limit) bytes" : "\(size), over the limit of \(most)"
             throw DeliveryError(.giveUp, .tooLarge, "\(shown) is \(compared) (max_upload_bytes); nothing was sent")
         }
         if let objection = GigHiveMedia.objection(to: job.name) { throw DeliveryError(.giveUp, .badRequest, objection) }

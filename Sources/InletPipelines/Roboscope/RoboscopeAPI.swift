@@ -5,6 +5,8 @@ internal import InletTransfer
 struct RoboscopeAPI: Sendable {
     let settings: RoboscopeSettings
     let client: HTTPClient
+    /// How long an answer may take in all, and how long nothing may move: what the server's own app allows.
+    let patience: Duration
     /// Whether requests go on, for a moment, when their task is cancelled.
     private(set) var isParting = false
 
@@ -16,13 +18,12 @@ struct RoboscopeAPI: Sendable {
         return api
     }
 
-    init(settings: RoboscopeSettings, client: HTTPClient) {
+    init(settings: RoboscopeSettings, client: HTTPClient, patience: Duration = .seconds(30)) {
         self.settings = settings
         self.client = client
+        self.patience = patience
     }
 
-    /// What the server's own app allows a request.
-    static let patience = Duration.seconds(30)
     /// Of a connection, and again of an answer, in a cancelled task.
     private static let partingPatience = Duration.milliseconds(400)
     /// An answer with all markers of a session: 100,000 of them with some text.
@@ -162,7 +163,7 @@ struct RoboscopeAPI: Sendable {
         try await send(request(method, path, query: query, body: body?.text, limit: limit), what)
     }
 
-    private func request(
+    func request(
         _ method: String, _ path: String, query: [(String, String)] = [], body: String? = nil, limit: Int
     ) -> HTTPRequest {
         var url = settings.url.appending(path: path)
@@ -172,7 +173,7 @@ struct RoboscopeAPI: Sendable {
         if body != nil { headers.append(("Content-Type", Self.json)) }
         var request = HTTPRequest(
             method, url, headers: headers, body: body.map { .bytes(Array($0.utf8)) } ?? .none, answerLimit: limit,
-            answerDeadline: Self.patience, stallTimeout: Self.patience)
+            answerDeadline: patience, stallTimeout: patience)
         if isParting {
             request.outlivesCancellation = true
             request.connectTimeout = Self.partingPatience

@@ -161,6 +161,29 @@ import Testing
 
     @Test(
         arguments: [
+            ("{}", nil, nil), (#"{"obstructions":{},"backgroundRecommendations":{}}"#, nil, nil),
+            (#"{"obstructions":{"has_obstruction":false,"obstruction_types":["hand"]}}"#, "none", nil),
+            (#"{"obstructions":{"has_obstruction":true}}"#, "yes", nil),
+            (#"{"obstructions":{"has_obstruction":true,"obstruction_types":["hand","glare"]}}"#, "hand, glare", nil),
+            (
+                #"{"obstructions":{"obstruction_description":"a hand","removable_by_ai":true}}"#, "a hand; removable",
+                nil
+            ),
+            (##"{"backgroundRecommendations":{"solid_color":"#FFFFFF"}}"##, nil, "solid: #FFFFFF"),
+            (
+                ##"{"backgroundRecommendations":{"solid_color":"#FFF","solid_color_name":"white","creative_shot":"a cloud"}}"##,
+                nil, "solid: white (#FFF); creative: a cloud"
+            ),
+        ] as [(String, String?, String?)])
+    func `what stands in a frame's way, and what may stand behind it, is said in words`(
+        _ json: String, _ obstruction: String?, _ background: String?
+    ) {
+        let frame = VOPIFrame(Self.value(json))
+        #expect(frame?.obstructionText == obstruction && frame?.backgroundText == background)
+    }
+
+    @Test(
+        arguments: [
             (#"{"balance":5}"#, 5), (#"{"balance":"5"}"#, 5), (#"{"balance":0}"#, 0), (#"{"balance":2.5}"#, 2.5),
             ("{}", nil), (#"{"balance":{}}"#, nil), ("null", nil),
         ] as [(String, Double?)])
