@@ -94,7 +94,9 @@ if command -v systemd-analyze >/dev/null; then
 else
     left "what systemd says of the unit: there is no systemd-analyze"
 fi
+check "every row of Tests/CHECKLIST.tsv is answered by tests that exist" python3 -B packaging/checklist.py
 check "bench scripts find what they import" bench_imports
+$quick || check "checklist.py --self-test" python3 -B packaging/checklist.py --self-test
 $quick || for bench in crash faults soak throughput bandwidth memory scale fuzz; do
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test

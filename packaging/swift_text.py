@@ -2,7 +2,8 @@
 
 import re
 
-_OPENING = re.compile(r'(#*)("""|")')
+# A text of several lines begins on the next one: #""""# is two quotes.
+_OPENING = re.compile(r'(#*)("""(?=[ \t]*\n)|")')
 
 
 def without_comments_and_strings(text):
@@ -63,6 +64,10 @@ def without_comments_and_strings(text):
     while index < len(text):
         if text.startswith(("//", "/*"), index):
             end = comment_end(index)
+        elif text.startswith("#/", index):
+            # A regex: its slashes begin no comment, its braces no body.
+            closed = text.find("/#", index + 2)
+            end = len(text) if closed < 0 else closed + 2
         elif match := _OPENING.match(text, index):
             end = string_end(match.end(), match[1], match[2])
         else:
@@ -104,6 +109,17 @@ def closing(code, index, opening, closing):
                 return index
         index += 1
     return index - 1
+
+
+_TYPE = re.compile(r"(?<![.\w`])(?:struct|enum|class|actor|extension)\s+(\w+(?:\.\w+)*)[^{}]*\{")
+_TEST = re.compile(r"@Test\b[^`]*?\bfunc\s+`([^`]+)`")
+
+
+def tests(code):
+    """(the types around it, name) of each test of Swift Testing whose name is a sentence; blanked code is expected."""
+    types = [(match.start(), closing(code, match.end() - 1, "{", "}"), match[1]) for match in _TYPE.finditer(code)]
+    for match in _TEST.finditer(code):
+        yield [name for start, end, name in types if start < match.start() < end], match[1]
 
 
 def _body_start(code, index):

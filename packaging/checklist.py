@@ -1,0 +1,90 @@
+"""Tests/CHECKLIST.tsv: what became of each capability of the five reference documents, and the tests that show it.
+
+A line a row: id; state (`done`, `differently`, `partial`: some of it is still to come, `server`: the other side's work); tests,
+each as `Module.Suite/name`, with ` | ` between them; why the state is not `done`. With --ran each of them has to have run in
+these event streams of `swift test`. Exits 1 when anything is wrong.
+"""
+
+import argparse
+import json
+import re
+from collections import Counter, defaultdict, namedtuple
+from itertools import zip_longest
+from pathlib import Path
+
+from swift_text import tests, without_comments_and_strings
+
+TESTS = Path(__file__).resolve().parent.parent / "Tests"
+IDS = [f"S{family}.{number:02}" for family, last in enumerate((34, 36, 32, 20, 35)) for number in range(1, last + 1)]
+STATES = ("done", "differently", "partial", "server")
+# A test's name stands in backticks there, unless it is one word.
+TEST_ID = re.compile(r"(.*?)[./](?:`([^`]+)`|(\w+))\(")
+Row = namedtuple("Row", "id state tests why")
+
+
+def declared():
+    """How often each test is declared below Tests."""
+    return Counter(".".join([path.relative_to(TESTS).parts[0], *suites]) + "/" + name for path in TESTS.rglob("*.swift")
+                   for suites, name in tests(without_comments_and_strings(path.read_text())))
+
+
+def events(stream):
+    """The kinds of what happened to each test."""
+    found = defaultdict(set)
+    # The last line of a process that died has no end, and neither has its test.
+    for record in (json.loads(line) for line in stream if line.endswith("\n")):
+        if record["kind"] == "event" and (match := TEST_ID.match(record["payload"].get("testID", ""))):
+            found[match[1].replace("/", ".") + "/" + (match[2] or match[3])].add(record["payload"]["kind"])
+    return found
+
+
+def rows_of(text):
+    for line in text.rstrip("\n").split("\n")[1:]:
+        id, state, named, why = (line.split("\t") + [""] * 3)[:4]
+        yield Row(id, state, named.split(" | ") if named else [], why)
+
+
+def faults(text, known):
+    if any(line.count("\t") != 3 for line in text.rstrip("\n").split("\n")) or not text.startswith("\t".join(Row._fields)):
+        yield f"the columns are not {', '.join(Row._fields)} in every line"
+    if wrong := [pair for pair in zip_longest((row.id for row in rows_of(text)), IDS) if pair[0] != pair[1]]:
+        yield "{} stands where {} belongs".format(*(id or "nothing" for id in wrong[0]))
+    for id, state, named, why in rows_of(text):
+        if state not in STATES:
+            yield f"{id}: '{state}' is none of {', '.join(STATES)}"
+        if not re.fullmatch("" if state == "done" else r"[A-Z].{30,}\.", why):
+            yield f"{id}: '{why}' " + ("explains what is done" if state == "done" else "is no sentence that says why")
+        if not named:
+            yield f"{id}: names no test"
+        yield from (f"{id}: names {test} twice" for test, times in Counter(named).items() if times > 1)
+        yield from (f"{id}: {test} is declared {known[test]} times" for test in dict.fromkeys(named) if known[test] != 1)
+
+
+def not_run(text, streams):
+    for id, test in ((row.id, test) for row in rows_of(text) for test in row.tests):
+        seen = [stream[test] for stream in streams if test in stream]
+        if not any({"testStarted", "testEnded"} <= kinds and "testSkipped" not in kinds for kinds in seen):
+            yield f"{id}: {test} " + ("was skipped" if any("testSkipped" in kinds for kinds in seen) else "did not run")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--ran", metavar="FILE", type=Path, nargs="+", help="event streams, in JSON lines")
+    options.add_argument("--self-test", action="store_true", help="only try the rules on made-up tables")
+    given = options.parse_args()
+    if given.self_test:
+        from checklist_test import self_test  # It imports this file.
+        return self_test()
+    text, failed = (TESTS / "CHECKLIST.tsv").read_text(), False
+    checks = {"every capability has a row and tests that exist": faults(text, declared())}
+    if given.ran:
+        checks["these tests ran"] = not_run(text, [events(path.open(errors="replace")) for path in given.ran])
+    for title, check in checks.items():
+        findings = list(check)
+        failed |= bool(findings)
+        print("\n        ".join([f"{'FAIL' if findings else 'ok  '}  {title}", *findings]))
+    return int(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
