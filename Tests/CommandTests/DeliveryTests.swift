@@ -21,6 +21,29 @@ import Testing
         }
     }
 
+    @Test func `a picture arrives as it was taken, and no copy of it is left on the disk`() async throws {
+        try await withSpiral { place, sandbox in
+            let temporary = try place.folder.makeDirectory("temporary")
+            let agent = try await place.run(environment: ["TMPDIR": temporary.string])
+            let picture = Data(DatedPicture.jpeg("2024:05:06 07:08:09")) + bytes(6 << 20)
+            try place.put("photo.jpg", picture)
+            try await agent.line("job.finished") { $0["state"] == "delivered" }
+            #expect(try await agent.stop() == .code(0))
+            let object = try #require(sandbox.objects().first)
+            #expect(object.contentType == "image/jpeg")
+            #expect(try place.content(object.path) == picture)
+            // By its first bytes, which a picture that was encoded anew would have too.
+            let files = try FileManager.default.subpathsOfDirectory(atPath: place.folder.path.string)
+            let pictures = files.filter { name in
+                let file = try? place.content(place.folder.path.pushing(FilePath(name)))
+                return !name.hasPrefix("store/") && file?.starts(with: [0xFF, 0xD8]) == true
+            }
+            #expect(pictures == ["drop/photo.jpg"])
+            #expect(try place.content(place.drop.appending("photo.jpg")) == picture)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.string) == [])
+        }
+    }
+
     @Test func `every log line is a JSON object with time, level, event and the fields of its event`() async throws {
         try await withSpiral { place, _ in
             let agent = try await place.run()

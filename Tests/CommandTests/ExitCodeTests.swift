@@ -150,6 +150,7 @@ import Testing
             let fine = try await place.inlet("check")
             #expect(fine.ending == .code(0), "\(fine.output)")
             #expect(fine.output.contains("writer check"))
+            #expect(fine.output.contains("✓ state_dir: \(place.state) is ours to use"), "\(fine.output)")
             try FileManager.default.removeItem(atPath: place.drop.string)
             let warned = try await place.inlet("check")
             #expect(warned.ending == .code(1), "\(warned.output)")
@@ -166,6 +167,12 @@ import Testing
             try place.configure(replacing: ConfigText.apiKey, with: "another-key-5512")
             let result = try await place.inlet("check")
             #expect(result.ending == .code(69), "\(result.output)")
+            let said = result.output.split(separator: "\n").drop { !$0.hasPrefix("✗ ") }.prefix(2)
+            #expect(said.first?.hasPrefix("✗ destination store: ") == true, "\(result.output)")
+            #expect(said.first?.contains("was answered with 401") == true, "\(result.output)")
+            let remedy = "    → put right credentials where the configuration reads those of 'store'"
+            #expect(said.last?.hasPrefix(remedy) == true, "\(result.output)")
+            #expect(result.output.hasSuffix("\n1 error: see to destination store\n"), "\(result.output)")
             #expect(!(result.output + result.errors).contains("another-key-5512"))
         }
     }

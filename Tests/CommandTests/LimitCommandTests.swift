@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func `with a limit of 0 nothing arrives, and without it what waited does`() async throws {
-        try await withSpiral { place, _ in
+        try await withSpiral { place, sandbox in
             let agent = try await place.run()
             #expect(try await place.inlet("limit", "0", "--to", "store").ending == .code(0))
             try place.put("held.bin", bytes(100_000))
@@ -69,10 +69,14 @@ import Testing
             let sent = try await place.inlet("send", named.string, "--to", "store")
             #expect(sent.ending == .code(69), "\(sent)")
             #expect(sent.output.contains("named.bin: waiting, the limit is 0 (store: 0 (nothing is sent)"), "\(sent)")
+            // Nor has it been asked where the bytes were to go.
+            #expect(sandbox.traffic.bytesReceived == 0 && sandbox.objects().isEmpty)
             #expect(try await place.inlet("limit", "auto", "--to", "store").ending == .code(0))
             for name in ["held.bin", "named.bin"] {
                 try await agent.line("job.finished") { $0.isAbout(name) && $0["state"] == "delivered" }
             }
+            #expect(sandbox.objects().map(\.key) == ["held.bin", "named.bin"])
+            #expect(try sandbox.objects().map { try place.content($0.path) } == [bytes(100_000), bytes(3000)])
         }
     }
 

@@ -47,12 +47,17 @@ import Testing
         try await withQueue(running: running) { place, _, _ in
             let all = try await place.inlet("queue", "list", "--json").objects()
             #expect(all.count == 3)
+            let table = try await place.inlet("queue", "list").output
+            #expect(table.contains(/delivered +1000 bytes +store +\S+\/drop\/good\.bin\n/), "\(table)")
+            #expect(table.contains(/failed +6 MiB +store +\S+\/drop\/bad\.bin\n/), "\(table)")
+            #expect(table.contains(/rejected +10 MiB .*\/drop\/huge\.bin\n +.*9 MiB/), "\(table)")
             let failed = try await place.inlet("queue", "list", "--state", "failed", "--json").objects()
             #expect(failed.compactMap { $0["path"] as? String } == [place.drop.appending("bad.bin").string])
             let id = try #require(failed.first?["job"] as? Int)
             let story = try await place.inlet("queue", "show", String(id))
             #expect(story.ending == .code(0))
             #expect(story.output.contains("store: failed, attempts 1"), "\(story.output)")
+            #expect(story.output.contains(/was answered with 413: .*too large.* \[too_large\]/), "\(story.output)")
             let object = try await place.inlet("queue", "show", String(id), "--json").object()
             #expect(object["state"] as? String == "failed")
             let missing = try await place.inlet("queue", "show", "999")

@@ -33,6 +33,23 @@ import Testing
         }
     }
 
+    @Test func `a listing has length, time and key of what is there`() async throws {
+        try await withS3 { place, sandbox in
+            for name in ["a.bin", "b.bin"] {
+                let file = try place.folder.write(bytes(name == "a.bin" ? 10 : 3000), to: FilePath(name))
+                #expect(try await place.inlet("send", file.string).ending == .code(0))
+            }
+            let all = try await place.inlet("storage", "list", "store")
+            #expect(all.ending == .code(0), "\(all.errors)")
+            let line = /\s+(\d+)  20\d\d-\d\d-\d\dT\S+  (.+)/
+            let told = all.output.split(separator: "\n").map { $0.wholeMatch(of: line).map { "\($0.1) \($0.2)" } }
+            #expect(told == ["10 a.bin", "3000 b.bin"], "\(all.output)")
+            let one = try await place.inlet("storage", "list", "store", "b", "--json").objects()
+            #expect(one.map { $0["key"] as? String } == ["b.bin"] && one.first?["size"] as? Int == 3000)
+            #expect(sandbox.objects().map(\.key) == ["a.bin", "b.bin"])
+        }
+    }
+
     @Test func `what a store says of its objects does not reach the terminal raw`() async throws {
         try await withS3("if_exists: overwrite") { place, sandbox in
             let listing = """

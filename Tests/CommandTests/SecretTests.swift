@@ -82,6 +82,8 @@ import Testing
             let status = try await place.inlet("status", "--json").object()
             let store = try #require((status["destinations"] as? [[String: Any]])?.first)
             #expect(store["state"] as? String == "credentials refused" && store["waiting"] as? Int == 2)
+            let said = try await place.inlet("status").output
+            #expect(said.contains("store refuses its credentials"), "\(said)")
             let jobs = try await place.inlet("queue", "list", "--json").objects()
             let deliveries = jobs.flatMap { $0["deliveries"] as? [[String: Any]] ?? [] }
             #expect(deliveries.map { $0["attempts"] as? Int } == [0, 0])

@@ -90,6 +90,22 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a source is open while it is sent, and closed once it has arrived or failed`(_ arrives: Bool) async throws {
+        try await withSpiral { place, sandbox in
+            let refusal = FaultReply(400, type: "application/json", body: #"{"error":"not this one"}"#)
+            if !arrives { sandbox.faults.add(Fault(.reply(refusal), at: .complete, times: nil)) }
+            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 10 << 20), at: .part))
+            let agent = try await place.run()
+            try place.put("a.bin", bytes(6 << 20))
+            let source = place.drop.appending("a.bin")
+            try await agent.wait("its source is open") { try agent.hasOpen(source) }
+            try await agent.line("job.finished") { $0["state"] == (arrives ? "delivered" : "failed") }
+            try await agent.wait("its source is closed") { try !agent.hasOpen(source) }
+            #expect(place.exists(source) && sandbox.objects().count == (arrives ? 1 : 0))
+        }
+    }
+
     @Test func `a file that is removed while it waits ends as gone`() async throws {
         let place = try Place()
         #expect(try await place.inlet("pause").ending == .code(0))
@@ -134,17 +150,29 @@ import Testing
         try Nobody.own(place.folder.path)
         let agent = try await place.run(launcher: Nobody.launcher)
         try place.put("private.txt", bytes(10))
-        let path = place.drop.appending("private.txt").string
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        let source = place.drop.appending("private.txt")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: source.string)
         try place.put("public.txt", bytes(20))
         try await agent.line("job.finished") { $0.isAbout("public.txt") && $0["state"] == "delivered" }
         try await agent.wait("status says so") {
             let said = try await place.inlet("status").output
             return said.contains("may not be read by Inlet") && said.contains("private.txt")
         }
-        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        #expect(!place.exists(place.library.appending("private.txt")))
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: source.string)
         let sent = try await agent.line("job.finished") { $0.isAbout("private.txt") }
         #expect(sent["state"] == "delivered")
+        try await agent.wait("its source is closed") { try !agent.hasOpen(source) }
+    }
+}
+
+extension InletProcess {
+    /// Whether one of its descriptors is of this file.
+    func hasOpen(_ file: FilePath) throws -> Bool {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/fd").contains { number in
+            // One may be closed since it was listed.
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(id)/fd/\(number)")) == file.string
+        }
     }
 }
 

@@ -34,10 +34,10 @@ import Testing
 
     /// Delivers files of the folder `made`, and gives the sizes of their thumbnails.
     private func thumbnails(
-        _ preset: DeriveRule.Preset, of names: [String], _ make: (FilePath) throws -> Void
+        _ rule: DeriveRule, of names: [String], _ make: (FilePath) throws -> Void
     ) async throws -> [[Int]?] {
         var scene = try Scene()
-        scene.route.derive = [preset.rule]
+        scene.route.derive = [rule]
         let folder = try scene.directory.makeDirectory("made")
         try make(folder)
         try await scene.run { stage in
@@ -59,7 +59,7 @@ import Testing
     @Test(.enabled(if: ProgramSearch.find("vips") != nil, "needs vips (libvips-tools)"))
     func `vips makes small JPEGs of pictures, and makes none larger`() async throws {
         let names = ["wide.png", "tall.jpg", "small.png", "clear.png", "words.jpg"]
-        let sizes = try await thumbnails(.vips, of: names) { folder in
+        let sizes = try await thumbnails(DeriveRule.Preset.vips.rule, of: names) { folder in
             try Self.run("vips", "black", folder.appending("wide.png").string, "1600", "800", "--bands", "3")
             try Self.run("vips", "black", folder.appending("tall.jpg").string, "300", "1024", "--bands", "3")
             try Self.run("vips", "black", folder.appending("small.png").string, "40", "30", "--bands", "3")
@@ -70,10 +70,23 @@ import Testing
         #expect(sizes == [[512, 256], [150, 512], [40, 30], [512, 512], nil])
     }
 
+    @Test(.enabled(if: ProgramSearch.find("vips") != nil, "needs vips (libvips-tools)"))
+    func `a rule of one's own makes thumbnails of 200 pixels, each with its picture's aspect`() async throws {
+        let rule = DeriveRule(
+            name: "small", command: ["vips", "thumbnail", "{in}", "{out}", "200", "--height", "200", "--size", "down"],
+            suffix: ".thumb.jpg")
+        let sizes = try await thumbnails(rule, of: ["wide.png", "tall.jpg", "small.png"]) { folder in
+            try Self.run("vips", "black", folder.appending("wide.png").string, "1600", "800", "--bands", "3")
+            try Self.run("vips", "black", folder.appending("tall.jpg").string, "300", "1200", "--bands", "3")
+            try Self.run("vips", "black", folder.appending("small.png").string, "40", "30", "--bands", "3")
+        }
+        #expect(sizes == [[200, 100], [50, 200], [40, 30]])
+    }
+
     @Test(.enabled(if: ProgramSearch.find("ffmpeg") != nil, "needs ffmpeg"))
     func `ffmpeg makes a small JPEG of a video's frame, and opens only videos`() async throws {
         let names = ["wide.mp4", "small.mov", "oblong.mkv", "list.mp4"]
-        let sizes = try await thumbnails(.ffmpeg, of: names) { folder in
+        let sizes = try await thumbnails(DeriveRule.Preset.ffmpeg.rule, of: names) { folder in
             func video(_ name: String, _ size: String, _ filter: String = "null") throws {
                 try Self.run(
                     "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=\(size):rate=10", "-t", "0.5", "-vf",

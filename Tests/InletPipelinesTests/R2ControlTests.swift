@@ -3,11 +3,57 @@ import InletCore
 import InletPipelines
 import InletSandbox
 import InletTestSupport
+import InletTransfer
 import Testing
 
 /// The control calls: what they are told, and what of it is believed.
 @Suite(.timeLimit(.minutes(8))) struct R2ControlTests {
     private static let whole = Place.part + 1
+
+    private static let newer = #"{"content_type":"video/mp4","key":"videos/clip.mp4","parts":3}"#
+
+    @Test(arguments: [
+        ("seed", "/r2/multipart", #"{"key":"videos/clip.mp4","part_count":3}"#), ("r2", "/r2/multipart", newer),
+        ("v1", "/v1/multipart", newer),
+    ])
+    func `as many parts are announced as then arrive, in each dialect's own words`(
+        _ dialect: String, _ calls: String, _ announced: String
+    ) async throws {
+        let received = Listing<ReceivedRequest>()
+        let server = try Self.server(received)
+        let api = ConfigValue.string("http://127.0.0.1:\(server.port)")
+        try await withPlace(.r2(dialect), settings: ["api": api]) { place in
+            let (path, order) = try place.file(2 * Place.part + 77)
+            _ = try await place.deliver(path, order).get()
+        }
+        let create = try #require(received.all.first)
+        #expect(create.line == "POST \(calls)/create HTTP/1.1")
+        #expect(String(decoding: create.body, as: UTF8.self) == announced)
+        let parts = received.all.filter { $0.line.hasPrefix("PUT ") }.sorted { $0.line < $1.line }
+        #expect(parts.map(\.line) == (1...3).map { "PUT /part/\($0) HTTP/1.1" })
+        #expect(Data(parts.flatMap(\.body)) == content(2 * Place.part + 77))
+        #expect(server.connections > 0)
+    }
+
+    /// A store that keeps what it is sent as it came, and has addresses for three parts.
+    private static func server(_ received: Listing<ReceivedRequest>) throws -> ScriptedServer {
+        try ScriptedServer { connection in
+            while true {
+                let request = try connection.readRequest()
+                received.add(request)
+                let origin = "http://\(request.headers["host"] ?? "")"
+                if request.line.hasPrefix("PUT ") {
+                    try connection.answer(headers: "ETag: \"\(Checksum.md5(request.body).hex)\"\r\n")
+                } else if request.line.contains("/create ") {
+                    let parts = (1...3).map { #"{"part_number":\#($0),"url":"\#(origin)/part/\#($0)"}"# }
+                    try connection.answer(
+                        "200 OK", #"{"upload_id":"u","parts":[\#(parts.joined(separator: ","))]}"#)
+                } else {
+                    try connection.answer("200 OK", #"{"object_url":"\#(origin)/clip.mp4"}"#)
+                }
+            }
+        }
+    }
 
     @Test(arguments: [FaultAction.PartURLs.fewer, .more, .renumbered])
     func `a list of URLs that is not the one asked for is refused`(_ list: FaultAction.PartURLs) async throws {
