@@ -29,12 +29,14 @@ def declared():
 
 
 def events(stream):
-    """The kinds of what happened to each test."""
-    found = defaultdict(set)
+    """What happened to each test: by its kind, with the words for it."""
+    found = defaultdict(dict)
     # The last line of a process that died has no end, and neither has its test.
     for record in (json.loads(line) for line in stream if line.endswith("\n")):
-        if record["kind"] == "event" and (match := TEST_ID.match(record["payload"].get("testID", ""))):
-            found[match[1].replace("/", ".") + "/" + (match[2] or match[3])].add(record["payload"]["kind"])
+        event = record["payload"]
+        if record["kind"] == "event" and (match := TEST_ID.match(event.get("testID", ""))):
+            words = " ".join(message["text"] for message in event.get("messages", []))
+            found[match[1].replace("/", ".") + "/" + (match[2] or match[3])][event["kind"]] = words
     return found
 
 
@@ -63,7 +65,7 @@ def faults(text, known):
 def not_run(text, streams):
     for id, test in ((row.id, test) for row in rows_of(text) for test in row.tests):
         seen = [stream[test] for stream in streams if test in stream]
-        if not any({"testStarted", "testEnded"} <= kinds and "testSkipped" not in kinds for kinds in seen):
+        if not any({"testStarted", "testEnded"} <= kinds.keys() and "testSkipped" not in kinds for kinds in seen):
             yield f"{id}: {test} " + ("was skipped" if any("testSkipped" in kinds for kinds in seen) else "did not run")
 
 

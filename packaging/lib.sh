@@ -52,6 +52,18 @@ readonly BUILD_PACKAGES=(
     "libsqlite3-dev pkg-config:sqlite3"
 )
 
+# What only the tests use.
+readonly TEST_PACKAGES=(
+    "libmagic1 library:libmagic.so.1"
+    "bindfs command:bindfs"
+    "libvips-tools command:vips"
+    "exfat-fuse file:/usr/sbin/mount.exfat-fuse"
+    "exfatprogs command:mkfs.exfat"
+    "openssl command:openssl"
+    "sqlite3 command:sqlite3"
+    "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
+)
+
 # present PROBE
 present() {
     local kind=${1%%:*} what=${1#*:}

@@ -29,7 +29,7 @@ need_toolchain
 toolchain="$(dirname -- "$(readlink -f -- "$(command -v swiftc)")")/.."
 runtime="$(find "$toolchain/lib/clang" -name "libclang_rt.$runtime-$(uname -m).a" -print -quit 2>/dev/null || true)"
 [[ -n $runtime ]] || die $EX_UNAVAILABLE "this toolchain has no $kind sanitizer"
-need_packages "libmagic1 library:libmagic.so.1" "bindfs command:bindfs" "openssl command:openssl" "sqlite3 command:sqlite3"
+need_packages "${TEST_PACKAGES[@]}"
 
 # Apart from the other builds: every target is instrumented.
 common=(--sanitize="$kind" --scratch-path ".build-$kind")

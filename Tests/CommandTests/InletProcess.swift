@@ -1,5 +1,6 @@
 import Foundation
 import InletTestSupport
+import Synchronization
 import SystemPackage
 
 /// The built `inlet`, run as a user would: a process with its own environment, whose output goes to files. It is killed
@@ -19,6 +20,13 @@ final class InletProcess: Sendable {
     private let outputFile: FilePath
     private let errorFile: FilePath
     private let what: String
+    private let seen = Mutex(SeenLog())
+
+    /// What has been read of the log.
+    private struct SeenLog {
+        var lines: [LogLine] = []
+        var bytes: UInt64 = 0
+    }
 
     /// Starts `inlet` with `arguments`.
     ///
@@ -53,6 +61,8 @@ final class InletProcess: Sendable {
         process.standardInput = screen ?? FileHandle.nullDevice
         process.standardOutput = screen ?? output
         process.standardError = errors
+        process.terminationHandler = { _ in Happening.ring() }
+        for file in [outputFile, errorFile] { FileNews.follow(file) }
         try process.run()
         Leash.hold(process.processIdentifier)
     }
@@ -77,9 +87,17 @@ final class InletProcess: Sendable {
         (try? Data(contentsOf: URL(fileURLWithPath: path.string))).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    /// The log so far; lines that are no JSON objects are left out.
+    /// The log so far; lines that are no JSON objects are left out. Each line is read once.
     var log: [LogLine] {
-        errors.split(separator: "\n").filter { $0.hasPrefix("{") }.compactMap { try? LogLine($0) }
+        seen.withLock { seen in
+            guard let file = FileHandle(forReadingAtPath: errorFile.string), (try? file.seek(toOffset: seen.bytes)) != nil,
+                let new = try? file.readToEnd(), let end = new.lastIndex(of: UInt8(ascii: "\n"))
+            else { return seen.lines }
+            seen.bytes += UInt64(end + 1 - new.startIndex)
+            let lines = String(decoding: new[...end], as: UTF8.self).split(separator: "\n")
+            seen.lines += lines.filter { $0.hasPrefix("{") }.compactMap { try? LogLine($0) }
+            return seen.lines
+        }
     }
 
     /// Log lines of `event` that meet `condition`.
@@ -144,7 +162,7 @@ final class InletProcess: Sendable {
     }
 
     func unexpected(_ text: String) -> Unexpected {
-        Unexpected(description: "\(what): \(text)\n\(output.suffix(1000))\n\(errors.suffix(4000))")
+        Unexpected(description: "\(what): \(text)\n\(output.suffix(1000))\n\(FailedRun.told(errors, of: "it"))")
     }
 }
 

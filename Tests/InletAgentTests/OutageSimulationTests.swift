@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...3 as ClosedRange<UInt64>)
+    @Test(arguments: Load.of([1, 2, 3] as [UInt64]))
     func `after a day and a week of outage every file is delivered once, no minute had two probes, and others go on`(
         _ seed: UInt64
     ) async throws {

@@ -2,6 +2,7 @@ import InletAgent
 import InletCore
 import InletLinux
 import InletPipelines
+import InletTestSupport
 import InletTransfer
 import Synchronization
 import SystemPackage
@@ -87,7 +88,11 @@ final class ScriptedPipeline: Pipeline {
             defer { state.steps[order.key] = steps }
             return steps.removeFirst()
         }
-        defer { state.withLock { $0.record.running -= 1 } }
+        Happening.ring()
+        defer {
+            state.withLock { $0.record.running -= 1 }
+            Happening.ring()
+        }
         return try await take(step, source, order, attempt)
     }
 
@@ -126,7 +131,7 @@ final class ScriptedPipeline: Pipeline {
             try await attempt.checkpoint.put(["upload": [1]])
             return try await take(next, source, order, attempt)
         case .untilStopping(let next):
-            while !attempt.isStopping(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(5)) }
+            try? await eventually("it stops") { attempt.isStopping() || Task.isCancelled }
             return try await take(next, source, order, attempt)
         }
     }

@@ -69,9 +69,17 @@ struct Scene: Sendable {
         let stage = try await Stage(self)
         defer { stage.journal.close() }
         try await whileRunning(stage.agent.services) {
-            try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
-            try await body(stage)
+            do {
+                try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
+                try await body(stage)
+            } catch {
+                throw Failed(description: "\(error)\n\(FailedRun.told(stage.events.text, of: "the agent"))")
+            }
         }
+    }
+
+    private struct Failed: Error, CustomStringConvertible {
+        let description: String
     }
 }
 
@@ -149,11 +157,17 @@ extension AgentCommands {
 final class EventRecord: Sendable {
     private let events = Mutex<[AgentEvent]>([])
 
-    init(_ log: EventLog) { _ = log.listen { [self] event in events.withLock { $0.append(event) } } }
+    init(_ log: EventLog) {
+        _ = log.listen { [self] event in
+            events.withLock { $0.append(event) }
+            Happening.ring()
+        }
+    }
 
     var all: [AgentEvent] { events.withLock(\.self) }
     var names: [String] { all.map(\.line.name) }
     func count(_ name: String) -> Int { names.count { $0 == name } }
+    var text: String { all.map { "\($0.line.name) \($0.line.fields)" }.joined(separator: "\n") }
 }
 
 extension Destination {

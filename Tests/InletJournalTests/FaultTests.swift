@@ -9,9 +9,9 @@ import Testing
 /// "Fail the Nth call": one run of `FaultScript` after the other, in each of which a later call of SQLite's to the file
 /// system fails, until a run in which none does. In a process of its own, because the VFS is the default of all of it.
 @Suite(.seated, .serialized) struct FaultTests {
-    /// Every N up to here, then every thirteenth, from another one each time: thirteen runs of the suite have them all.
-    private static let dense = 40
-    private static let stride = 13
+    /// Every N up to here, then every thirteenth, from another one each time: thirteen full runs of the suite have them all.
+    private static let dense = Load.of(40)
+    private static let stride = Load.isFull ? 13 : 130
     /// `INLET_FAULT_OFFSET` repeats what failed.
     private static let offset =
         ProcessInfo.processInfo.environment["INLET_FAULT_OFFSET"].flatMap { UInt8($0) }.map { Int($0) }

@@ -94,7 +94,10 @@ package final class ChaosProxy: Sendable {
 
         func add(_ faults: [LineFault]) { state.withLock { $0.asked += faults } }
 
-        func note(_ fault: LineFault) { state.withLock { $0.injected.append(fault) } }
+        func note(_ fault: LineFault) {
+            state.withLock { $0.injected.append(fault) }
+            Happening.ring()
+        }
 
         func calm() {
             state.withLock { state in

@@ -1,21 +1,72 @@
+internal import Synchronization
+
 /// Thrown when what a test waited for did not come about in time.
 package struct NotInTime: Error, CustomStringConvertible {
     package let description: String
 }
 
-/// Waits until `condition` holds, and fails after `bound`; for effects that have no event of their own to await.
+/// Waits until `condition` holds, and fails after `bound`.
+///
+/// It looks again when something has happened (`Happening`), and in between for what has no event: a thread that ends, a
+/// lease that is given back; soon at first, then seldom.
 package func eventually(
     _ what: String, within bound: Duration = .seconds(120), _ condition: () async throws -> Bool
 ) async throws {
     let clock = ContinuousClock()
     let start = clock.now
     let (end, last) = (start.advanced(by: bound), start.advanced(by: bound * 3))
-    var looks = 0
+    let (soonest, latest) = (Duration.milliseconds(5), Duration.milliseconds(80))
+    var (looks, pause) = (0, soonest)
     // On a machine that is starved a minute may hold a look or two, and what is waited for had no chance either.
-    while clock.now < end || looks < 1_000 && clock.now < last {
+    while clock.now < end || looks < 100 && clock.now < last {
+        let seen = Happening.count
         if try await condition() { return }
         looks += 1
-        try await clock.sleep(for: .milliseconds(5))
+        try Task.checkCancellation()
+        pause = await Happening.next(after: seen, within: pause) ? soonest : min(pause * 2, latest)
     }
     throw NotInTime(description: "not within \(bound): \(what)")
+}
+
+/// That something changed which a test may wait for: what tests look at rings here, from any thread.
+package enum Happening {
+    private struct State {
+        var count = 0
+        var waiting: [Int: CheckedContinuation<Bool, Never>] = [:]
+        var last = 0
+    }
+
+    private static let state = Mutex(State())
+
+    /// How often it has rung.
+    package static var count: Int { state.withLock(\.count) }
+
+    package static func ring() {
+        let waiting = state.withLock { state in
+            state.count += 1
+            defer { state.waiting = [:] }
+            return state.waiting.values
+        }
+        for one in waiting { one.resume(returning: true) }
+    }
+
+    /// Waits for it to ring; at once where it has since it had rung `seen` times. - Returns: false when the time was up.
+    package static func next(after seen: Int, within bound: Duration) async -> Bool {
+        let number = state.withLock { state in
+            state.last += 1
+            return state.last
+        }
+        let timer = Task {
+            try? await Task.sleep(for: bound)
+            state.withLock { $0.waiting.removeValue(forKey: number) }?.resume(returning: false)
+        }
+        defer { timer.cancel() }
+        return await withCheckedContinuation { continuation in
+            let hasRung = state.withLock { state in
+                if state.count == seen { state.waiting[number] = continuation }
+                return state.count != seen
+            }
+            if hasRung { continuation.resume(returning: true) }
+        }
+    }
 }

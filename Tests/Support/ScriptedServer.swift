@@ -44,6 +44,7 @@ package final class ScriptedServer: Sendable {
                 Thread.detachNewThread {
                     try? script(ServerConnection(accepted))
                     books.close(accepted)
+                    Happening.ring()
                 }
             }
             // Here and nowhere else: once it is closed its number may be another server's, whose connections this thread would
@@ -119,6 +120,7 @@ package final class ServerConnection {
     package func readRequest() throws -> ReceivedRequest {
         var request = try readHead()
         request.body = try read(request.headers["content-length"].flatMap { Int($0) } ?? 0)
+        Happening.ring()
         return request
     }
 

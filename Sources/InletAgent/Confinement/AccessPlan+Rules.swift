@@ -19,7 +19,7 @@ package struct AccessGround: Sendable {
 
     /// Where something is meant to be mounted that the path would lie on, and is not.
     fileprivate func missing(at path: FilePath) -> FilePath? {
-        planned.first { point in path.starts(with: point) && !mounts.mounts.contains { $0.point == point } }
+        planned.first { point in path.isWithin(point) && !mounts.mounts.contains { $0.point == point } }
     }
 
     /// This machine's. Blocks.
@@ -85,8 +85,8 @@ extension AccessPlan {
         let programs = commands.flatMap(\.words).filter { $0.hasPrefix("/") }.map { FilePath($0) }
         let own = (steered + programs).compactMap { ground.resolve($0) }
         let system = Self.systemFolders + Self.written + ["/root", "/boot", "/sys", "/dev", "/bin", "/sbin"]
-        return !own.contains { $0.starts(with: real) }
-            && !system.contains { $0.starts(with: real) || real.starts(with: $0) }
+        return !own.contains { $0.isWithin(real) }
+            && !system.contains { $0.isWithin(real) || real.isWithin($0) }
     }
 
     private func rules(for need: Need, on ground: AccessGround) throws(Obstacle) -> [AccessRule] {

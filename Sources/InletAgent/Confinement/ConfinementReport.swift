@@ -42,7 +42,7 @@ package struct ConfinementReport: Codable, Sendable, Equatable {
     private func isBelow(_ path: FilePath, _ places: [String]) -> Bool {
         if landlock == nil { return true }
         let real = FilePath((path.realPath ?? path).display)
-        return places.contains { real.starts(with: FilePath($0)) }
+        return places.contains { real.isWithin(FilePath($0)) }
     }
 
     var event: AgentEvent {

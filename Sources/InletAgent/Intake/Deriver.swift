@@ -107,7 +107,7 @@ final class Deriver: Sendable {
     /// The same for all originals below a folder that is there no more.
     func close(below directory: FilePath) {
         let made = state.withLock { state in
-            let gone = state.entries.filter { $0.key.starts(with: directory) }
+            let gone = state.entries.filter { $0.key.isWithin(directory) }
             for path in gone.keys { state.entries[path] = nil }
             return gone.values.flatMap { $0.made ?? [] }
         }

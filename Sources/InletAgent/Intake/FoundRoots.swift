@@ -79,5 +79,5 @@ struct FoundRoots {
     }
 
     /// Whether nothing can be said of that folder for now.
-    func isUnanswered(_ root: FilePath) -> Bool { unanswered.keys.contains { root.starts(with: $0) } }
+    func isUnanswered(_ root: FilePath) -> Bool { unanswered.keys.contains { root.isWithin($0) } }
 }

@@ -53,7 +53,7 @@ struct MarkedMounts: ~Copyable {
     mutating func coverage(of directory: FilePath, _ folder: Folder) throws(SystemError) -> Coverage {
         let number = try folder.itself { (path) throws(SystemError) in try MountNumber.of(path) }
         // The first folder of a mount is asked anew by each listing: another mount may have the number by now.
-        if let mount = mounts[number], mount.directory != directory, directory.starts(with: mount.directory) {
+        if let mount = mounts[number], mount.directory != directory, directory.isWithin(mount.directory) {
             return mount.fileSystem == nil ? .unmarked : .marked
         }
         let known = mounts.removeValue(forKey: number)

@@ -1,3 +1,4 @@
+internal import InletCore
 internal import SystemPackage
 
 /// Which inotify watch stands for which directory of a root; both ways, because renames come by watch and removals by
@@ -34,7 +35,7 @@ struct WatchTable: Sendable {
 
     /// Forgets `directory` and all below it. - Returns: the watches that stood for them.
     mutating func remove(below directory: FilePath) -> [Int32] {
-        let gone = watches.filter { $0.key.starts(with: directory) }
+        let gone = watches.filter { $0.key.isWithin(directory) }
         for (path, watch) in gone {
             watches[path] = nil
             paths[watch] = nil

@@ -123,8 +123,8 @@ package struct PollBook: Sendable {
     }
 
     package mutating func remove(below directory: FilePath) {
-        looks = looks.filter { !$0.key.starts(with: directory) }
-        leaving = leaving.filter { !$0.starts(with: directory) }
+        looks = looks.filter { !$0.key.isWithin(directory) }
+        leaving = leaving.filter { !$0.isWithin(directory) }
     }
 
     private mutating func renew(_ directory: FilePath, _ modified: Int64?, _ now: ContinuousClock.Instant) {

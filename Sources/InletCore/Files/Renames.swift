@@ -79,7 +79,7 @@ package struct Renames: Sendable {
 
     /// What was renamed inside a folder goes along with it.
     private mutating func follow(_ old: FilePath, to new: FilePath) {
-        for path in origins.keys.filter({ $0.starts(with: old) }) {
+        for path in origins.keys.filter({ $0.isWithin(old) }) {
             var rest = path
             guard rest.removePrefix(old), let names = origins.removeValue(forKey: path) else { continue }
             set(new.pushing(rest), names)

@@ -103,7 +103,7 @@ package struct Settler: Sendable {
 
     /// Forgets `directory` and everything below it.
     package mutating func forget(below directory: FilePath) {
-        for path in entries.keys where path.starts(with: directory) { drop(path) }
+        for path in entries.keys where path.isWithin(directory) { drop(path) }
         stuckFolders.forget(below: directory)
         dropStaleTurns()
     }

@@ -147,7 +147,7 @@ package struct StuckFolders: Sendable {
 
     /// Forgets `directory` and everything below it; those remembered there are removed by who remembers them.
     mutating func forget(below directory: FilePath) {
-        for name in toList where name.starts(with: directory) {
+        for name in toList where name.isWithin(directory) {
             guard var folder = folders[name] else { continue }
             (folder.left, folder.leftBefore, folder.due) = (0, 0, nil)
             (folder.isUnlisted, folder.wasUnlisted) = (false, false)

@@ -55,7 +55,7 @@ package struct RootPattern: Sendable, Hashable {
 
     /// The folder of the pattern that `path` is, or lies in; nil when there is none.
     package func root(of path: FilePath) -> FilePath? {
-        guard path.starts(with: parent) else { return nil }
+        guard path.isWithin(parent) else { return nil }
         let below = Array(path.components.dropFirst(parent.components.count).prefix(parts.count))
         guard below.count == parts.count, zip(parts, below).allSatisfy({ $0.matches($1) }) else { return nil }
         return below.reduce(parent) { $0.appending($1) }

@@ -14,6 +14,6 @@ package struct AccessRule: Sendable, Hashable {
 
     /// Whether this allows what `other` asks for.
     package func covers(_ other: AccessRule) -> Bool {
-        other.path.starts(with: path) && (mayWrite || !other.mayWrite)
+        other.path.isWithin(path) && (mayWrite || !other.mayWrite)
     }
 }

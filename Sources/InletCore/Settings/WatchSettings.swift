@@ -66,7 +66,7 @@ package struct WatchSettings: Sendable, Equatable {
     /// The watched folder that `path` is, or lies in; nil for a path elsewhere.
     package func root(of path: FilePath) -> FilePath? {
         if let pattern { return pattern.root(of: path) }
-        return path.starts(with: self.path) ? self.path : nil
+        return path.isWithin(self.path) ? self.path : nil
     }
 
     /// Whether this is about `root`, itself a watched folder.

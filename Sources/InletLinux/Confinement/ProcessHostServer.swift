@@ -151,7 +151,7 @@ private struct RunFolders: Sendable {
     /// - Returns: nil where the agent names none that is below `place`.
     func folder(of child: ChildProcess) -> (folder: FilePath, base: FilePath)? {
         let named = child.environment.first { $0.name == "TMPDIR" }.map { FilePath(bytes: $0.value) }
-        guard let named, named.isLexicallyNormal, named.starts(with: place), named != place else { return nil }
+        guard let named, named.isLexicallyNormal, named.isWithin(place), named != place else { return nil }
         let name = named.components.dropFirst(place.components.count)
         return (rest.pushing(FilePath(root: nil, name)), base)
     }

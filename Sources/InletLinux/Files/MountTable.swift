@@ -62,12 +62,12 @@ package struct MountTable: Sendable, Hashable {
 
     /// The mounts that are strictly below `path`, and not hidden by another one.
     package func below(_ path: FilePath) -> [Mount] {
-        mounts.filter { $0.point != path && $0.point.starts(with: path) && mount(of: $0.point)?.id == $0.id }
+        mounts.filter { $0.point != path && $0.point.isWithin(path) && mount(of: $0.point)?.id == $0.id }
     }
 
     private func step(from mount: Mount?, to path: FilePath) -> Mount? {
         var best: Mount?
-        for index in children[mount?.id] ?? [] where path.starts(with: mounts[index].point) {
+        for index in children[mount?.id] ?? [] where path.isWithin(mounts[index].point) {
             if let found = best, found.point.length < mounts[index].point.length { continue }
             best = mounts[index]
         }

@@ -70,7 +70,7 @@
 
         /// What a call on a path answers instead of being made; nil = it is made.
         mutating func next(_ call: String, _ path: FilePath) -> Errno? {
-            guard left > 0, let codes = Self.codes[call], below.contains(where: { path.starts(with: $0) }),
+            guard left > 0, let codes = Self.codes[call], below.contains(where: { path.isWithin($0) }),
                 let code = lasting(call) ?? drawn(call, codes)
             else { return nil }
             left -= 1

@@ -96,12 +96,12 @@ package struct WatchModes: Sendable, Hashable {
 
     /// Whether `folder`, or a mount below it, is polled.
     package func isPolled(inOrBelow folder: FilePath) -> Bool {
-        way(for: folder).way.isPolled || places.contains { $0.value.isPolled && $0.key.starts(with: folder) }
+        way(for: folder).way.isPolled || places.contains { $0.value.isPolled && $0.key.isWithin(folder) }
     }
 
     /// Whether a mount below `folder` is not polled.
     package func isMixed(below folder: FilePath) -> Bool {
-        places.contains { !$0.value.isPolled && $0.key != folder && $0.key.starts(with: folder) }
+        places.contains { !$0.value.isPolled && $0.key != folder && $0.key.isWithin(folder) }
     }
 
     /// The places where another mount is now, where one has come or gone, or that are watched in another way.

@@ -1,0 +1,21 @@
+import Foundation
+import Glibc
+internal import Synchronization
+package import SystemPackage
+
+/// Rings `Happening` when a file that somebody else writes has grown: the output of a program, for one.
+package enum FileNews {
+    /// One for the whole process, of which a user has few; -1 where there is none: then `eventually` looks by itself.
+    private static let descriptor: CInt = {
+        let made = inotify_init1(CInt(IN_CLOEXEC))
+        guard made >= 0 else { return made }
+        Thread.detachNewThread {
+            var bytes = [UInt8](repeating: 0, count: 16 << 10)
+            while read(made, &bytes, bytes.count) > 0 { Happening.ring() }
+        }
+        return made
+    }()
+
+    /// From now on, until the file goes.
+    package static func follow(_ file: FilePath) { inotify_add_watch(descriptor, file.string, UInt32(IN_MODIFY)) }
+}
