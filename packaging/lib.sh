@@ -134,8 +134,9 @@ commit() {
 build_release() { INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2; }
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
 
-# The debug build of everything. check.sh and test.sh share it, flags included, so that nothing is built twice.
-build_debug() { swift build --build-tests --explicit-target-dependency-import-check error >&2; }
+# The debug build of everything. check.sh and test.sh share it, flags included, so that nothing is built twice. What we depend
+# on is optimised, as in the release: Package.swift takes that back for our own targets.
+build_debug() { swift build --build-tests --explicit-target-dependency-import-check error -Xswiftc -O >&2; }
 
 # bench NAME [argument…]: packaging/bench/NAME.py with the release binary, or with the one that INLET_BINARY names.
 bench() {

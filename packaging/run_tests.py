@@ -7,6 +7,7 @@ when a test failed, a process died, or a row of Tests/CHECKLIST.tsv was not show
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,6 +59,8 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("bundle", type=Path)
     bundle = options.parse_args().bundle.resolve()
+    # Under nohup they would ignore the end of their terminals as well.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     groups = [(name, ["--filter", f"^({name})\\."]) for name in GROUPS]
     groups.append(("all others", ["--skip", f"^({'|'.join(GROUPS)})\\."]))
     passed = failed = 0

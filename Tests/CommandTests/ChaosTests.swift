@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(8))) struct ChaosTests {
     private static let seeds: [UInt64] =
         ProcessInfo.processInfo.environment["INLET_CHAOS_SEED"].flatMap { UInt64($0) }.map { [$0] }
-        ?? [20_261_122, 7, 4242]
+        ?? Load.of([20_261_122, 7, 4242])
 
     @Test(arguments: seeds)
     func `every file arrives once, whatever the lines and the servers do`(_ seed: UInt64) async throws {

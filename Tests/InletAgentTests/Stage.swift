@@ -72,14 +72,10 @@ struct Scene: Sendable {
             do {
                 try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
                 try await body(stage)
-            } catch {
-                throw Failed(description: "\(error)\n\(FailedRun.told(stage.events.text, of: "the agent"))")
+            } catch let late as NotInTime {
+                throw NotInTime("\(late)\n\(FailedRun.told(stage.events.text, of: "the agent"))")
             }
         }
-    }
-
-    private struct Failed: Error, CustomStringConvertible {
-        let description: String
     }
 }
 

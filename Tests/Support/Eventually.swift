@@ -3,6 +3,8 @@ internal import Synchronization
 /// Thrown when what a test waited for did not come about in time.
 package struct NotInTime: Error, CustomStringConvertible {
     package let description: String
+
+    package init(_ description: String) { self.description = description }
 }
 
 /// Waits until `condition` holds, and fails after `bound`.
@@ -19,13 +21,14 @@ package func eventually(
     var (looks, pause) = (0, soonest)
     // On a machine that is starved a minute may hold a look or two, and what is waited for had no chance either.
     while clock.now < end || looks < 100 && clock.now < last {
-        let seen = Happening.count
+        let (seen, begin) = (Happening.count, clock.now)
         if try await condition() { return }
         looks += 1
-        try Task.checkCancellation()
+        // What happens all the time does not have a costly look made all the time.
+        try await clock.sleep(for: min((clock.now - begin) * 4, latest))
         pause = await Happening.next(after: seen, within: pause) ? soonest : min(pause * 2, latest)
     }
-    throw NotInTime(description: "not within \(bound): \(what)")
+    throw NotInTime("not within \(bound): \(what)")
 }
 
 /// That something changed which a test may wait for: what tests look at rings here, from any thread.
@@ -56,17 +59,19 @@ package enum Happening {
             state.last += 1
             return state.last
         }
-        let timer = Task {
-            try? await Task.sleep(for: bound)
-            state.withLock { $0.waiting.removeValue(forKey: number) }?.resume(returning: false)
-        }
-        defer { timer.cancel() }
+        var timer: Task<Void, Never>?
+        defer { timer?.cancel() }
         return await withCheckedContinuation { continuation in
             let hasRung = state.withLock { state in
                 if state.count == seen { state.waiting[number] = continuation }
                 return state.count != seen
             }
-            if hasRung { continuation.resume(returning: true) }
+            guard !hasRung else { return continuation.resume(returning: true) }
+            // Not before it waits: a time that was up earlier would end nothing.
+            timer = Task {
+                try? await Task.sleep(for: bound)
+                state.withLock { $0.waiting.removeValue(forKey: number) }?.resume(returning: false)
+            }
         }
     }
 }
