@@ -17,7 +17,6 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
         .treatAllWarnings(as: .error),
-        .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
         // packaging/lib.sh has what we depend on optimised in debug builds too: half of the time of the tests goes there. Ours
         // is compiled as it stands, in seconds.
         .unsafeFlags(["-Xfrontend", "-Onone"], .when(configuration: .debug)),

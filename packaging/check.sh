@@ -2,7 +2,8 @@
 # Format, layering, house rules, the benches' own tests, a build that checks declared dependencies, the modules' pages and
 # the man pages made of it, the dashboard in a browser, and the API against its document. --quick leaves out what needs the
 # build or takes long; --full also feeds each reader of strangers' bytes for a minute, reads their corpora under valgrind,
-# runs the tests under the thread, address and leak sanitizers, and makes the release build: hours on two cores.
+# runs all tests in their full size and under the thread, address and leak sanitizers, sees every mutation fail its test, and
+# makes the release build: hours on two cores.
 # Prints one line a check; exits 1 when any failed.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -61,7 +62,7 @@ metrics_files() {
 man_pages() {
     local folder ended=0
     folder="$(mktemp -d)"
-    python3 -B packaging/man/pages.py .build/debug/inlet "$folder" --lint || ended=1
+    python3 -B packaging/man/pages.py "$TESTS_BUILD/debug/inlet" "$folder" --lint || ended=1
     rm -rf -- "$folder"
     return "$ended"
 }
@@ -69,8 +70,8 @@ man_pages() {
 # In tenths: 30 is "3.0". What verify says needs the program installed: packaging/deb/test.sh asks it.
 unit_exposure() { systemd-analyze security --offline=true --no-pager --threshold=30 packaging/systemd/inlet.service; }
 
-page() { INLET_BINARY="$REPO_ROOT/.build/debug/inlet" packaging/browser/browser.sh; }
-api() { INLET_BINARY="$REPO_ROOT/.build/debug/inlet" packaging/api/schemathesis.sh; }
+page() { INLET_BINARY="$REPO_ROOT/$TESTS_BUILD/debug/inlet" packaging/browser/browser.sh; }
+api() { INLET_BINARY="$REPO_ROOT/$TESTS_BUILD/debug/inlet" packaging/api/schemathesis.sh; }
 
 # Of what cannot be tried here nobody says that it is well.
 left() { printf 'left  %s\n' "$1"; }
@@ -101,14 +102,14 @@ $quick || for bench in crash faults soak throughput bandwidth memory scale fuzz;
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test
 done
-$quick || check "builds, and every import is a declared dependency" build_debug
+$quick || check "builds, and every import is a declared dependency" build_tests
 $quick || check "the modules' documentation links to what is there" packaging/docs.sh .build/docs
 $quick || check "every command is explained, and man pages are made of that" man_pages
 $quick || command -v groff >/dev/null || command -v mandoc >/dev/null || left "the man pages' marks: there is no groff"
 
 # optional TITLE COMMAND…: a check that says by its exit code that it cannot be made here.
 optional() {
-    local title=$1 seen ended=0
+    local title=$1 seen ended=0 begin=$SECONDS
     shift
     seen="$("$@" 2>&1)" || ended=$?
     if ((ended == EX_UNAVAILABLE)); then
@@ -116,7 +117,7 @@ optional() {
     else
         # Not `output`: that is a local of check's, which what it calls sees.
         as_seen() { printf '%s\n' "$seen" && return "$ended"; }
-        check "$title" as_seen
+        check "$title ($((SECONDS - begin)) s)" as_seen
     fi
 }
 
@@ -126,6 +127,8 @@ $quick || optional "the API against its document, with schemathesis" api
 ! $full || optional "the readers' corpora under valgrind" packaging/valgrind.sh
 ! $full || optional "the tests under the thread sanitizer" packaging/sanitize.sh thread
 ! $full || optional "the tests under the address and leak sanitizers" packaging/sanitize.sh address
+! $full || check "all tests, in their full size" packaging/test.sh --full
+! $full || check "every mutation fails its test" packaging/mutations.sh
 ! $full || check "the release build compiles" build_release
 
 tally

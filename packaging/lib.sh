@@ -53,6 +53,7 @@ readonly BUILD_PACKAGES=(
 )
 
 # What only the tests use.
+# shellcheck disable=SC2034  # test.sh, sanitize.sh and mutations.sh do.
 readonly TEST_PACKAGES=(
     "libmagic1 library:libmagic.so.1"
     "bindfs command:bindfs"
@@ -134,9 +135,14 @@ commit() {
 build_release() { INLET_COMMIT="${INLET_COMMIT:-$(commit)}" swift build -c release --static-swift-stdlib --product inlet >&2; }
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
 
-# The debug build of everything. check.sh and test.sh share it, flags included, so that nothing is built twice. What we depend
-# on is optimised, as in the release: Package.swift takes that back for our own targets.
-build_debug() { swift build --build-tests --explicit-target-dependency-import-check error -Xswiftc -O >&2; }
+# The debug build of everything, with the tests. check.sh and test.sh share it, flags included, so that nothing is built twice.
+# What we depend on is optimised, as in the release: Package.swift takes that back for our own targets. In a folder of its own,
+# because a plain `swift build` has other flags, and would have all of it built anew.
+readonly TESTS_BUILD=.build/tests
+build_tests() {
+    swift build --build-tests --scratch-path "$TESTS_BUILD" --explicit-target-dependency-import-check error -Xswiftc -O \
+        --disable-index-store >&2
+}
 
 # bench NAME [argument…]: packaging/bench/NAME.py with the release binary, or with the one that INLET_BINARY names.
 bench() {
@@ -155,11 +161,12 @@ bench() {
 passed=0
 failed=0
 
-# check TITLE COMMAND…: one line, and the command's output when it failed.
+# check TITLE COMMAND…: one line, with the seconds it took where it took some, and the command's output when it failed.
 check() {
-    local title=$1 output
+    local title=$1 output begin=$SECONDS
     shift
     if output="$("$@" 2>&1)"; then
+        ((SECONDS - begin < 5)) || title+=" ($((SECONDS - begin)) s)"
         printf 'ok    %s\n' "$title"
         passed=$((passed + 1))
     else

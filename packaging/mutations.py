@@ -142,7 +142,8 @@ def main(ids):
         sys.exit(f"{len(mutations)} mutations; too few of {thin}")
     chosen = [mutation for mutation in mutations if not ids or mutation["id"] in ids]
     make_tree(mutations)
-    flags = ["--scratch-path", BUILD, "--explicit-target-dependency-import-check", "error"]
+    # As packaging/lib.sh builds for the tests.
+    flags = ["--scratch-path", BUILD, "--explicit-target-dependency-import-check", "error", "-Xswiftc", "-O", "--disable-index-store"]
     subprocess.run(["swift", "build", "--build-tests", *flags], cwd=TREE, check=True, stdout=sys.stderr)
     free = list(folders(os.cpu_count() or 1))
     ended, happened = run(free[0], {mutation["killer"] for mutation in chosen})

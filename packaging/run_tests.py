@@ -34,7 +34,8 @@ def run(bundle, name, arguments, folder):
     command = [bundle, "--testing-library", "swift-testing", "--quiet", "--event-stream-output-path", stream,
                "--experimental-maximum-parallelization-width", str(AT_ONCE), *arguments]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=BOUND)
+        done = subprocess.run(command, env={**os.environ, "NO_COLOR": "1"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=BOUND)
         ended, said = done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         ended, said = f"no end after {BOUND} s", late.stdout or b""

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything, runs every test: in groups side by side, and says what failed. What is heavy on
-# the machine does a tenth of its work, and all of it with --full. Other arguments go to `swift test` (for example --filter
-# Settler).
+# the machine does a tenth of its work, and all of it with --full. Other arguments are those of a test bundle: --filter Settler
+# runs the tests of that name, --skip all but those.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 need_toolchain
 need_packages "${TEST_PACKAGES[@]}"
 # Before the tests: CommandTests drive the inlet binary of this build.
-build_debug
+build_tests
 built=$SECONDS
 # Servers and tools that no one here wrote. Without them their tests say that they are skipped, and why.
 if place="$(packaging/interop/install.sh)"; then export INLET_INTEROP="$place"; fi
@@ -17,11 +17,11 @@ case ${1:-} in
 "" | --full)
     [[ -z ${1:-} ]] || export INLET_TESTS=full
     ended=0
-    python3 -B packaging/run_tests.py .build/debug/InletPackageTests.xctest || ended=$?
+    python3 -B packaging/run_tests.py "$TESTS_BUILD/debug/InletPackageTests.xctest" || ended=$?
     printf '%s s in all, of which %s s to build\n' "$SECONDS" "$built"
     exit "$ended"
     ;;
 *)
-    exec .build/debug/InletPackageTests.xctest --testing-library swift-testing "$@"
+    exec "$TESTS_BUILD/debug/InletPackageTests.xctest" --testing-library swift-testing "$@"
     ;;
 esac

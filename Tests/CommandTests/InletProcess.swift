@@ -90,7 +90,8 @@ final class InletProcess: Sendable {
     /// The log so far; lines that are no JSON objects are left out. Each line is read once.
     var log: [LogLine] {
         seen.withLock { seen in
-            guard let file = FileHandle(forReadingAtPath: errorFile.string), (try? file.seek(toOffset: seen.bytes)) != nil,
+            guard let file = FileHandle(forReadingAtPath: errorFile.string),
+                (try? file.seek(toOffset: seen.bytes)) != nil,
                 let new = try? file.readToEnd(), let end = new.lastIndex(of: UInt8(ascii: "\n"))
             else { return seen.lines }
             seen.bytes += UInt64(end + 1 - new.startIndex)

@@ -180,8 +180,9 @@ import Testing
         try await agent.line("watch.added")
         let events = Tool.queuedEvents
         agent.signal(SIGSTOP)
+        try await agent.wait("it is stopped") { agent.isStopped }
         // The kernel merges equal events in a row, so two files take turns; both are ignored by their names. A thousand more
-        // than fit, because the signal may arrive after the first ones.
+        // than fit, for what it has read and not yet looked at.
         let files = ["a.part", "b.part"].map { place.drop.appending($0) }
         for file in files { try Data().write(to: URL(fileURLWithPath: file.string)) }
         for number in 0..<events + 1000 { #expect(chmod(files[number % 2].string, 0o600) == 0) }

@@ -84,6 +84,13 @@ struct TextTests {
         #expect(odd.display == "é\\x1B[31m\\x0A\\xE2\\x80\\xAE\\xFF\\xC3")
     }
 
+    @Test func `a path is within what it starts with, name by name`() {
+        let paths: [FilePath] = ["", "/", "a", "/a", "/a/b", "/a/bc", "/a/b/c", "a/b", "/ab", "/a/../b"]
+        for path in paths {
+            for folder in paths { #expect(path.isWithin(folder) == path.starts(with: folder), "\(path) in \(folder)") }
+        }
+    }
+
     @Test(arguments: ["\u{61C}", "\u{200B}", "\u{200F}", "\u{2066}", "\u{2064}", "\u{FEFF}", "\u{AD}", "\u{E0041}"])
     func `what is not seen or turns the order of text is shown by its bytes, and is in no key`(mark: String) throws {
         #expect(DisplayText.escape("a\(mark)b") == "a\(mark.utf8.map { "\\x" + [$0].hex.uppercased() }.joined())b")
