@@ -140,8 +140,7 @@ release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-
 # because a plain `swift build` has other flags, and would have all of it built anew.
 readonly TESTS_BUILD=.build/tests
 build_tests() {
-    swift build --build-tests --scratch-path "$TESTS_BUILD" --explicit-target-dependency-import-check error -Xswiftc -O \
-        --disable-index-store >&2
+    swift build --build-tests --scratch-path "$TESTS_BUILD" --explicit-target-dependency-import-check error -Xswiftc -O >&2
 }
 
 # bench NAME [argument…]: packaging/bench/NAME.py with the release binary, or with the one that INLET_BINARY names.

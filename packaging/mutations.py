@@ -1,4 +1,5 @@
-"""Compiles every mutation of mutations.toml into one build, and runs the killer of each with it switched on.
+"""Compiles every mutation of mutations.toml into one build, and runs the killer of each with it switched on. --check only sees
+that each has its one place in the sources and its one test.
 
 What is on is the target of a symlink beside the binaries: that is seen by tests and by the programs they start, and may be
 read behind every confinement.
@@ -14,11 +15,13 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import checklist
+
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".build" / "mutations"
 TREE, BUILD = PLACE / "tree", PLACE / "build"
-# Of one test. Who hangs is no proof: nobody waits for that in front of a change.
-BOUND = 150
+# Of one test, in seconds: less than what `eventually` waits. Who hangs is no proof: nobody waits for that.
+BOUND = 100
 LEAST, LEAST_OF_MODULE = 60, 3
 
 SWITCH = """import Glibc
@@ -41,10 +44,24 @@ package enum Mutation {
 """
 
 
+def faults(mutations):
+    """What is wrong with the table."""
+    modules = [mutation["file"].split("/")[1] for mutation in mutations]
+    for module in sorted({path.name for path in (ROOT / "Sources").iterdir() if path.name[0] != "C"}):
+        if modules.count(module) < LEAST_OF_MODULE:
+            yield f"{module} has {modules.count(module)}, and not {LEAST_OF_MODULE}"
+    if len(mutations) < LEAST:
+        yield f"there are {len(mutations)}, and not {LEAST}"
+    known = checklist.declared()
+    for mutation in mutations:
+        if (ROOT / mutation["file"]).read_text().count(mutation["old"]) != 1:
+            yield f"{mutation['id']}: its `old` does not stand once in {mutation['file']}"
+        if known[mutation["killer"].replace("`", "")] != 1:
+            yield f"{mutation['id']}: {mutation['killer']} is declared {known[mutation['killer'].replace('`', '')]} times"
+
+
 def mutated(text, mutation):
     """The text with both: what stands there, and what stands there while the mutation is on."""
-    if text.count(mutation["old"]) != 1:
-        sys.exit(f"{mutation['id']}: its `old` does not stand once in {mutation['file']}")
     old, new, on = mutation["old"], mutation["new"], f'Mutation.isOn("{mutation["id"]}")'
     if mutation["kind"] == "expression":
         both = f"({on} ? ({new}) : ({old}))"
@@ -135,15 +152,16 @@ def folders(count):
 
 def main(ids):
     mutations = tomllib.loads((ROOT / "packaging" / "mutations.toml").read_text())["mutation"]
-    modules = [mutation["file"].split("/")[1] for mutation in mutations]
-    thin = [module for module in sorted({path.name for path in (ROOT / "Sources").iterdir() if path.name[0] != "C"})
-            if modules.count(module) < LEAST_OF_MODULE]
-    if len(mutations) < LEAST or thin:
-        sys.exit(f"{len(mutations)} mutations; too few of {thin}")
+    if wrong := list(faults(mutations)):
+        sys.exit("\n".join(wrong))
+    if ids == ["--check"]:
+        return 0
+    if strangers := set(ids) - {mutation["id"] for mutation in mutations}:
+        sys.exit(f"no such mutation: {', '.join(sorted(strangers))}")
     chosen = [mutation for mutation in mutations if not ids or mutation["id"] in ids]
     make_tree(mutations)
     # As packaging/lib.sh builds for the tests.
-    flags = ["--scratch-path", BUILD, "--explicit-target-dependency-import-check", "error", "-Xswiftc", "-O", "--disable-index-store"]
+    flags = ["--scratch-path", BUILD, "--explicit-target-dependency-import-check", "error", "-Xswiftc", "-O"]
     subprocess.run(["swift", "build", "--build-tests", *flags], cwd=TREE, check=True, stdout=sys.stderr)
     free = list(folders(os.cpu_count() or 1))
     ended, happened = run(free[0], {mutation["killer"] for mutation in chosen})

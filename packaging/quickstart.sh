@@ -7,7 +7,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 need_toolchain
 need_packages
-swift build --product inlet --disable-index-store >&2
+swift build --product inlet >&2
 say "built in $SECONDS s"
 
 once=()

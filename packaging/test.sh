@@ -13,15 +13,15 @@ built=$SECONDS
 # Servers and tools that no one here wrote. Without them their tests say that they are skipped, and why.
 if place="$(packaging/interop/install.sh)"; then export INLET_INTEROP="$place"; fi
 
-case ${1:-} in
-"" | --full)
-    [[ -z ${1:-} ]] || export INLET_TESTS=full
-    ended=0
-    python3 -B packaging/run_tests.py "$TESTS_BUILD/debug/InletPackageTests.xctest" || ended=$?
-    printf '%s s in all, of which %s s to build\n' "$SECONDS" "$built"
-    exit "$ended"
-    ;;
-*)
-    exec "$TESTS_BUILD/debug/InletPackageTests.xctest" --testing-library swift-testing "$@"
-    ;;
-esac
+if [[ ${1:-} == --full ]]; then
+    export INLET_TESTS=full
+    shift
+fi
+# Those tests that compute, and those that start servers, agents and processes, would starve each other's bounds.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=16
+bundle="$TESTS_BUILD/debug/InletPackageTests.xctest"
+(($# == 0)) || exec "$bundle" --testing-library swift-testing "$@"
+ended=0
+python3 -B packaging/run_tests.py "$bundle" || ended=$?
+printf '%s s in all, of which %s s to build\n' "$SECONDS" "$built"
+exit "$ended"

@@ -167,7 +167,7 @@ final class InletProcess: Sendable {
     }
 }
 
-/// Where the build put the binary: beside the test bundle, whatever the build folder is called.
+/// Where the build put the binary: beside the test bundle, whatever the build folder is called. No other build's is taken.
 enum BuiltBinary {
     static func path() throws -> FilePath {
         let named = ProcessInfo.processInfo.environment["INLET_BINARY"].map { FilePath($0) }
@@ -175,8 +175,7 @@ enum BuiltBinary {
             ([try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")].compactMap(\.self)
             + CommandLine.arguments).filter { $0.contains("/") }
         let beside = bundles.map { FilePath($0).removingLastComponent().appending("inlet") }
-        let built = Repository.root.appending(".build").appending("debug").appending("inlet")
-        let candidates = [named].compactMap(\.self) + beside + [built]
+        let candidates = [named].compactMap(\.self) + beside
         guard let found = candidates.first(where: { FileManager.default.isExecutableFile(atPath: $0.string) }) else {
             throw InletProcess.Unexpected(description: "no inlet binary in \(candidates.map(\.string))")
         }

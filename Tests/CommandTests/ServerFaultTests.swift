@@ -95,7 +95,7 @@ import Testing
         try await withSpiral { place, sandbox in
             let refusal = FaultReply(400, type: "application/json", body: #"{"error":"not this one"}"#)
             if !arrives { sandbox.faults.add(Fault(.reply(refusal), at: .complete, times: nil)) }
-            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 10 << 20), at: .part))
+            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 4 << 20), at: .part, times: nil))
             let agent = try await place.run()
             try place.put("a.bin", bytes(6 << 20))
             let source = place.drop.appending("a.bin")

@@ -54,7 +54,7 @@ import Testing
         #expect(try text(shelf.appending("a.txt")) == "another")
     }
 
-    @Test func `thousands of files are archived without the archive being listed once`() async throws {
+    @Test func `hundreds of files are archived without the archive being listed once`() async throws {
         let bench = try await DisposalBench(.archive)
         let job = try #require(try await bench.journal.job(bench.id))
         let listings = try Listings(of: shelf)

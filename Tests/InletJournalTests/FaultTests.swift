@@ -9,7 +9,7 @@ import Testing
 /// "Fail the Nth call": one run of `FaultScript` after the other, in each of which a later call of SQLite's to the file
 /// system fails, until a run in which none does. In a process of its own, because the VFS is the default of all of it.
 @Suite(.seated, .serialized) struct FaultTests {
-    /// Every N up to here, then every thirteenth, from another one each time: thirteen full runs of the suite have them all.
+    /// Every N up to here, then every thirteenth in a full run, from another one each time: thirteen of them have all.
     private static let dense = Load.of(40)
     private static let stride = Load.isFull ? 13 : 130
     /// `INLET_FAULT_OFFSET` repeats what failed.
@@ -25,7 +25,8 @@ import Testing
         kind: Int, isForever: Bool
     ) async throws {
         let (fault, offset) = (Self.kinds[kind].fault, Self.offset)
-        let what = "\(Self.kinds[kind].name), from then on: \(isForever), INLET_FAULT_OFFSET=\(offset)"
+        let what =
+            "\(Self.kinds[kind].name), from then on: \(isForever), INLET_FAULT_OFFSET=\(offset), INLET_TESTS=\(Load.isFull ? "full" : "")"
         await #expect(processExitsWith: .success, "\(what)") {
             [fault = fault as UInt32, isForever = isForever as Bool, offset = offset as Int] in
             inlet_fault_install()

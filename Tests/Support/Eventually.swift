@@ -17,7 +17,7 @@ package func eventually(
     let clock = ContinuousClock()
     let start = clock.now
     let (end, last) = (start.advanced(by: bound), start.advanced(by: bound * 3))
-    let (soonest, latest) = (Duration.milliseconds(5), Duration.milliseconds(80))
+    let (soonest, latest) = (Duration.milliseconds(5), Duration.milliseconds(20))
     var (looks, pause) = (0, soonest)
     // On a machine that is starved a minute may hold a look or two, and what is waited for had no chance either.
     while clock.now < end || looks < 100 && clock.now < last {

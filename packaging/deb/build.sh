@@ -2,7 +2,7 @@
 # Builds the Debian package of this machine's architecture and prints its path: build.sh [FOLDER] (default .build/deb).
 # The release binary is built first; INLET_BINARY=FILE takes one that is there. The same sources and binary give the same
 # package, bit for bit (INLET_DEB_LEVEL=1 compresses less, for a try). Its dependencies are those of the distribution that
-# it is built on. The program's symbols are left beside the package, for gdb(1) and perf(1): `inlet_VERSION.debug`.
+# it is built on. The program's symbols are left beside the package, for gdb(1) and perf(1): `inlet_VERSION_ARCHITECTURE.debug`.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
@@ -54,6 +54,7 @@ put_binary() {
     mkdir -p -- "$output"
     put 755 "$binary" usr/bin/inlet
     objcopy --only-keep-debug -- "$binary" "$symbols"
+    chmod 644 -- "$symbols"
     strip --strip-unneeded --remove-section=.comment -- "$tree/usr/bin/inlet"
     objcopy --add-gnu-debuglink="$symbols" -- "$tree/usr/bin/inlet"
 }

@@ -14,6 +14,12 @@ enum PictureCheck {
                 let named = text.split { ", ".contains($0) }.map { String($0) }
                 // Without a name the destination's stand.
                 guard !named.isEmpty else { continue }
+                if let stranger = named.first(where: { !VOPIJobConfig.versions.contains($0) }), !text.contains("{") {
+                    let remedy = "name some of: \(VOPIJobConfig.versions.joined(separator: ", "))"
+                    findings.add(
+                        .warning, what, "route \(route.name) orders '\(stranger)', no kind of picture", remedy: remedy)
+                    continue
+                }
                 let ordered = text.contains("{") ? "the kinds of pictures that '\(text)' names" : kinds(named)
                 findings.add(.fine, what, "route \(route.name) orders \(ordered)")
             }
