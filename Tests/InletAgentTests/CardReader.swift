@@ -44,13 +44,17 @@ final class CardReader: Sendable {
         return card
     }
 
-    /// A camera writes a picture.
+    /// A camera writes a picture. It is there at once with its time: one that gets it later would be another file by then.
     func shoot(_ picture: FilePath, on card: FilePath.Component, _ content: String = "content") throws {
-        let path = try directory.write(
-            Array(content.utf8), to: FilePath("cards").appending(card).appending("DCIM").pushing(picture))
+        let place = FilePath("cards").appending(card)
+        let draft = try directory.write(Array(content.utf8), to: place.appending("draft"))
         // Cameras whose clock was never set take their first pictures at the same time.
         try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: path.string)
+            [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: draft.string)
+        let path = directory.path.pushing(place).appending("DCIM").pushing(picture)
+        try FileManager.default.createDirectory(
+            atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
+        try DurableFile.rename(draft, to: path)
     }
 
     func insert(_ card: FilePath.Component, at slot: FilePath.Component) throws {
