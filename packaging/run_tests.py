@@ -79,8 +79,9 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("bundle", type=Path)
     bundle = options.parse_args().bundle.resolve()
-    # Under nohup they would ignore the end of their terminals as well.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # In the background of a script, or under nohup, some are ignored: the programs of the tests would do so as well.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     groups = [(name, ["--filter", f"^({name})\\."]) for name in GROUPS]
     groups.append(("all others", ["--skip", f"^({'|'.join(GROUPS)})\\."]))
     runs = []

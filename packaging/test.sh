@@ -17,8 +17,8 @@ if [[ ${1:-} == --full ]]; then
     export INLET_TESTS=full
     shift
 fi
-# Those tests that compute, and those that start servers, agents and processes, would starve each other's bounds.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=16
+# So many of each lane at once: tests that compute, and those that start servers, agents and processes, would starve each other.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
 bundle="$TESTS_BUILD/debug/InletPackageTests.xctest"
 (($# == 0)) || exec "$bundle" --testing-library swift-testing "$@"
 ended=0

@@ -12,13 +12,18 @@ import Testing
     /// Takes nothing until it may, and then all.
     private final class Gate: LogOutput {
         private let opening = DispatchSemaphore(value: 0)
+        private let entering = DispatchSemaphore(value: 0)
         private let jobs = Mutex<[Int64]>([])
         let silence = "nobody reads"
         var taken: [Int64] { jobs.withLock { $0 } }
 
         func open() { opening.signal() }
 
+        /// Until the writer stands in front of it.
+        func waitForWriter() { entering.wait() }
+
         func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+            entering.signal()
             opening.wait()
             defer { opening.signal() }
             let numbers = lines.compactMap { line in
@@ -53,6 +58,7 @@ import Testing
         let gate = Gate()
         let writer = try LogWriter(gate) { _ in }
         writer.put([Self.line(1)], .json, at: .now)
+        gate.waitForWriter()
         let (soon, later) = (ContinuousClock.now, ContinuousClock.now.advanced(by: .seconds(60)))
         #expect(!writer.flush(within: .milliseconds(1)))
         #expect(writer.standing(at: soon) == nil)
