@@ -23,7 +23,7 @@ import Testing
             for (name, content) in files { try stage.place.put(name, content) }
             let agent = try await stage.place.run()
             do {
-                try await agent.wait("the end of every file", within: .seconds(90)) {
+                try await agent.wait("the end of every file", within: .seconds(300)) {
                     guard try stage.arrived() >= files.count else { return false }
                     return try await stage.place.balance()["delivered"] == files.count
                 }
