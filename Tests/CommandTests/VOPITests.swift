@@ -299,6 +299,11 @@ import Testing
             #expect(fine.output.contains("orders 1 of 4 kinds of pictures for each video: transparent"))
             #expect(fine.output.contains("route all orders 2 of 4 kinds of pictures for each video: solid, real"))
             #expect(sandbox.tally.presigns == 0 && sandbox.jobs().isEmpty)
+            try place.configure(replacing: "solid, real", with: "solid, purple")
+            let strange = try await place.inlet("check")
+            #expect(
+                strange.output.contains("route all: commercial_versions: 'purple' is not known"), "\(strange.output)")
+            try place.configure(replacing: "solid, purple", with: "solid, real")
             let all = VOPIJobConfig.versions.joined(separator: ", ")
             try place.configure(
                 replacing: "results: pictures", with: "results: drop/pictures, job: { commercial_versions: [\(all)] }")

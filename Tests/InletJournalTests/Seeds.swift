@@ -12,13 +12,7 @@ enum Seeds {
     /// Those, what has failed here before, and one more that nobody has seen yet.
     static let all = stored + kept.seeds.filter { !stored.contains($0) } + [UInt64.random(in: 1_000...UInt64.max)]
 
-    /// Below the build folder; where there is none, below the temporary one.
-    private static let kept: KeptSeeds = {
-        let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
-        let build = root.appending(".build")
-        let hasBuild = FileManager.default.isWritableFile(atPath: build.string)
-        return KeptSeeds((hasBuild ? build : FilePath(NSTemporaryDirectory())).appending("inlet-failed-seeds"))
-    }()
+    private static let kept = KeptSeeds(FailedRun.folder("inlet-failed-seeds"))
 
     /// Runs `body`, which adds what it does to the list. When it throws, the seed and the list are kept.
     static func play(

@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-internal import Synchronization
 package import SystemPackage
 
 /// Rings `Happening` when a file that somebody else writes has grown: the output of a program, for one.

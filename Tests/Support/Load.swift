@@ -9,7 +9,5 @@ package enum Load {
     package static func of(_ full: Int) -> Int { isFull ? full : (full + 9) / 10 }
 
     /// Of full lists so many of the first.
-    package static func of<Item>(_ full: [Item], atLeast least: Int = 1) -> [Item] {
-        Array(full.prefix(max(least, of(full.count))))
-    }
+    package static func of<Item>(_ full: [Item]) -> [Item] { Array(full.prefix(of(full.count))) }
 }

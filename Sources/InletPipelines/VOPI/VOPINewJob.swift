@@ -63,6 +63,9 @@ package struct VOPIJobConfig: Sendable, Hashable {
         return "\(key): '\(shown)' is not known; " + (hint ?? "it takes \(known.joined(separator: ", "))")
     }
 
+    /// The kinds that a route's text names, with commas between them.
+    package static func versions(in text: String) -> [String] { text.split { ", ".contains($0) }.map { String($0) } }
+
     /// The kinds of pictures that a job comes to: without any `config` the server makes transparent ones alone.
     package var orderedVersions: [String] { commercialVersions ?? ["transparent"] }
 

@@ -27,7 +27,7 @@ struct VOPIOrder: Sendable, Equatable {
             config.batchSize = size
         }
         if let text = texts["commercial_versions"] {
-            config.commercialVersions = text.split { ", ".contains($0) }.map { String($0) }
+            config.commercialVersions = VOPIJobConfig.versions(in: text)
         }
         if let text = texts["ai_cleanup"] {
             guard let flag = Bool(text.lowercased()) else {

@@ -10,20 +10,25 @@ enum PictureCheck {
             let what = "destination \(destination.name)"
             findings.add(.fine, what, "orders " + kinds(job.orderedVersions))
             for route in settings.routes where route.to.contains(destination.name) {
-                guard let text = route.with["commercial_versions"]?.text else { continue }
-                let named = text.split { ", ".contains($0) }.map { String($0) }
-                // Without a name the destination's stand.
-                guard !named.isEmpty else { continue }
-                if let stranger = named.first(where: { !VOPIJobConfig.versions.contains($0) }), !text.contains("{") {
-                    let remedy = "name some of: \(VOPIJobConfig.versions.joined(separator: ", "))"
-                    findings.add(
-                        .warning, what, "route \(route.name) orders '\(stranger)', no kind of picture", remedy: remedy)
+                // Where it says nothing, the destination's stand.
+                guard let text = route.with["commercial_versions"]?.text, !text.allSatisfy(\.isWhitespace) else {
                     continue
                 }
-                let ordered = text.contains("{") ? "the kinds of pictures that '\(text)' names" : kinds(named)
-                findings.add(.fine, what, "route \(route.name) orders \(ordered)")
+                check(text, of: "route \(route.name)", job, what, &findings)
             }
         }
+    }
+
+    private static func check(
+        _ text: String, of route: String, _ job: VOPIJobConfig, _ what: String, _ findings: inout Findings
+    ) {
+        if text.contains("{") {
+            return findings.add(.fine, what, "\(route) orders the kinds of pictures that '\(text)' names")
+        }
+        var job = job
+        job.commercialVersions = VOPIJobConfig.versions(in: text)
+        if let (_, reason) = job.objection() { return findings.add(.warning, what, "\(route): \(reason)") }
+        findings.add(.fine, what, "\(route) orders " + kinds(job.orderedVersions))
     }
 
     private static func kinds(_ ordered: [String]) -> String {
