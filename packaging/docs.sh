@@ -14,7 +14,7 @@ trap 'rm -rf -- "$graphs"' EXIT
 build_tests
 built="$PWD/$TESTS_BUILD/debug"
 # What of the package's own C modules and dependencies the compiler must find to read a module again.
-mapfile -t maps < <(find "$PWD/Sources" "$built" "$PWD/$TESTS_BUILD/checkouts" -name module.modulemap -not -path '*.build/include/*')
+mapfile -t maps < <(find -H "$PWD/Sources" "$built" "$PWD/$TESTS_BUILD/checkouts" -name module.modulemap -not -path '*.build/include/*')
 flags=()
 for map in "${maps[@]}"; do flags+=(-Xcc "-fmodule-map-file=$map"); done
 
