@@ -108,11 +108,11 @@ package struct JournalGlance {
 
     /// The path as a URI has it (RFC 3986).
     private static func escaped(_ path: FilePath) -> String {
-        path.bytes.map { byte in
-            let isPlain =
-                (0x2D...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || byte == 0x5F
-            return isPlain ? String(UnicodeScalar(byte)) : "%" + hex(byte >> 4) + hex(byte & 15)
+        path.bytes.map { byte -> String in
+            switch byte {
+            case 0x2D...0x39, 0x41...0x5A, 0x5F, 0x61...0x7A: String(UnicodeScalar(byte))
+            default: "%" + hex(byte >> 4) + hex(byte & 15)
+            }
         }.joined()
     }
 

@@ -7,10 +7,10 @@ import Testing
 
 /// Deliveries that may begin at some hours only.
 @Suite(.seated) struct WindowTests {
-    /// From 22:00 to 06:00 UTC, for files from 100 bytes. The bench's clock starts at 22:13 UTC.
+    /// From 22:00 to 06:00 UTC, for files from 100 bytes. The bench's clock starts at 22:13:20 UTC.
     private static let window = DeliveryWindow(DaySpan(from: 22 * 60, to: 6 * 60), above: 100, zone: "UTC")
     private static let midday = Bench.start + .seconds(14 * 3600)
-    private static let opening = Bench.start + .seconds(24 * 3600 - 13 * 60 - 20)
+    private static let opening: WallTime = Bench.start + .seconds(86_400 - 800)
 
     private static func admission(
         _ name: String, size: Int64 = 100, lane: Lane = .big, expire: Duration? = nil

@@ -68,8 +68,10 @@ struct SliceSumsTests {
         let found = try await Checksum.content(like: model, of: source, on: pool)
         var expected = Self.sums(bytes).sum(algorithm)
         if let partSize {
-            let parts = stride(from: 0, to: bytes.count, by: Int(partSize)).flatMap { start in
-                Self.sums(Array(bytes[start..<min(start + Int(partSize), bytes.count)])).sum(algorithm)?.bytes ?? []
+            let starts = stride(from: 0, to: bytes.count, by: Int(partSize))
+            let parts = starts.flatMap { start -> [UInt8] in
+                let part = bytes[start...].prefix(Int(partSize))
+                return Self.sums(Array(part)).sum(algorithm)?.bytes ?? []
             }
             expected = Self.sums(parts).sum(algorithm)
         }

@@ -8,9 +8,11 @@ package struct Canary: Sendable {
     package init(_ text: String) {
         self.text = text
         // Whole, and what base64 makes of it whatever stands before it; a half counts as a trace.
-        let coded = (0..<3).map { shift in
+        let coded = (0..<3).map { shift -> String in
             let word = Data((String(repeating: "x", count: shift) + text).utf8).base64EncodedString()
-            return String(word.dropFirst((shift * 8 + 5) / 6).prefix(10))
+            // Letters of 6 bits, of which the first ones belong to what stands before it.
+            let before = (shift * 8 + 5) / 6
+            return String(word.dropFirst(before).prefix(10))
         }
         let allowed = CharacterSet.alphanumerics
         let percent = text.addingPercentEncoding(withAllowedCharacters: allowed) ?? text

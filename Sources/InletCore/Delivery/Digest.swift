@@ -22,8 +22,8 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
     package init?(_ algorithm: Algorithm, hex: String) {
         let digits = hex.compactMap(\.hexDigitValue)
         guard digits.count == hex.count, digits.count.isMultiple(of: 2) else { return nil }
-        self.init(
-            algorithm, stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
+        let bytes: [UInt8] = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+        self.init(algorithm, bytes)
     }
 
     /// Lower-case hexadecimal.

@@ -63,7 +63,7 @@ enum TIFSample {
     private static let (width, height) = (4096, 3072)
 
     static func write(to file: inout SampleFile) throws {
-        let dataOffset = UInt32(8 + 2 + 8 * 12 + 4)
+        let dataOffset: UInt32 = 8 + 2 + 8 * 12 + 4
         let tags: [(UInt16, UInt32)] = [
             (256, UInt32(width)), (257, UInt32(height)), (258, 8), (259, 1), (262, 1), (273, dataOffset),
             (278, UInt32(height)), (279, UInt32(width * height)),
