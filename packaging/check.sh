@@ -103,6 +103,7 @@ else
     left "the table of mutations: that needs Python 3.11 or newer"
 fi
 $quick || check "checklist.py --self-test" python3 -B packaging/checklist.py --self-test
+$quick || check "run_tests_test.py" python3 -B packaging/run_tests_test.py
 $quick || for bench in crash faults soak throughput bandwidth memory scale fuzz; do
     # What judges a run is tried on what it must accept and on what it must not.
     check "bench/$bench.py --self-test" python3 -B "packaging/bench/$bench.py" --self-test

@@ -17,8 +17,8 @@ from swift_text import tests, without_comments_and_strings
 TESTS = Path(__file__).resolve().parent.parent / "Tests"
 IDS = [f"S{family}.{number:02}" for family, last in enumerate((34, 36, 32, 20, 35)) for number in range(1, last + 1)]
 STATES = ("done", "differently", "partial", "server")
-# A test's name stands in backticks there, unless it is one word.
-TEST_ID = re.compile(r"(.*?)[./](?:`([^`]+)`|(\w+))\(")
+# A test's name stands in backticks there, unless it is one word; at the end file, line and column.
+TEST_ID = re.compile(r"(.*?)[./](?:`([^`]+)`|(\w+))\(.*/(\S+:\d+):\d+$")
 Row = namedtuple("Row", "id state tests why")
 
 
@@ -29,14 +29,14 @@ def declared():
 
 
 def events(stream):
-    """What happened to each test: by its kind, with the words for it."""
+    """What happened to each test: by its kind, with the words for it; and `at` which line it stands."""
     found = defaultdict(dict)
     # The last line of a process that died has no end, and neither has its test.
     for record in (json.loads(line) for line in stream if line.endswith("\n")):
         event = record["payload"]
         if record["kind"] == "event" and (match := TEST_ID.match(event.get("testID", ""))):
             words = " ".join(message["text"] for message in event.get("messages", []))
-            found[match[1].replace("/", ".") + "/" + (match[2] or match[3])][event["kind"]] = words
+            found[match[1].replace("/", ".") + "/" + (match[2] or match[3])].update({event["kind"]: words, "at": match[4]})
     return found
 
 

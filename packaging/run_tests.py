@@ -1,11 +1,13 @@
 """Runs a test bundle in groups, as many side by side as there are cores, and says what failed, was skipped or never ended.
 
-Prints a line a group, `ok` or `FAIL` with all that the group said; `left` stands before what was skipped. Exits 1 when a test
-failed, a process died, a group ran nothing, or a row of Tests/CHECKLIST.tsv was not shown.
+Prints a line a group, `ok` or `FAIL` with all that the group said; `left` stands before what was skipped. What the agents of a
+failed test said is kept below .build/failed-tests. Exits 1 when a test failed, a process died, a group ran nothing, or a row of
+Tests/CHECKLIST.tsv was not shown. With arguments of a bundle (--filter, --skip) there is one group, and no table.
 """
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +26,9 @@ GROUPS = (
 )
 # A group that takes so long hangs, in seconds.
 BOUND = 45 * 60
+KEPT = Path(__file__).resolve().parent.parent / ".build" / "failed-tests"
+# So many of the last characters of a log are shown.
+SHOWN = 4000
 
 
 @dataclass
@@ -35,6 +40,7 @@ class Run:
     said: str
     happened: dict
     seconds: float
+    logs: Path
 
     def tests(self, *kinds, without=()):
         return [test for test, seen in self.happened.items() if all(kind in seen for kind in kinds)
@@ -56,44 +62,64 @@ class Run:
             yield from ("        " + line for line in self.said.splitlines())
             yield f"        the process ended with {self.ended}"
             yield from (f"        never ended: {test}" for test in self.tests("testStarted", without=["testEnded"]))
+            for test in self.failed:
+                yield from self.agents(test)
             for suite in sorted({test.split("/")[0] for test in self.failed}):
                 yield f"        again: packaging/test.sh --filter '{suite}'"
         yield from (f"left  {self.happened[test]['testSkipped']}" for test in self.tests("testSkipped"))
 
+    def agents(self, test):
+        """What each agent of a test said at last, and where the whole of it is kept: files called after the test's line."""
+        place = self.happened.get(test, {}).get("at")
+        for log in sorted(self.logs.glob(f"{place} *"), key=os.path.getmtime):
+            KEPT.mkdir(parents=True, exist_ok=True)
+            kept = shutil.move(log, KEPT / f"{os.getpid()} {log.name}")
+            yield f"        an agent of {test} said at last (all of it: {kept}):"
+            yield from ("          " + line for line in Path(kept).read_text(errors="replace")[-SHOWN:].splitlines())
+
 
 def run(bundle, number, name, arguments, folder):
     stream, log, begin = folder / f"{number}.jsonl", folder / f"{number}.log", time.monotonic()
+    logs = folder / f"{number}.agents"
+    logs.mkdir()
     command = [bundle, "--testing-library", "swift-testing", "--quiet", "--event-stream-output-path", stream, *arguments]
+    environment = {**os.environ, "NO_COLOR": "1", "INLET_AGENT_LOGS": logs}
     # Into a file: a pipe would wait for whatever program of a test outlives it.
     with log.open("wb") as output:
         try:
-            ended = subprocess.run(command, env={**os.environ, "NO_COLOR": "1"}, stdin=subprocess.DEVNULL, stdout=output,
+            ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, timeout=BOUND).returncode
         except subprocess.TimeoutExpired:
             ended = f"no end within {BOUND} s"
     happened = checklist.events(stream.open(errors="replace")) if stream.exists() else {}
-    return Run(name, ended, log.read_text(errors="replace"), happened, time.monotonic() - begin)
+    return Run(name, ended, log.read_text(errors="replace"), happened, time.monotonic() - begin, logs)
 
 
-def main():
+def main(arguments=None):
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("bundle", type=Path)
-    bundle = options.parse_args().bundle.resolve()
+    options.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the bundle")
+    given = options.parse_args(arguments)
+    bundle = given.bundle.resolve()
     # In the background of a script, or under nohup, some are ignored: the programs of the tests would do so as well.
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
     groups = [(name, ["--filter", f"^({name})\\."]) for name in GROUPS]
     groups.append(("all others", ["--skip", f"^({'|'.join(GROUPS)})\\."]))
+    if given.arguments:
+        groups = [(" ".join(given.arguments), given.arguments)]
     runs = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as lanes:
         started = [lanes.submit(run, bundle, number, *group, Path(folder)) for number, group in enumerate(groups)]
         for ended in as_completed(started):
             runs.append(ended.result())
             print("\n".join(runs[-1].lines()), flush=True)
-    # What a machine cannot show, an ordinary user's for one, is no fault of the change.
-    missing = list(checklist.not_run((checklist.TESTS / "CHECKLIST.tsv").read_text(), [run.happened for run in runs]))
-    faults = [row for row in missing if os.environ.get("CI") or not row.endswith("was skipped")]
-    print(f"{'FAIL' if faults else 'ok  '}  every capability of the reference documents was shown", *missing, sep="\n        ")
+    faults = []
+    if not given.arguments:
+        # What a machine cannot show, an ordinary user's for one, is no fault of the change.
+        missing = list(checklist.not_run((checklist.TESTS / "CHECKLIST.tsv").read_text(), [run.happened for run in runs]))
+        faults = [row for row in missing if os.environ.get("CI") or not row.endswith("was skipped")]
+        print(f"{'FAIL' if faults else 'ok  '}  every capability of the reference documents was shown", *missing, sep="\n        ")
     failed = sum(len(run.failed) for run in runs) + len(faults)
     print(f"{sum(len(run.passed) for run in runs)} passed, {failed} failed")
     return int(failed > 0)

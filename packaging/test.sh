@@ -20,8 +20,7 @@ fi
 # So many of each lane at once: tests that compute, and those that start servers, agents and processes, would starve each other.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
 bundle="$TESTS_BUILD/debug/InletPackageTests.xctest"
-(($# == 0)) || exec "$bundle" --testing-library swift-testing "$@"
 ended=0
-python3 -B packaging/run_tests.py "$bundle" || ended=$?
+python3 -B packaging/run_tests.py "$bundle" "$@" || ended=$?
 printf '%s s in all, of which %s s to build\n' "$SECONDS" "$built"
 exit "$ended"

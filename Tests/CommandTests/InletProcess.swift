@@ -40,7 +40,7 @@ final class InletProcess: Sendable {
     ) throws {
         let id = String(UInt32.random(in: .min ... .max), radix: 36)
         outputFile = folder.appending("\(id).out")
-        errorFile = folder.appending("\(id).err")
+        errorFile = AgentLogs.file() ?? folder.appending("\(id).err")
         what = "inlet " + arguments.joined(separator: " ").prefix(200)
         let command = launcher + [try BuiltBinary.path().string] + arguments
         process = Process()
@@ -163,7 +163,7 @@ final class InletProcess: Sendable {
     }
 
     func unexpected(_ text: String) -> Unexpected {
-        Unexpected(description: "\(what): \(text)\n\(output.suffix(1000))\n\(FailedRun.told(errors, of: "it"))")
+        Unexpected(description: "\(what): \(text)\n\(output.suffix(1000))")
     }
 }
 

@@ -68,17 +68,10 @@ struct Scene: Sendable {
         defer { agentSeats.leave() }
         let stage = try await Stage(self)
         defer { stage.journal.close() }
+        defer { AgentLogs.keep(stage.events.text) }
         try await whileRunning(stage.agent.services) {
-            do {
-                try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
-                try await body(stage)
-            } catch let failed as ExpectationFailedError {
-                // What was expected has been said.
-                Issue.record("\(FailedRun.told(stage.events.text, of: "the agent"))")
-                throw failed
-            } catch let late as NotInTime {
-                throw NotInTime("\(late)\n\(FailedRun.told(stage.events.text, of: "the agent"))")
-            }
+            try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
+            try await body(stage)
         }
     }
 }

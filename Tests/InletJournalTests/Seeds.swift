@@ -12,7 +12,9 @@ enum Seeds {
     /// Those, what has failed here before, and one more that nobody has seen yet.
     static let all = stored + kept.seeds.filter { !stored.contains($0) } + [UInt64.random(in: 1_000...UInt64.max)]
 
-    private static let kept = KeptSeeds(FailedRun.folder("inlet-failed-seeds"))
+    private static let kept = KeptSeeds(
+        FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
+            .pushing(".build/failed-seeds"))
 
     /// Runs `body`, which adds what it does to the list. When it throws, the seed and the list are kept.
     static func play(
