@@ -50,39 +50,12 @@ import Testing
         #expect(route.output.contains("a.mov, which is there as a.mov"))
     }
 
-    @Test func `of twins that are dropped at once, one is sent`() async throws {
-        try await withSpiral(route: "dedupe: skip") { place, sandbox in
-            for number in 1...8 { try place.put(FilePath("clip-\(number).mov"), bytes(Self.size)) }
-            let agent = try await place.run()
-            try await agent.line("job.finished", number: 8)
-            #expect(sandbox.objects().count == 1)
-            #expect(sandbox.traffic.bytesReceived < Int64(2 * Self.size))
-            #expect(try await place.balance().filter { $0.value > 0 } == ["delivered": 1, "duplicate": 7])
-            #expect(try await agent.stop() == .code(0))
-        }
-    }
-
     // MARK: - A restart never sends again what is proved
 
     @Test func `killed after the proof, nothing is sent again to a store with part URLs`() async throws {
         try await withSpiral(route: "on_success: archive") { place, sandbox in
             try await Self.killAfterProof(place) { sandbox.traffic.bytesReceived }
             #expect(sandbox.objects().map(\.key) == ["clip.mov"])
-        }
-    }
-
-    @Test func `killed after the proof, nothing is sent again to an S3 bucket`() async throws {
-        try await withS3(route: ["on_success: archive"]) { place, sandbox in
-            try await Self.killAfterProof(place) { sandbox.traffic.bytesReceived }
-            #expect(sandbox.objects().map(\.key) == ["clip.mov"])
-        }
-    }
-
-    @Test func `killed after the proof, nothing is sent again to GigHive`() async throws {
-        let route = ["on_success: archive", "with: { org_name: Band, event_date: \"2026-11-21\" }"]
-        try await withGigHive(route: route) { place, sandbox in
-            try await Self.killAfterProof(place) { sandbox.traffic.bytesReceived }
-            #expect(sandbox.assets().count == 1)
         }
     }
 

@@ -96,34 +96,6 @@ import Testing
         }
     }
 
-    @Test func `an object that changed meanwhile is fetched anew, never mixed`() async throws {
-        try await withFilm(bytes(8 << 20)) { place, sandbox in
-            let target = place.folder.path.appending("copy.mov")
-            let before = sandbox.traffic.counts[.read] ?? 0
-            sandbox.faults.add(
-                Fault(.truncateAnswer(afterBytes: 5 << 20), at: .read), Fault(.stall, at: .read, times: nil))
-            let killed = try place.start("fetch", "film.mov", "-o", target.string)
-            try await killed.wait("the second request") { (sandbox.traffic.counts[.read] ?? 0) >= before + 2 }
-            try await killed.kill()
-            sandbox.faults.clear()
-            let object = try #require(sandbox.objects().first { $0.key == "film.mov" })
-            let other = bytes(8 << 20, seed: 2)
-            try await replace(object, with: other, place)
-            let fetched = try await place.inlet("fetch", "film.mov", "-o", target.string)
-            #expect(fetched.ending == .code(0), "\(fetched.errors)")
-            #expect(try place.content(target) == other)
-        }
-    }
-
-    /// Puts other bytes under the object's key, by another machine.
-    private func replace(_ object: StoredObject, with content: Data, _ place: Place) async throws {
-        let other = try Place()
-        try other.configure(text: String(decoding: place.content(place.configuration), as: UTF8.self))
-        let file = try other.folder.write(content, to: FilePath(object.key))
-        let sent = try await other.inlet("send", file.string)
-        try #require(sent.ending == .code(0), "\(sent.errors)")
-    }
-
     @Test func `a file that is there is left alone unless it may be replaced`() async throws {
         try await withFilm { place, _ in
             let target = try place.folder.write(bytes(5), to: "mine.mov")

@@ -7,61 +7,7 @@ import SystemPackage
 import Testing
 
 /// Batches and all other occasions, as they are told by the built agent.
-@Suite(.serialized) struct OccasionTests: NoticeSuite {
-    private func batch(_ receiver: NoticeReceiver, _ number: Int) throws -> [String: Any] {
-        try #require(receiver.notices.count == number)
-        let notice = try object(receiver.notices[number - 1])
-        #expect(notice["event"] as? String == "batch_done")
-        return try #require(notice["batch"] as? [String: Any])
-    }
-
-    @Test func `a unit is told as partial with what is missing and why, and as complete once that was sent again`()
-        async throws
-    {
-        let receiver = NoticeReceiver()
-        let server = try ScriptedServer { try receiver.serve($0) }
-        let place = try place("webhook: \"http://127.0.0.1:\(server.port)/\", on: [batch_done]") {
-            $0.route += ["unit: folder", "completion: marker"]
-        }
-        let target = place.library.appending("A001")
-        try place.folder.write(bytes(10), to: "library/A001/bad.mov")
-        try place.put("A001/good.mov", bytes(1000))
-        try place.put("A001/bad.mov", bytes(2000))
-        try place.put("A001/DONE", Data())
-        let agent = try await place.run()
-        let ended = try await agent.line("batch.ended")
-        #expect(ended["outcome"] == "partial" && ended["level"] == "warning", "\(ended)")
-        #expect(ended.number("files") == 2 && ended.number("delivered") == 1, "\(ended)")
-        try await agent.line("notification.sent")
-        let partial = try batch(receiver, 1)
-        #expect(partial["outcome"] as? String == "partial" && partial["state"] as? String == "failed")
-        #expect(partial["name"] as? String == "A001" && partial["files"] as? Int == 2)
-        #expect(partial["counts"] as? [String: Int] == ["delivered": 1, "failed": 1])
-        let delivered = try #require(partial["delivered"] as? [[String: Any]])
-        #expect(delivered.map { $0["urls"] as? [String] } == [[target.appending("good.mov").string]])
-        let missing = try #require(partial["not_delivered"] as? [[String: Any]])
-        #expect(missing.map { $0["path"] as? String } == ["A001/bad.mov"])
-        #expect(missing.first?["code"] as? String == "destination_exists")
-        #expect((missing.first?["reason"] as? String)?.contains("exists and is another file") == true, "\(missing)")
-        try FileManager.default.removeItem(atPath: target.appending("bad.mov").string)
-        let retry = try await place.inlet("queue", "retry", "--all-failed")
-        #expect(retry.ending == .code(0), "\(retry.errors)")
-        try await agent.line("notification.sent", number: 2)
-        try checkComplete(try batch(receiver, 2), agent, target)
-        #expect(Set(receiver.notices.compactMap { $0.headers["webhook-id"] }).count == 2)
-        #expect(try await agent.stop() == .code(0))
-    }
-
-    private func checkComplete(_ batch: [String: Any], _ agent: InletProcess, _ target: FilePath) throws {
-        #expect(batch["outcome"] as? String == "complete" && batch["state"] as? String == "delivered")
-        #expect(batch["counts"] as? [String: Int] == ["delivered": 2])
-        let delivered = try #require(batch["delivered"] as? [[String: Any]])
-        let urls = ["bad.mov", "good.mov"].map { target.appending($0).string }
-        #expect(delivered.flatMap { $0["urls"] as? [String] ?? [] }.sorted() == urls)
-        #expect((batch["not_delivered"] as? [Any])?.isEmpty == true)
-        #expect(agent.lines("batch.ended").map { $0["outcome"] } == ["partial", "complete"])
-    }
-
+@Suite(.serialized) struct OccasionTests {
     /// Writes down, line after line, what it was called for, and then the notice.
     private static let program = #"""
         printf '%s|%s|%s|%s\n' "$INLET_EVENT" "$INLET_STATE" "$INLET_DESTINATION" "$INLET_PATH" >> "$1"

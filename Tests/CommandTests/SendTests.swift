@@ -188,8 +188,9 @@ import Testing
             #expect(try await demo.ending() == .code(0), "\(demo.output) \(demo.errors)")
             #expect(demo.output.contains("stored objects, pictures and models compared byte for byte: all equal"))
             #expect(demo.output.contains("→ stage: gigs/") && demo.output.contains("→ archive: gigs/"))
-            #expect(demo.output.contains("→ picture,") && demo.output.contains("product.json"))
-            #expect(demo.output.contains("→ model of space 'atrium'") && demo.output.contains("→ preview of space"))
+            #expect(demo.output.contains("→ picture,") && demo.output.contains("→ data of the product"))
+            #expect(demo.output.contains("product.json") && demo.output.contains("→ model of space 'atrium'"))
+            #expect(demo.output.contains("→ preview of space 'atrium'"))
         }
     }
 }

@@ -6,90 +6,6 @@ import Testing
 
 /// What goes wrong at the other end, or under the agent's feet, and how each case ends.
 @Suite(.serialized) struct ServerFaultTests {
-    @Test func `files for a server that is not there wait without losing attempts, and go when it comes up`()
-        async throws
-    {
-        let port = try FreePort.any()
-        let place = try Place(.spiral(port))
-        let agent = try await place.run()
-        try place.put("a.bin", bytes(6 << 20))
-        let down = try await agent.line("destination.down")
-        #expect(down["destination"] == "store" && down["reason"]?.contains("no connection") ?? false, "\(down)")
-        #expect(try await place.inlet("queue", "show", "1", "--json").deliveries().first?["attempts"] as? Int == 0)
-        try await withSandbox(place.folder.path.appending("store"), port: port) { sandbox, _ in
-            try await agent.line("destination.up")
-            try await agent.line("job.finished") { $0["state"] == "delivered" }
-            #expect(sandbox.objects().map(\.versions) == [1])
-            #expect(try await agent.stop() == .code(0))
-        }
-        #expect(agent.lines("destination.down").count == 1)
-        #expect(try await place.inlet("queue", "show", "1", "--json").deliveries().first?["attempts"] as? Int == 1)
-    }
-
-    @Test(arguments: [FaultAction.status(500), .html, .garbage, .reset(afterBytes: 1000), .missingETag])
-    func `a server that errs once is tried again until the file is there, once`(_ fault: FaultAction) async throws {
-        try await withSpiral { place, sandbox in
-            sandbox.faults.add(Fault(fault, at: .part))
-            let agent = try await place.run()
-            try place.put("a.bin", bytes(11 << 20))
-            try await agent.line("job.finished") { $0["state"] == "delivered" }
-            #expect(sandbox.faults.injected == 1)
-            #expect(sandbox.objects().map(\.versions) == [1])
-            #expect(try place.content(#require(sandbox.objects().first).path) == bytes(11 << 20))
-            try await agent.wait("no open upload") { sandbox.openUploads().isEmpty }
-        }
-    }
-
-    @Test(arguments: [(413, SpiralOperation.create), (400, .complete)])
-    func `a server that keeps refusing ends in failure, the file in quarantine with the reason`(
-        _ status: Int, _ operation: SpiralOperation
-    ) async throws {
-        try await withSpiral(route: "on_failure: quarantine") { place, sandbox in
-            let refusal = FaultReply(status, type: "application/json", body: #"{"error":"not this one"}"#)
-            sandbox.faults.add(Fault(.reply(refusal), at: operation, times: nil))
-            let agent = try await place.run()
-            try place.put("sub/a.bin", bytes(6 << 20))
-            try await agent.line("job.finished") { $0["state"] == "failed" }
-            let failed = try #require(agent.lines("job.failed").first)
-            #expect(failed["reason"]?.isEmpty == false && failed["code"]?.isEmpty == false)
-            let quarantined = place.drop.appending(".inlet").appending("failed").appending("sub").appending("a.bin")
-            #expect(try place.content(quarantined) == bytes(6 << 20))
-            let note = try JSONSerialization.jsonObject(
-                with: place.content(FilePath(quarantined.string + ".reason.json")))
-            #expect(((note as? [String: Any])?["reason"] as? String) == failed["reason"])
-            #expect(!place.exists(place.drop.appending("sub").appending("a.bin")))
-            #expect(sandbox.objects().isEmpty)
-        }
-    }
-
-    @Test(arguments: [true, false])
-    func `a file that changes while it is sent is superseded, and its new content is delivered`(_ grows: Bool)
-        async throws
-    {
-        try await withSpiral("parallel_parts: 1", route: "on_success: delete") { place, sandbox in
-            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 10 << 20), at: .part, times: 2))
-            let agent = try await place.run()
-            let content = bytes(16 << 20)
-            try place.put("a.bin", content)
-            try await agent.wait("the second part") { sandbox.traffic.counts[.part] ?? 0 >= 2 }
-            let file = try FileHandle(forUpdating: URL(fileURLWithPath: place.drop.appending("a.bin").string))
-            if grows {
-                try file.seekToEnd()
-                try file.write(contentsOf: bytes(1000))
-            } else {
-                try file.truncate(atOffset: 7 << 20)
-            }
-            try file.close()
-            try await agent.line("job.failed") { $0["state"] == "superseded" }
-            try await agent.line("job.finished") { $0["state"] == "delivered" }
-            let wanted = grows ? content + bytes(1000) : content.prefix(7 << 20)
-            #expect(sandbox.objects().count == 1)
-            #expect(try place.content(#require(sandbox.objects().first).path) == wanted)
-            try await agent.wait("no open upload") { sandbox.openUploads().isEmpty }
-            #expect(!place.exists(place.drop.appending("a.bin")))
-        }
-    }
-
     @Test(arguments: [true, false])
     func `a source is open while it is sent, and closed once it has arrived or failed`(_ arrives: Bool) async throws {
         try await withSpiral { place, sandbox in
@@ -104,18 +20,6 @@ import Testing
             try await agent.wait("its source is closed") { try !agent.hasOpen(source) }
             #expect(place.exists(source) && sandbox.objects().count == (arrives ? 1 : 0))
         }
-    }
-
-    @Test func `a file that is removed while it waits ends as gone`() async throws {
-        let place = try Place()
-        #expect(try await place.inlet("pause").ending == .code(0))
-        let agent = try await place.run()
-        try place.put("a.txt", bytes(10))
-        try await agent.line("job.admitted")
-        try FileManager.default.removeItem(atPath: place.drop.appending("a.txt").string)
-        #expect(try await place.inlet("resume").ending == .code(0))
-        try await agent.line("job.finished") { $0["state"] == "gone" }
-        #expect(try await place.balance()["gone"] == 1)
     }
 
     @Test(.enabled(if: Nobody.isAvailable), arguments: ["a file in its place", "a folder of somebody else"])
@@ -183,9 +87,4 @@ enum Nobody {
     static var isAvailable: Bool { getuid() == 0 && FileManager.default.isExecutableFile(atPath: launcher[0]) }
 
     static func own(_ path: FilePath) throws { try Tool.run("/bin/chown", "-R", "65534:65534", path.string) }
-}
-
-extension Place.Finished {
-    /// The deliveries of a job's report.
-    func deliveries() throws -> [[String: Any]] { try object()["deliveries"] as? [[String: Any]] ?? [] }
 }

@@ -7,8 +7,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-/// The built command is killed in each step of the way to a product's pictures, while that step is under way; what
-/// `VOPITests` does at the notes themselves is done here between them.
+/// The built command is killed in each step of the way to a product's pictures, while that step is under way.
 @Suite(.serialized, .timeLimit(.minutes(8))) struct VOPIChainKillTests {
     struct Step: Sendable, CustomTestStringConvertible {
         typealias Condition = @Sendable (Place, VOPISandbox) -> Bool

@@ -38,26 +38,6 @@ import Testing
         }
     }
 
-    /// The first note of the chain is that of the place for the bytes, and every later one repeats it. Between the third and
-    /// the fourth the request for the job goes out; who dies there waits a minute, which `VOPIKillTests` does by its clock.
-    @Test(arguments: [1, 2, 4, 6])
-    func `killed at a step, the next start goes on there: one upload, one job, all pictures`(_ note: Int) async throws {
-        try await withVOPI { place, sandbox in
-            try place.put("kettle.mp4", bytes(300_000))
-            let killed = try place.start("run", environment: ["INLET_FAILPOINT": "uploadCreated:\(note)"])
-            #expect(try await killed.ending() == .signal(SIGKILL))
-            let agent = try await place.run()
-            try await agent.line("job.finished")
-            #expect(try await agent.stop() == .code(0))
-            let tally = sandbox.tally
-            #expect(tally.presigns == 1 && tally.puts == 1 && tally.jobs == 1 && tally.charges == 1)
-            let job = try #require(sandbox.jobs().first?.id)
-            let files = place.results(of: job)
-            #expect(try Set(files.values).isSuperset(of: sandbox.made(of: job)))
-            #expect(files["product.json"] != nil && !files.keys.contains { $0.hasSuffix("-part") })
-        }
-    }
-
     @Test func `people see jobs, pictures and frames, and fetch them again`() async throws {
         let kinds = VOPIJobConfig.versions.joined(separator: ",")
         try await withVOPI(route: ["with: { commercial_versions: \"\(kinds)\" }"]) { place, sandbox in
