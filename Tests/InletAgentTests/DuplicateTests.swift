@@ -1,7 +1,6 @@
 import InletAgent
 import InletCore
 import InletJournal
-import InletPipelines
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -36,47 +35,6 @@ import Testing
         }
     }
 
-    @Test(arguments: [DuplicateRule.skip, .link])
-    func `content that is at another address is sent, and source files are not taken for delivered`(
-        rule: DuplicateRule
-    ) async throws {
-        var scene = try scene(rule)
-        scene.route.onSuccess = .delete
-        scene.destinations[0].address = "one"
-        try await scene.run { stage in
-            try scene.drop("a")
-            try await stage.finished("a")
-        }
-        scene.destinations[0].address = "two"
-        try await scene.run { stage in
-            try scene.drop("b")
-            #expect(try await stage.finished("b").deliveries.map { $0.proof?.sameAs } == [nil])
-            try scene.drop("c")
-            try await stage.job("c", "a duplicate") { $0.deliveries.first?.proof?.sameAs != nil }
-        }
-        #expect(scene.here.record.orders.map(\.key) == ["a", "b"])
-    }
-
-    @Test(arguments: [DuplicateRule.skip, .link])
-    func `only the destination that lacks it gets it`(rule: DuplicateRule) async throws {
-        var scene = try scene(rule)
-        let there = ScriptedPipeline()
-        scene.destinations.append(.scripted("there", there))
-        scene.route.match.paths = [try GlobPattern("one")]
-        var both = scene.route
-        (both.name, both.match, both.to) = ("both", RouteMatch(), ["here", "there"])
-        scene.others = [both]
-        let here = scene.here
-        try await scene.run { [scene] stage in
-            try scene.drop("one")
-            try await stage.finished("one")
-            try scene.drop("two")
-            let job = try await stage.finished("two")
-            #expect(here.record.orders.map(\.key) == ["one"] && there.record.orders.map(\.key) == ["two"])
-            #expect(job.deliveries.map { $0.proof?.sameAs } == [1, nil])
-        }
-    }
-
     @Test(arguments: [true, false])
     func `the second waits for the first, and is sent when that fails`(arrives: Bool) async throws {
         let scene = try scene(.skip)
@@ -92,33 +50,6 @@ import Testing
             #expect(scene.here.attempts(at: "a") == 1 && scene.here.attempts(at: "b") == (arrives ? 0 : 1))
             #expect(job.deliveries.map(\.attempts) == [1])
             try await eventually("it is said") { stage.events.count("job.duplicate") == (arrives ? 1 : 0) }
-        }
-    }
-
-    @Test func `cancelled by a person, the first lets the second go`() async throws {
-        let scene = try scene(.skip)
-        scene.here.script("a", .stall)
-        try await scene.run { stage in
-            try scene.drop("a")
-            let first = try await stage.job("a")
-            try await eventually("the first is under way") { scene.here.attempts(at: "a") == 1 }
-            try scene.drop("b")
-            try await stage.job("b", "waiting") { $0.deliveries.first?.reason?.hasPrefix("waits: ") == true }
-            #expect(try await stage.agent.commands.act(.cancel, on: first.file.id) == .done)
-            try await stage.finished("b")
-            #expect(scene.here.attempts(at: "b") == 1)
-        }
-    }
-
-    @Test func `what is forgotten is sent again`() async throws {
-        let scene = try scene(.skip)
-        try await scene.run { stage in
-            try scene.drop("a")
-            let first = try await stage.finished("a")
-            #expect(try await stage.agent.commands.act(.forget, on: first.file.id) == .done)
-            try scene.drop("b")
-            try await stage.finished("b")
-            #expect(scene.here.record.orders.map(\.key) == ["a", "b"])
         }
     }
 

@@ -99,21 +99,6 @@ import Testing
         }
     }
 
-    @Test(arguments: ["multipart", "tus"]) func `a stopping agent begins nothing and forgets nothing`(
-        _ transport: String
-    )
-        async throws
-    {
-        try await withGigHive(transport) { place in
-            let (path, order) = try place.file(Self.chunk + 1)
-            let notes = Notes()
-            let error = try await place.failure(path, order, notes.attempt(isStopping: { true }))
-            #expect(error?.verdict == .cancelled && place.sandbox.traffic.counts.isEmpty)
-            _ = try await place.deliver(path, order, notes)
-            #expect(try place.library() == [content(Self.chunk + 1)])
-        }
-    }
-
     // MARK: - Sources
 
     enum Change: CaseIterable {

@@ -144,6 +144,18 @@ final class Place: Sendable {
         return s3.map { $0.traffic.counts[operation.asS3] ?? 0 } ?? sandbox?.traffic.counts[operation] ?? 0
     }
 
+    /// Requests of any kind so far; a folder is asked nothing.
+    var requests: Int {
+        switch peer {
+        case .spiral(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
+        case .s3(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
+        case .gigHive(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
+        case .vopi(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
+        case .roboscope(let sandbox): sandbox.traffic.counts.values.reduce(0, +)
+        case .folder: 0
+        }
+    }
+
     /// Lets the server misbehave; a folder has none.
     func misbehave(_ action: FaultAction, at operations: SpiralOperation..., times: Int? = 1) {
         for operation in operations {

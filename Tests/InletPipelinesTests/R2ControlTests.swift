@@ -92,6 +92,7 @@ import Testing
         (.html, .retry(after: nil), .badAnswer), (.garbage, .retry(after: nil), .badAnswer),
         (.redirect(to: "https://elsewhere.example/"), .giveUp, .redirected),
         (.endlessAnswer, .retry(after: nil), .answerTooLarge),
+        (.reset(afterBytes: 0), .outage(after: nil), .connectionLost),
     ]
 
     @Test(arguments: verdicts)
@@ -104,15 +105,6 @@ import Testing
             #expect(error?.verdict == verdict)
             #expect(error?.code == code)
             _ = try await place.deliver(path, order).get()
-        }
-    }
-
-    @Test func `a connection that breaks before an answer is an outage`() async throws {
-        try await withPlace(.r2("v1"), faults: Fault(.reset(afterBytes: 0), at: .create)) { place in
-            let (path, order) = try place.file(Self.whole)
-            let error = try await place.failure(path, order)
-            #expect(error?.verdict == .outage(after: nil))
-            #expect(error?.code == .connectionLost)
         }
     }
 

@@ -2,7 +2,6 @@ import Foundation
 import InletCore
 import InletPipelines
 import InletSandbox
-import InletTestSupport
 import Testing
 
 /// Small files in one request (dialect v1), which is visible the moment its last byte is there.
@@ -76,24 +75,6 @@ import Testing
             #expect(error?.verdict == .retry(after: nil))
             #expect(place.count(.single) == 1)
             _ = try await place.deliver(path, order).get()
-        }
-    }
-
-    @Test(arguments: [Implementation.r2("v1"), .r2("v1", verify: "size")])
-    func `a file that is written to while it is sent never becomes an object`(_ implementation: Implementation)
-        async throws
-    {
-        try await withPlace(implementation, faults: Fault(.delay(.milliseconds(300)), at: .presign)) { place in
-            let (path, order) = try place.file(5 << 20)
-            async let written: Void = {
-                try await eventually("a URL is asked for") { place.count(.presign) == 1 }
-                // Neither length nor the part already read tell of it.
-                try touch(path, at: (5 << 20) - 2)
-            }()
-            let error = try await place.failure(path, order)
-            try await written
-            #expect(error?.verdict == .sourceChanged)
-            #expect(try place.visible() == [:])
         }
     }
 }

@@ -254,19 +254,4 @@ import Testing
             try await place.pipeline.abandon(order, checkpoint: [:])
         }
     }
-
-    @Test func `a stopping agent begins nothing and forgets nothing`() async throws {
-        try await withVOPI { place in
-            let (path, order) = try place.file()
-            let notes = Notes()
-            let result = try await place.attempt(path, order, notes.attempt(isStopping: { true }))
-            guard case .failure(let error) = result else {
-                Issue.record("went on")
-                return
-            }
-            #expect(error.verdict == .cancelled)
-            #expect(place.sandbox.traffic.counts.isEmpty)
-            _ = try await place.deliver(path, order, notes)
-        }
-    }
 }
