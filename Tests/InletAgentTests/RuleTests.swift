@@ -150,12 +150,20 @@ private final class Moments: Sendable {
         #expect(judge.weighed(.busy(7), .none).verdict == .outage(after: .seconds(7)))
     }
 
-    @Test(arguments: [DeliveryError.Verdict.sourceGone, .sourceChanged])
-    func `a path is looked at anew when its file went or changed under way`(_ verdict: DeliveryError.Verdict) throws {
+    @Test(arguments: [(.sourceGone, .gone), (.sourceChanged, .superseded)] as [(DeliveryError.Verdict, DeliveryState)])
+    func `a path is looked at anew when its file went or changed under way`(
+        _ verdict: DeliveryError.Verdict, _ end: DeliveryState
+    ) throws {
         let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/a", route: "r", destination: "d")
         let judge = AttemptJudge(ref: ref, file: try fileRow(), attempt: 1, isStopping: false)
-        #expect(judge.failed(DeliveryError(verdict, .sourceGone, "why")).1.wantsLook?.path == "a")
+        let (settlement, report) = judge.failed(DeliveryError(verdict, .sourceGone, "why"))
+        #expect(report.wantsLook?.path == "a")
         #expect(judge.failed(.hopeless).1.wantsLook == nil)
+        guard case .ended(let state, _, _) = settlement else {
+            Issue.record("it has not ended")
+            return
+        }
+        #expect(state == end)
     }
 
     private func fileRow() throws -> FileRow {
