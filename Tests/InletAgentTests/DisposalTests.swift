@@ -10,31 +10,31 @@ import Testing
 
 /// What a crash between any two steps leaves, and what the next start makes of it.
 @Suite struct DisposalTests {
-    @Test func `died before the rename: begun anew`() async throws {
-        let bench = try await DisposalBench(.archive)
-        try await bench.intend(.archive)
-        #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
-        #expect(try text(bench.archived) == "content")
-        #expect(!isThere(bench.file))
-    }
+    /// What was done last before the process died.
+    enum Step { case noted, renamed, moved, removed }
 
-    @Test func `died after the rename: goes on to the archive`() async throws {
-        let bench = try await DisposalBench(.archive)
-        try await bench.intend(.archive)
-        try move(bench.file, to: bench.privateFile)
-        #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
-        #expect(try text(bench.archived) == "content")
+    @Test(
+        arguments: [
+            (.archive, .noted), (.archive, .renamed), (.archive, .moved), (.delete, .renamed), (.delete, .removed),
+        ] as [(FinishAction, Step)])
+    func `died after any step: the rest is done, and nothing twice`(_ action: FinishAction, _ last: Step) async throws {
+        let isArchived = action == .archive
+        let bench = try await DisposalBench(isArchived ? .archive : .delete)
+        try await bench.intend(action)
+        switch last {
+        case .noted: break
+        case .renamed: try move(bench.file, to: bench.privateFile)
+        case .moved:
+            try bench.directory.makeDirectory("drop/.inlet/done/sub")
+            try move(bench.file, to: bench.archived)
+        case .removed: try remove(bench.file)
+        }
+        let end = isArchived ? Disposition.archived(bench.archived.display) : Disposition.deleted
+        #expect(try await bench.dispose().disposition == end)
         #expect(try names(in: bench.root.appending("sub")) == [])
-    }
-
-    @Test func `died after the move to the archive: nothing is done twice`() async throws {
-        let bench = try await DisposalBench(.archive)
-        try await bench.intend(.archive)
-        try FileManager.default.createDirectory(
-            atPath: bench.archived.removingLastComponent().string, withIntermediateDirectories: true)
-        try move(bench.file, to: bench.archived)
-        #expect(try await bench.dispose().disposition == "archived: \(bench.archived.display)")
+        guard isArchived else { return }
         #expect(try names(in: bench.archived.removingLastComponent()) == ["a.txt"])
+        #expect(try text(bench.archived) == "content")
     }
 
     @Test func `died between quarantine and its reason: the reason is written`() async throws {
@@ -47,8 +47,10 @@ import Testing
         #expect(try names(in: target.removingLastComponent()) == ["a.txt", "a.txt.reason.json"])
     }
 
-    @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
-    func `died between the copy to another file system and the unlink: there is one copy`() async throws {
+    @Test(.enabled(if: isOtherFileSystem("/dev/shm")), arguments: [true, false])
+    func `died between the copy to another file system and the unlink: there is one copy`(_ isRenamed: Bool)
+        async throws
+    {
         let bench = try await DisposalBench(.archive)
         let memory = try TemporaryDirectory.inMemory()
         defer { withExtendedLifetime(memory) {} }
@@ -57,42 +59,12 @@ import Testing
             SourceFile(opening: bench.file), toTemporaryIn: shelf, name: "a.txt", isCancelled: { false },
             progress: { _ in })
         try move(copy, to: shelf.appending("a.txt"))
-        try move(bench.file, to: bench.privateFile)
+        // Otherwise it could not be removed, and has its own name again.
+        if isRenamed { try move(bench.file, to: bench.privateFile) }
         try await bench.intend(.archive, target: shelf.appending("a.txt"))
         #expect(try await bench.dispose().disposition == Disposition.archived("\(shelf.display)/a.txt"))
         #expect(try names(in: shelf) == ["a.txt"])
         #expect(try names(in: bench.root.appending("sub")) == [])
-    }
-
-    @Test(.enabled(if: isOtherFileSystem("/dev/shm")))
-    func `a copy on another file system whose source could not be removed is not made twice`() async throws {
-        let bench = try await DisposalBench(.archive)
-        let memory = try TemporaryDirectory.inMemory()
-        defer { withExtendedLifetime(memory) {} }
-        let shelf = memory.path
-        let copy = try FileCopy.copy(
-            SourceFile(opening: bench.file), toTemporaryIn: shelf, name: "a.txt", isCancelled: { false },
-            progress: { _ in })
-        try move(copy, to: shelf.appending("a.txt"))
-        try await bench.intend(.archive, target: shelf.appending("a.txt"))
-        #expect(try await bench.dispose().disposition == Disposition.archived("\(shelf.display)/a.txt"))
-        #expect(try names(in: shelf) == ["a.txt"])
-        #expect(try names(in: bench.root.appending("sub")) == [])
-    }
-
-    @Test func `died after the rename: goes on to delete`() async throws {
-        let bench = try await DisposalBench(.delete)
-        try await bench.intend(.delete)
-        try move(bench.file, to: bench.privateFile)
-        #expect(try await bench.dispose().disposition == Disposition.deleted)
-        #expect(try names(in: bench.root.appending("sub")) == [])
-    }
-
-    @Test func `died after the unlink: says deleted`() async throws {
-        let bench = try await DisposalBench(.delete)
-        try await bench.intend(.delete)
-        try remove(bench.file)
-        #expect(try await bench.dispose().disposition == Disposition.deleted)
     }
 
     @Test func `died after the unlink and another file came: that one stays`() async throws {

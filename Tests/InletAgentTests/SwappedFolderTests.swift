@@ -35,32 +35,23 @@ import Testing
         #expect(try text(victim) == secret)
     }
 
-    @Test func `a file that changed is not looked at again behind a symlink`() async throws {
+    @Test(
+        arguments: [("shadow", .changed, .superseded), ("deep/shadow", .passing, .gone)]
+            as [(FilePath, DeliveryError, FileState)])
+    func `a file that changed, or waits for its next attempt, is not looked at behind a symlink`(
+        _ path: FilePath, _ error: DeliveryError, _ end: FileState
+    ) async throws {
         let scene = try Scene()
-        let victim = try Self.victim(scene, "shadow")
+        let victim = try Self.victim(scene, path)
         let gate = Gate()
-        scene.here.script("shadow", .hold(gate, .fail(.changed)))
+        scene.here.script("shadow", .hold(gate, .fail(error)))
+        let bait = FilePath("sub").pushing(path)
         try await scene.run { stage in
-            try scene.drop("sub/shadow", "bait")
+            try scene.drop(bait, "bait")
             try await eventually("it is being sent") { scene.here.record.running == 1 }
             try Self.swap("sub", scene)
             gate.open()
-            try await stage.finished("sub/shadow", .superseded)
-            try await Self.expectUntouched(victim, stage, scene, jobs: 1)
-        }
-    }
-
-    @Test func `a file that waits for its next attempt is gone when a symlink leads to another`() async throws {
-        let scene = try Scene()
-        let victim = try Self.victim(scene, "deep/shadow")
-        let gate = Gate()
-        scene.here.script("shadow", .hold(gate, .fail(.passing)))
-        try await scene.run { stage in
-            try scene.drop("sub/deep/shadow", "bait")
-            try await eventually("it is being sent") { scene.here.record.running == 1 }
-            try Self.swap("sub", scene)
-            gate.open()
-            try await stage.finished("sub/deep/shadow", .gone)
+            try await stage.finished(bait, end)
             try await Self.expectUntouched(victim, stage, scene, jobs: 1)
         }
     }

@@ -39,30 +39,25 @@ import Testing
         #expect(try await bench.journal.leftovers(at: Bench.start, limit: 9).isEmpty)
     }
 
-    @Test func `a superseded delivery gives its key back once its leftover is gone`() async throws {
-        let bench = try Bench()
-        let id = try await bench.admit("a")
-        try await leave(bench, .test(.superseded))
-        let delivery = try await bench.job(id).deliveries[0]
-        #expect(delivery.key == "a")
-        try await bench.journal.leftoverRemoved(delivery.id)
-        #expect(try await bench.job(id).deliveries[0].key == nil)
-        let new = try await bench.admit("a", .test(size: 11))
-        #expect(try await bench.job(new).deliveries[0].key == "a")
-    }
-
-    @Test func `a superseded delivery whose object may be there keeps its key`() async throws {
+    @Test(
+        arguments: [
+            (["upload": [7]], nil, "a"), (["upload": [7], CheckpointNote.mayBeVisible: []], "a", "a_2"),
+        ] as [([String: [UInt8]], String?, String)])
+    func `a superseded delivery gives its key back once its leftover is gone, unless its object may be there`(
+        notes: [String: [UInt8]], kept: String?, next: String
+    ) async throws {
         let bench = try Bench()
         let id = try await bench.admit("a")
         try await bench.hold { claim in
-            try await bench.journal.checkpoint(claim.delivery.id, ["upload": [7], CheckpointNote.mayBeVisible: []])
+            try await bench.journal.checkpoint(claim.delivery.id, notes)
             return .test(.superseded)
         }
         let delivery = try await bench.job(id).deliveries[0]
+        #expect(delivery.key == "a")
         try await bench.journal.leftoverRemoved(delivery.id)
-        #expect(try await bench.job(id).deliveries[0].key == "a")
+        #expect(try await bench.job(id).deliveries[0].key == kept)
         let new = try await bench.admit("a", .test(size: 11))
-        #expect(try await bench.job(new).deliveries[0].key == "a_2")
+        #expect(try await bench.job(new).deliveries[0].key == next)
     }
 
     @Test func `a delivery that a crash interrupted keeps its key, because it had no time for a note`() async throws {
