@@ -39,30 +39,21 @@ private let isOnDisk: Bool = {
         source.isUncached(offset: Self.part.lowerBound, length: Int64(Self.part.count))
     }
 
-    @Test func `what only we have read of a large file is given back`() throws {
-        let source = try source(CacheVisit.smallest + 1)
+    @Test(
+        arguments: [
+            (CacheVisit.smallest + 1, false, true), (CacheVisit.smallest + 1, true, false),
+            (CacheVisit.smallest, false, false),
+        ] as [(Int64, Bool, Bool)])
+    func `only of a large file, and only what nobody had read before, is given back`(
+        size: Int64, wasCached: Bool, isGivenBack: Bool
+    ) throws {
+        let source = try source(size)
         #expect(isUncached(source))
+        if wasCached { try read(source, Self.part) }
         let visit = CacheVisit(source, Self.part)
         try read(source, Self.part)
         #expect(!isUncached(source))
         visit.end()
-        #expect(isUncached(source))
-    }
-
-    @Test func `what was in the page cache before stays there`() throws {
-        let source = try source(CacheVisit.smallest + 1)
-        try read(source, Self.part)
-        let visit = CacheVisit(source, Self.part)
-        try read(source, Self.part)
-        visit.end()
-        #expect(!isUncached(source))
-    }
-
-    @Test func `a small file is left alone`() throws {
-        let source = try source(CacheVisit.smallest)
-        let visit = CacheVisit(source, Self.part)
-        try read(source, Self.part)
-        visit.end()
-        #expect(!isUncached(source))
+        #expect(isUncached(source) == isGivenBack)
     }
 }

@@ -45,18 +45,12 @@ import Testing
         }
     }
 
-    @Test func `pictures that break off are gone on with`() async throws {
+    @Test(arguments: [FaultAction.truncateAnswer(afterBytes: 64), .damageAnswer(at: 100)])
+    func `pictures that break off, or have another byte than they had, come whole in the end`(_ action: FaultAction)
+        async throws
+    {
         try await withVOPI { place in
-            place.misbehave(.truncateAnswer(afterBytes: 64), at: .download, times: 3)
-            let job = try await result(place)
-            #expect(try place.fetched(of: job) == place.pictures(of: job))
-            #expect(place.count(.download) == place.sandbox.pictures(of: job).count + 3)
-        }
-    }
-
-    @Test func `a byte that is another than it was is noticed, and the picture fetched again`() async throws {
-        try await withVOPI { place in
-            place.misbehave(.damageAnswer(at: 100), at: .download, times: 3)
+            place.misbehave(action, at: .download, times: 3)
             let job = try await result(place)
             #expect(try place.fetched(of: job) == place.pictures(of: job))
             #expect(place.count(.download) == place.sandbox.pictures(of: job).count + 3)
