@@ -7,7 +7,19 @@ import SystemPackage
 import Testing
 
 /// Who is told what happens, by the built agent.
-@Suite(.serialized) struct NotifyTests: NoticeSuite {
+@Suite(.serialized) struct NotifyTests {
+    /// A place whose agent tells one receiver, called ops.
+    private func place(_ notify: String) throws -> Place {
+        var config = ConfigText()
+        config.top.append("notify:\n  - { name: ops, \(notify) }")
+        return try Place(config)
+    }
+
+    /// What a notice says.
+    private func object(_ request: ReceivedRequest) throws -> [String: Any] {
+        try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any] ?? [:]
+    }
+
     @Test func `a delivered file is told once, with its receipt`() async throws {
         let receiver = NoticeReceiver()
         let server = try ScriptedServer { try receiver.serve($0) }
@@ -130,6 +142,4 @@ import Testing
         let wrong = try await place.inlet("check")
         #expect(wrong.ending == .code(78) && wrong.output.contains("/nowhere/hook is not there"))
     }
-
-    /// What the receiver was told of the batch, by its `number`th notice.
 }

@@ -1,4 +1,3 @@
-import Foundation
 import InletTestSupport
 import Synchronization
 
@@ -23,23 +22,5 @@ final class NoticeReceiver: Sendable {
                 try connection.answer("503 Busy")
             }
         }
-    }
-}
-
-/// What tests of notices share.
-protocol NoticeSuite {}
-
-extension NoticeSuite {
-    /// A place whose agent tells one receiver, called ops.
-    func place(_ notify: String, _ change: (inout ConfigText) -> Void = { _ in }) throws -> Place {
-        var config = ConfigText()
-        change(&config)
-        config.top.append("notify:\n  - { name: ops, \(notify) }")
-        return try Place(config)
-    }
-
-    /// What a notice says.
-    func object(_ request: ReceivedRequest) throws -> [String: Any] {
-        try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any] ?? [:]
     }
 }
