@@ -1,3 +1,4 @@
+import Foundation
 import InletCore
 import InletLinux
 import InletTestSupport
@@ -77,7 +78,23 @@ import Testing
         }
     }
 
-    @Test func `an answer that does not come in time is done without, and what comes of it later is let go`() throws {
+    @Test func `where somebody removed only its lock, a folder is locked anew and goes on`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            try FileManager.default.removeItem(atPath: scene.root.appending(".inlet").string)
+            try await eventually("it has a lock again") {
+                try stage.events.count("watch.added") == 2 && WatchLock.holder(in: scene.root) != nil
+            }
+            try scene.drop("b")
+            try await stage.finished("b")
+        }
+    }
+
+    @Test func `an answer that does not come in time is done without, and what comes of it later is let go`()
+        async throws
+    {
         let root = try TemporaryDirectory()
         let (begins, ends) = (try Waker(), try Waker())
         let late = try LoopThread.result(name: "lock", within: .milliseconds(1)) { () throws(SystemError) in
@@ -88,6 +105,6 @@ import Testing
         #expect(late == nil)
         begins.wake()
         #expect(try ends.wait(until: .now.advanced(by: .seconds(30))))
-        while try WatchLock.holder(in: root.path) != nil { continue }
+        try await eventually("it is let go") { try WatchLock.holder(in: root.path) == nil }
     }
 }

@@ -39,6 +39,8 @@ struct IntakeLoop: ~Copyable {
     var isLimited = false
     var isLimitSaid = false
     var isAnnounced = false
+    /// When to look whether the root is still there: the folder of its lock was removed.
+    var rootCheck: ContinuousClock.Instant?
     var mustRescan = false
     /// Files that the listing has shown, and for which the settler has no room.
     var held: [FilePath] = []
@@ -93,6 +95,7 @@ struct IntakeLoop: ~Copyable {
                 followMounts()
             }
             try readEvents()
+            if let due = rootCheck, due <= .now { checkRoot() }
             if canListStuck { for folder in settler.stuckFolders.due(at: .now) { scan.add(folder) } }
             try await advanceScan()
             let turn = ContinuousClock.now
@@ -118,7 +121,7 @@ struct IntakeLoop: ~Copyable {
         if held.isEmpty, mustRescan || !scan.isIdle || polling.isLooking { return .now }
         return [
             pressure.deadline(settler.nextDeadline), canListStuck ? settler.stuckFolders.nextListing : nil, nextRescan,
-            nextPass,
+            nextPass, rootCheck,
             canCloseUnits ? units.nextDeadline : nil,
             volumeDeadline,
         ].compactMap(\.self).min()
@@ -153,6 +156,9 @@ struct IntakeLoop: ~Copyable {
         }
         guard let name = FilePath(bytes: record.nameBytes).lastComponent else { return }
         let path = directory.appending(name)
+        if path.string == WatchLock.folder.string, !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
+            rootCheck = .now.advanced(by: Self.rootPause)
+        }
         units.touch(path, at: .now)
         follow(record, path)
         if record.mask.contains(.isDirectory) {
@@ -190,6 +196,22 @@ struct IntakeLoop: ~Copyable {
         }
         if isThere, settings.recursive, !ignore.ignores(path, isDirectory: true) { scan.add(path) }
     }
+
+    /// The kernel tells of the end of a folder when nobody has anything in it open any more, and we have the lock, with or
+    /// without a name. Where only that is gone, another is taken, once nothing more happens there: whoever removes the whole
+    /// folder must find it empty.
+    private mutating func checkRoot() {
+        rootCheck = nil
+        if FolderPlace(settings.path) != place { return loseRoot() }
+        if let lastEvent, WallTime.now - lastEvent < Self.quietRoot {
+            rootCheck = .now.advanced(by: Self.rootPause)
+        } else if RootHold.isLocked(settings) {
+            loseRoot("the folder of its lock (.inlet) was removed")
+        }
+    }
+
+    private static let rootPause = Duration.seconds(1)
+    private static let quietRoot = Duration.seconds(5)
 
     mutating func loseRoot(_ reason: String = "removed, renamed or unmounted") {
         isLost = true
