@@ -227,21 +227,31 @@ import Testing
     }
 }
 
-/// Ports that nobody listens on just now.
+/// Ports that nobody listens on, and that the system gives nobody who asks for any: other tests do so all the time.
 enum FreePort {
+    /// Below those that the system gives (ip(7), `ip_local_port_range`).
+    private static let range = 20_000...32_000
+
     static func any() throws -> Int {
+        for _ in 0..<100 {
+            let port = Int.random(in: range)
+            if try isFree(port) { return port }
+        }
+        throw Errno.addressInUse
+    }
+
+    private static func isFree(_ port: Int) throws -> Bool {
         let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        guard number >= 0 else { throw Errno(rawValue: errno) }
         defer { close(number) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let code = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(number, address, length) == 0 ? getsockname(number, address, &length) : -1
+        address.sin_port = in_port_t(port).bigEndian
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
-        guard code == 0 else { throw Errno(rawValue: errno) }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }

@@ -20,6 +20,7 @@ final class InletProcess: Sendable {
     private let outputFile: FilePath
     private let errorFile: FilePath
     private let what: String
+    private let watches: [CInt]
     private let seen = Mutex(SeenLog())
 
     /// What has been read of the log.
@@ -62,7 +63,7 @@ final class InletProcess: Sendable {
         process.standardOutput = screen ?? output
         process.standardError = errors
         process.terminationHandler = { _ in Happening.ring() }
-        for file in [outputFile, errorFile] { FileNews.follow(file) }
+        watches = [outputFile, errorFile].map { FileNews.follow($0) }
         try process.run()
         Leash.hold(process.processIdentifier)
     }
@@ -73,6 +74,7 @@ final class InletProcess: Sendable {
     }
 
     deinit {
+        for watch in watches { FileNews.forget(watch) }
         guard process.isRunning else { return }
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
@@ -163,7 +165,8 @@ final class InletProcess: Sendable {
     }
 
     func unexpected(_ text: String) -> Unexpected {
-        Unexpected(description: "\(what): \(text)\n\(output.suffix(1000))")
+        let said = AgentLogs.areKept ? "" : errors.suffix(4000)
+        return Unexpected(description: "\(what): \(text)\n\(output.suffix(1000))\n\(said)")
     }
 }
 

@@ -143,7 +143,8 @@ import Testing
     @Test func `what goes back to wait for its time expires there`() async throws {
         var scene = try Scene()
         let gate = Gate()
-        scene.route.retry.expire = .milliseconds(300)
+        // Time enough to begin; then it waits for it.
+        scene.route.retry.expire = .seconds(3)
         let later = DeliveryError(.retry(after: .seconds(3600)), .serverError, "come back in an hour")
         scene.here.always(.hold(gate, .fail(later)))
         let waiting = scene

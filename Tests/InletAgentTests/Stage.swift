@@ -68,7 +68,6 @@ struct Scene: Sendable {
         defer { agentSeats.leave() }
         let stage = try await Stage(self)
         defer { stage.journal.close() }
-        defer { AgentLogs.keep(stage.events.text) }
         try await whileRunning(stage.agent.services) {
             try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
             try await body(stage)
@@ -149,10 +148,12 @@ extension AgentCommands {
 /// Every event of an agent, in order.
 final class EventRecord: Sendable {
     private let events = Mutex<[AgentEvent]>([])
+    private let kept = AgentLog()
 
     init(_ log: EventLog) {
         _ = log.listen { [self] event in
             events.withLock { $0.append(event) }
+            kept.add("\(event.line.name) \(event.line.fields)")
             Happening.ring()
         }
     }
@@ -160,7 +161,6 @@ final class EventRecord: Sendable {
     var all: [AgentEvent] { events.withLock(\.self) }
     var names: [String] { all.map(\.line.name) }
     func count(_ name: String) -> Int { names.count { $0 == name } }
-    var text: String { all.map { "\($0.line.name) \($0.line.fields)" }.joined(separator: "\n") }
 }
 
 extension Destination {

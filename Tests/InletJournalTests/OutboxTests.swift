@@ -105,6 +105,11 @@ import Testing
         #expect(try await notice(bench)?.payload == [1])
         #expect(try await bench.journal.retry(id, uptimes: [:], at: Bench.start))
         #expect(try await bench.journal.endedBatch(batch, limit: 9) == nil)
+        try await bench.settle(.test(.delivered))
+        try await bench.finishAll()
+        let again = try await take(bench).filter { $0.id != told.id }
+        #expect(again.map(\.event) == [.batchDone] && again.map(\.subject) == [batch])
+        #expect(try await bench.journal.endedBatch(batch, limit: 9)?.batch.counts == [.delivered: 1])
     }
 
     @Test func `of a batch with more files than are wanted, those that were not delivered come first`() async throws {

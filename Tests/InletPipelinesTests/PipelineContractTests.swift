@@ -130,12 +130,14 @@ import Testing
             for count in counts {
                 let (path, order) = try place.file(count)
                 // R2 has been asked for URLs, the folder has noted that it copies; the reading is still to come.
-                place.misbehave(.delay(.milliseconds(300)), at: .create)
+                let gate = RequestGate()
+                place.misbehave(.hold(gate), at: .create)
                 // S3's one PUT has nothing before it: it is refused once, and asked to come back.
                 let isAskedFirst = place.s3 == nil
-                place.misbehave(isAskedFirst ? .delay(.milliseconds(300)) : .status(503, retryAfter: 1), at: .presign)
+                place.misbehave(isAskedFirst ? .hold(gate) : .status(503, retryAfter: 1), at: .presign)
                 let before = place.count(.create) + place.count(.presign)
                 async let changed: Void = {
+                    defer { gate.open() }
                     guard !place.isFolder else { return }
                     try await eventually("URLs are asked for") {
                         place.count(.create) + place.count(.presign) > before

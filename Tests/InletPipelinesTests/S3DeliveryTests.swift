@@ -136,9 +136,11 @@ import Testing
         let size = 24 << 20
         let settings: [String: ConfigValue] = ["verify": .string(verify), "multipart_threshold": .bytes(32 << 20)]
         try await withS3Place(settings) { place in
-            place.misbehave(.delay(.milliseconds(500)), at: .single)
+            let gate = RequestGate()
+            place.misbehave(.hold(gate), at: .single)
             let (path, order) = try place.file(size)
             async let written: Void = {
+                defer { gate.open() }
                 try await eventually("the object is under way") { place.count(.single) == 1 }
                 // Neither length nor the part already read tell of it.
                 try touch(path, at: Int64(size) - 2)

@@ -15,6 +15,10 @@ package enum FileNews {
         return made
     }()
 
-    /// From now on, until the file goes.
-    package static func follow(_ file: FilePath) { inotify_add_watch(descriptor, file.string, UInt32(IN_MODIFY)) }
+    /// From now on, until the file goes. - Returns: what `forget` takes: the agents under test share the watches of a user.
+    package static func follow(_ file: FilePath) -> CInt {
+        inotify_add_watch(descriptor, file.string, UInt32(IN_MODIFY))
+    }
+
+    package static func forget(_ watch: CInt) { inotify_rm_watch(descriptor, watch) }
 }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// What a sandbox may be asked, as its counters and faults name it.
 package protocol SandboxOperation: RawRepresentable, CaseIterable, Hashable, Sendable where RawValue == String {}
 
@@ -109,6 +111,41 @@ package enum FaultAction: Sendable, Hashable {
     case slowRead(bytesPerSecond: Int)
     /// The request is handled after this time.
     case delay(Duration)
+    /// The request is handled once the gate is open.
+    case hold(RequestGate)
+}
+
+/// Holds requests until somebody opens it.
+package final class RequestGate: Sendable, Hashable {
+    private struct State {
+        var isOpen = false
+        var held: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    package func open() {
+        let held = state.withLock { state in
+            defer { state = State(isOpen: true) }
+            return state.held
+        }
+        for continuation in held { continuation.resume() }
+    }
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = state.withLock { state in
+                if !state.isOpen { state.held.append(continuation) }
+                return state.isOpen
+            }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    package static func == (one: RequestGate, other: RequestGate) -> Bool { one === other }
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 /// What goes wrong from the start on.

@@ -38,12 +38,20 @@ struct FaultAnswer<Operation: SandboxOperation>: Sendable {
         case .redirect(let address):
             try await body.discard()
             return Response(status: .temporaryRedirect, headers: [.location: address])
-        case .delay(let duration):
-            try await Task.sleep(for: duration)
+        case .delay, .hold:
+            try await Self.wait(action)
             return nil
         case .replyAfterWork, .reset, .slowRead, .missingETag, .wrongETag, .partURLs, .expiredURLs, .loseAnswer,
             .withholdAnswer, .truncateAnswer, .wrongLength, .damageAnswer, .conflict:
             return nil
+        }
+    }
+
+    private static func wait(_ action: FaultAction) async throws {
+        switch action {
+        case .delay(let duration): try await Task.sleep(for: duration)
+        case .hold(let gate): await gate.wait()
+        default: break
         }
     }
 
