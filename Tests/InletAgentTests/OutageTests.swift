@@ -46,13 +46,15 @@ import Testing
         var scene = try Scene()
         scene.route.retry.attempts = 1
         scene.pace = ProbePace(first: .milliseconds(20), interval: .milliseconds(100))
-        scene.here.script("a", .fail(.serverFault), .fail(.serverFault))
+        // On a busy machine it may be tried again before the probe has answered, which tells nothing.
+        scene.here.script("a", .fail(.serverFault), .fail(.serverFault), .fail(.serverFault), .fail(.serverFault))
         scene.here.script("b", .fail(.serverFault))
         let here = scene.here
         try await scene.run { stage in
             try scene.drop("a")
             try await stage.finished("a", .failed)
-            #expect(here.record.calls == ["a", "probe", "a"])
+            let calls = here.record.calls
+            #expect(calls.first == "a" && calls.dropLast().contains("probe") && calls.last == "a", "\(calls)")
             here.failProbes(.outage)
             try scene.drop("b")
             #expect(try await stage.finished("b").deliveries[0].attempts == 1)
