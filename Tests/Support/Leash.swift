@@ -15,7 +15,7 @@ package final class Leash: Sendable {
 
     private init() throws {
         let shell = Process()
-        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+        shell.executableURL = URL(fileURLWithPath: "/bin/bash")
         shell.arguments = ["-c", Self.script]
         shell.standardInput = pipe
         (shell.standardOutput, shell.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
@@ -49,9 +49,14 @@ package final class Leash: Sendable {
         return text[text.index(after: name)...].split(separator: " ")
     }
 
-    /// Signals that end a run from the keyboard reach the shell too, which has still work to do then.
+    /// Signals that end a run from the keyboard reach the shell too, which has still work to do then. A file that another test
+    /// was just writing when the shell was started would be open for writing until the end of all tests.
     private static let script = """
         trap '' HUP INT TERM
+        for file in /proc/$$/fd/*; do
+          number=${file##*/}
+          [ "$number" -le 2 ] || eval "exec $number>&-" 2>/dev/null
+        done
         held=
         while read -r id born; do held="$held $id:$born"; done
         for one in $held; do
