@@ -50,12 +50,13 @@ package final class Leash: Sendable {
     }
 
     /// Signals that end a run from the keyboard reach the shell too, which has still work to do then. A file that another test
-    /// was just writing when the shell was started would be open for writing until the end of all tests.
+    /// was just writing when the shell was started would be open for writing until the end of all tests. What is no file stays:
+    /// Foundation takes the end of a socket that it gives each program for the end of that.
     private static let script = """
         trap '' HUP INT TERM
         for file in /proc/$$/fd/*; do
           number=${file##*/}
-          [ "$number" -le 2 ] || eval "exec $number>&-" 2>/dev/null
+          [ -f "$file" ] && [ "$number" -gt 2 ] && eval "exec $number>&-" 2>/dev/null
         done
         held=
         while read -r id born; do held="$held $id:$born"; done
