@@ -82,7 +82,7 @@ class Run:
             yield f"        {len(logs) - LOGS} more agents of it: {KEPT}/{place} *"
 
 
-def run(bundle, number, name, arguments, folder, isAlone):
+def run(bundle, number, name, arguments, folder, is_alone):
     stream, log, begin = folder / f"{number}.jsonl", folder / f"{number}.log", time.monotonic()
     logs = folder / f"{number}.agents"
     logs.mkdir()
@@ -91,8 +91,8 @@ def run(bundle, number, name, arguments, folder, isAlone):
     # One that is alone is seen at once. Others write into a file: a pipe would wait for whatever program of a test outlives it.
     with log.open("wb") as output:
         try:
-            ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=None if isAlone else output,
-                                   stderr=None if isAlone else subprocess.STDOUT, timeout=BOUND).returncode
+            ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=None if is_alone else output,
+                                   stderr=None if is_alone else subprocess.STDOUT, timeout=BOUND).returncode
         except subprocess.TimeoutExpired:
             ended = f"no end within {BOUND} s"
     happened = checklist.events(stream.open(errors="replace")) if stream.exists() else {}
@@ -112,11 +112,13 @@ def main(arguments=None):
     groups.append(("all others", ["--skip", f"^({'|'.join(GROUPS)})\\."]))
     if given.arguments:
         groups = [(" ".join(given.arguments), given.arguments)]
+    else:
+        # What a whole run has kept is still to be looked at while its failures are run again.
+        shutil.rmtree(KEPT, ignore_errors=True)
     runs = []
-    shutil.rmtree(KEPT, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as lanes:
-        isAlone = len(groups) == 1
-        started = [lanes.submit(run, bundle, number, *group, Path(folder), isAlone) for number, group in enumerate(groups)]
+        is_alone = len(groups) == 1
+        started = [lanes.submit(run, bundle, number, *group, Path(folder), is_alone) for number, group in enumerate(groups)]
         for ended in as_completed(started):
             runs.append(ended.result())
             print("\n".join(runs[-1].lines()), flush=True)

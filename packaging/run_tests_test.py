@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -48,6 +49,7 @@ def main():
         bundle.write_text(BUNDLE)
         bundle.chmod(0o755)
         for what, code, words in RUNS:
+            shutil.rmtree(run_tests.KEPT, ignore_errors=True)
             with contextlib.redirect_stdout(io.StringIO()) as said:
                 ended = run_tests.main([str(bundle), "--filter", what])
             if ended != code or any(word not in said.getvalue() for word in words) or "another's word" in said.getvalue():

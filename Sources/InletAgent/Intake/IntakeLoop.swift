@@ -39,8 +39,8 @@ struct IntakeLoop: ~Copyable {
     var isLimited = false
     var isLimitSaid = false
     var isAnnounced = false
-    /// When to look whether the root is still there: the folder of its lock was removed.
-    var rootCheck: ContinuousClock.Instant?
+    /// When to look whether the root is still there, and since when the folder of its lock is gone.
+    var rootCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
     var mustRescan = false
     /// Files that the listing has shown, and for which the settler has no room.
     var held: [FilePath] = []
@@ -95,7 +95,7 @@ struct IntakeLoop: ~Copyable {
                 followMounts()
             }
             try readEvents()
-            if let due = rootCheck, due <= .now { checkRoot() }
+            if let check = rootCheck, check.due <= .now { checkRoot(since: check.since) }
             if canListStuck { for folder in settler.stuckFolders.due(at: .now) { scan.add(folder) } }
             try await advanceScan()
             let turn = ContinuousClock.now
@@ -121,7 +121,7 @@ struct IntakeLoop: ~Copyable {
         if held.isEmpty, mustRescan || !scan.isIdle || polling.isLooking { return .now }
         return [
             pressure.deadline(settler.nextDeadline), canListStuck ? settler.stuckFolders.nextListing : nil, nextRescan,
-            nextPass, rootCheck,
+            nextPass, rootCheck?.due,
             canCloseUnits ? units.nextDeadline : nil,
             volumeDeadline,
         ].compactMap(\.self).min()
@@ -156,8 +156,8 @@ struct IntakeLoop: ~Copyable {
         }
         guard let name = FilePath(bytes: record.nameBytes).lastComponent else { return }
         let path = directory.appending(name)
-        if path.string == WatchLock.folder.string, !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
-            rootCheck = .now.advanced(by: Self.rootPause)
+        if path == WatchLock.folder, !record.mask.isDisjoint(with: [.deleted, .movedFrom]) {
+            rootCheck = (.now.advanced(by: Self.rootPause), rootCheck?.since ?? .now)
         }
         units.touch(path, at: .now)
         follow(record, path)
@@ -199,12 +199,13 @@ struct IntakeLoop: ~Copyable {
 
     /// The kernel tells of the end of a folder when nobody has anything in it open any more, and we have the lock, with or
     /// without a name. Where only that is gone, another is taken, once nothing more happens there: whoever removes the whole
-    /// folder must find it empty.
-    private mutating func checkRoot() {
+    /// folder must find it empty. But not for long: without it another agent would take the same files.
+    private mutating func checkRoot(since: ContinuousClock.Instant) {
         rootCheck = nil
         if FolderPlace(settings.path) != place { return loseRoot() }
-        if let lastEvent, WallTime.now - lastEvent < Self.quietRoot {
-            rootCheck = .now.advanced(by: Self.rootPause)
+        let isBusy = lastEvent.map { WallTime.now - $0 < Self.quietRoot } ?? false
+        if isBusy, since.duration(to: .now) < Self.longestUnlocked {
+            rootCheck = (.now.advanced(by: Self.rootPause), since)
         } else if RootHold.isLocked(settings) {
             loseRoot("the folder of its lock (.inlet) was removed")
         }
@@ -212,6 +213,7 @@ struct IntakeLoop: ~Copyable {
 
     private static let rootPause = Duration.seconds(1)
     private static let quietRoot = Duration.seconds(5)
+    private static let longestUnlocked = Duration.seconds(60)
 
     mutating func loseRoot(_ reason: String = "removed, renamed or unmounted") {
         isLost = true
