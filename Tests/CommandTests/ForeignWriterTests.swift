@@ -14,7 +14,7 @@ import Testing
         try await agent.line("watch.added") { $0["writer_check"]?.hasPrefix("on for own files only") ?? false }
         let draft = place.folder.path.appending("draft")
         let writer = try FileDescriptor.open(
-            draft, .writeOnly, options: .create, permissions: [.ownerReadWrite, .groupRead, .otherRead])
+            draft, .writeOnly, options: [.create, .closeOnExec], permissions: [.ownerReadWrite, .groupRead, .otherRead])
         try writer.writeAll(bytes(1000))
         try Nobody.own(draft)
         try FileManager.default.setAttributes(

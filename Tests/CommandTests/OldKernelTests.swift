@@ -64,7 +64,8 @@ import Testing
         let agent = try await place.run(launcher: try OldKernel.launcher(in: place.folder))
         try await agent.line("watch.added")
         let writer = try FileDescriptor.open(
-            place.drop.appending("recording.wav"), .writeOnly, options: .create, permissions: .ownerReadWrite)
+            place.drop.appending("recording.wav"), .writeOnly, options: [.create, .closeOnExec],
+            permissions: .ownerReadWrite)
         try await agent.line("file.settling") { $0["busy"] == "yes" }
         try await eventually("the status names this process") {
             let status = try await place.inlet("status").output

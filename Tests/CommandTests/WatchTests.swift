@@ -12,7 +12,7 @@ import Testing
         let content = bytes(100_000)
         do {
             let writer = try FileDescriptor.open(
-                file, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
+                file, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
             defer { try? writer.close() }
             try writer.writeAll(Data(count: content.count))
             try FileManager.default.setAttributes(

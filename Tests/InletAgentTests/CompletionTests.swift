@@ -46,7 +46,7 @@ import Testing
         try await scene.run { stage in
             let file = stage.root.appending("card.mp4")
             let writer = try FileDescriptor.open(
-                file, .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+                file, .readWrite, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
             try #require(posix_fallocate(writer.rawValue, 0, 20_000) == 0)
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSince1970: 1e9)], ofItemAtPath: file.string)
@@ -62,7 +62,7 @@ import Testing
         let scene = try Scene()
         try await scene.run { stage in
             let file = try scene.directory.write([UInt8](repeating: 0, count: 4096), to: "mapped")
-            let descriptor = try FileDescriptor.open(file, .readWrite)
+            let descriptor = try FileDescriptor.open(file, .readWrite, options: .closeOnExec)
             let page = try #require(
                 mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), descriptor.rawValue, 0))
             try descriptor.close()
@@ -79,7 +79,8 @@ import Testing
         let scene = try Scene()
         try await scene.run { stage in
             let draft = scene.directory.path.appending("sparse")
-            let writer = try FileDescriptor.open(draft, .writeOnly, options: .create, permissions: .ownerReadWrite)
+            let writer = try FileDescriptor.open(
+                draft, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
             try writer.writeAll([1])
             _ = try writer.seek(offset: 59_999, from: .start)
             try writer.writeAll([2])
@@ -126,7 +127,7 @@ import Testing
             let file = try scene.drop("film.mp4", "moov at the end")
             let first = try await stage.finished("film.mp4")
             // Another program moves the index to the front, in place.
-            let writer = try FileDescriptor.open(file, .writeOnly)
+            let writer = try FileDescriptor.open(file, .writeOnly, options: .closeOnExec)
             try writer.writeAll(Array("the moov is first".utf8))
             try writer.close()
             let last = try await stage.job("film.mp4", "delivered anew") { job in
@@ -213,7 +214,7 @@ import Testing
     /// By the bytes of its name: what Foundation writes has normal form D on some systems.
     private func drop(_ name: FilePath, _ content: String, in root: FilePath) throws {
         let file = try FileDescriptor.open(
-            root.pushing(name), .writeOnly, options: .create, permissions: .ownerReadWrite)
+            root.pushing(name), .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
         try file.writeAll(Array(content.utf8))
         try file.close()
     }

@@ -22,14 +22,14 @@ func setTime(_ path: FilePath) throws {
 
 /// Edits a file in place as `exiftool -P` does: another content of the same length, and its time put back.
 func edit(_ path: FilePath, _ text: String) throws {
-    let descriptor = try FileDescriptor.open(path, .writeOnly)
+    let descriptor = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
     try descriptor.closeAfter { _ = try descriptor.writeAll(Array(text.utf8)) }
     try setTime(path)
 }
 
 /// Runs `body` while the file is open for writing.
 func whileWriting(_ path: FilePath, _ body: () async throws -> Void) async throws {
-    let descriptor = try FileDescriptor.open(path, .writeOnly)
+    let descriptor = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
     do {
         try await body()
     } catch {

@@ -44,7 +44,7 @@ import Testing
         try await scene.run { stage in
             let file = try scene.drop("a", "half")
             try await stage.finished("a")
-            let descriptor = try FileDescriptor.open(file, .writeOnly, options: .append)
+            let descriptor = try FileDescriptor.open(file, .writeOnly, options: [.append, .closeOnExec])
             try descriptor.writeAll(Array(" and half".utf8))
             try descriptor.close()
             try await stage.job("a", "whole") { $0.file.identity.size == 13 && $0.file.state == .delivered }

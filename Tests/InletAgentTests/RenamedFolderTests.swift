@@ -130,7 +130,7 @@ import Testing
             try move(draft, to: file)
             let first = try await stage.finished("a.txt")
             // Written into the same inode, and dated back: what a new file in an inode that was freed looks like.
-            let writer = try FileDescriptor.open(file, .writeOnly)
+            let writer = try FileDescriptor.open(file, .writeOnly, options: .closeOnExec)
             try writer.writeAll(Array("two".utf8))
             try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: file.string)
             try writer.close()

@@ -12,7 +12,7 @@ import Testing
 @Suite struct StuckFileTests {
     /// Mapped for writing and closed: busy, and nothing tells when that is over.
     private func map(_ path: FilePath) throws -> UInt {
-        let descriptor = try FileDescriptor.open(path, .readWrite)
+        let descriptor = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
         defer { try? descriptor.close() }
         let page = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), descriptor.rawValue, 0))
         return UInt(bitPattern: page)

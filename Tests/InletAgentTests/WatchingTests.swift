@@ -134,7 +134,7 @@ import Testing
             for name in hostile {
                 let file = stage.root.pushing(FilePath(bytes: name))
                 let descriptor = try FileDescriptor.open(
-                    file, .writeOnly, options: .create, permissions: .ownerReadWrite)
+                    file, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
                 try descriptor.writeAll([1, 2, 3])
                 try descriptor.close()
             }

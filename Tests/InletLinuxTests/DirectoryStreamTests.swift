@@ -35,7 +35,8 @@ struct DirectoryStreamTests {
         ]
         for name in names {
             let path = folder.path.pushing(FilePath(bytes: name))
-            try FileDescriptor.open(path, .writeOnly, options: .create, permissions: .ownerReadWrite).close()
+            try FileDescriptor.open(path, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+                .close()
         }
         let found = try entries(folder.path)
         #expect(Set(found.map { FilePath(root: nil, [$0.name]).bytes }) == Set(names))
@@ -58,7 +59,8 @@ struct DirectoryStreamTests {
     @Test func `a large folder is read whole, name by name`() throws {
         for number in 0..<3000 {
             try FileDescriptor.open(
-                folder.path.appending("\(number)"), .writeOnly, options: .create, permissions: .ownerReadWrite
+                folder.path.appending("\(number)"), .writeOnly, options: [.create, .closeOnExec],
+                permissions: .ownerReadWrite
             ).close()
         }
         #expect(try entries(folder.path).count == 3000)

@@ -42,7 +42,8 @@ struct InotifyTests {
         let outer = try inotify.add(folder.path)
         let inner = try inotify.add(folder.makeDirectory("in"))
         let file = folder.path.appending("in").pushing(FilePath(bytes: [0xFF, 0x0A]))
-        let writer = try FileDescriptor.open(file, .writeOnly, options: .create, permissions: .ownerReadWrite)
+        let writer = try FileDescriptor.open(
+            file, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
         try writer.closeAfter { _ = try writer.writeAll([1, 2, 3]) }
         try DurableFile.rename(file, to: folder.path.appending("b"))
         try DurableFile.remove(folder.path.appending("b"))
@@ -61,7 +62,7 @@ struct InotifyTests {
         let inotify = try Inotify()
         let path = try folder.write([1], to: "a")
         _ = try inotify.add(folder.path)
-        let file = try FileDescriptor.open(path, .writeOnly)
+        let file = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
         _ = try file.writeAll([1, 2, 3])
         #expect(try inotify.read().isEmpty)
         try file.close()

@@ -65,7 +65,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = directory.path.appending("stream")
         let descriptor = try FileDescriptor.open(
-            path, .writeOnly, options: [.create], permissions: [.ownerReadWrite])
+            path, .writeOnly, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
         defer { try? descriptor.close() }
         var status = stat()
         #expect(fstat(descriptor.rawValue, &status) == 0)

@@ -34,7 +34,7 @@ struct LeaseTests {
     }
 
     @Test func `a writable mapping whose descriptor is closed is busy`() async throws {
-        let writer = try FileDescriptor.open(path, .readWrite)
+        let writer = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
         let page = try #require(
             mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), writer.rawValue, 0))
         try writer.close()
@@ -53,12 +53,12 @@ struct LeaseTests {
         let source = try SourceFile(opening: path)
         try await eventually("free") { source.probeLease() == .free }
         // Would hang until the lease break time (45 s) if the lease were still there, and fail when not blocking.
-        let writer = try FileDescriptor.open(path, .writeOnly, options: .nonBlocking)
+        let writer = try FileDescriptor.open(path, .writeOnly, options: [.nonBlocking, .closeOnExec])
         try writer.close()
     }
 
     @Test func `a file under another's write lease, as Samba takes one, is busy`() async throws {
-        let holder = try FileDescriptor.open(path, .readWrite)
+        let holder = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
         // A program that another test starts has the file open as well, until it is that program.
         try await eventually("the lease is held") { fcntl(holder.rawValue, Self.setLease, CInt(F_WRLCK)) == 0 }
         #expect(Lease.probe(path: path) == .busy)

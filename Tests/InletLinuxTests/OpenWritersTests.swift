@@ -45,7 +45,7 @@ struct OpenWritersTests {
     }
 
     @Test func `a writable mapping is found after its descriptor is closed, a private one is not`() async throws {
-        let file = try FileDescriptor.open(path, .readWrite)
+        let file = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
         let shared = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), file.rawValue, 0))
         let own = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_PRIVATE), file.rawValue, 0))
         try file.close()

@@ -31,7 +31,8 @@ private final class Overlay {
         let overlay = try Overlay()
         defer { withExtendedLifetime(overlay) {} }
         let path = overlay.path.appending("mapped.bin")
-        let file = try FileDescriptor.open(path, .readWrite, options: .create, permissions: .ownerReadWrite)
+        let file = try FileDescriptor.open(
+            path, .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
         try file.writeAll([UInt8](repeating: 0, count: 4096))
         let page = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), file.rawValue, 0))
         #expect(WriterProbe.probe(path: path) == .busy)

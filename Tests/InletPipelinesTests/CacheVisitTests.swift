@@ -23,7 +23,8 @@ private let isOnDisk: Bool = {
     /// A file without a written byte: what is read of it is in the page cache all the same.
     private func source(_ size: Int64) throws -> SourceFile {
         let path = folder.path.appending("source")
-        let file = try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: [.ownerReadWrite])
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
         try file.closeAfter { try file.resize(to: size) }
         return try SourceFile(opening: path)
     }

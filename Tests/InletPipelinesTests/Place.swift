@@ -198,11 +198,11 @@ func content(_ count: Int, seed: UInt64 = 1) -> Data {
 
 /// Overwrites one byte in place, so that only times tell of it.
 func touch(_ path: FilePath, at offset: Int64) throws {
-    let file = try FileDescriptor.open(path, .writeOnly)
+    let file = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
     try file.closeAfter { _ = try file.writeAll(toAbsoluteOffset: offset, [0xFF, 0x00]) }
 }
 
 func truncate(_ path: FilePath, to size: Int64) throws {
-    let file = try FileDescriptor.open(path, .writeOnly)
+    let file = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
     try file.closeAfter { try file.resize(to: size) }
 }

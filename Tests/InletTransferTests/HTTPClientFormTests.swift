@@ -53,7 +53,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = try directory.write(pattern(100_000), to: "f")
         let source = try SourceFile(opening: path)
-        let file = try FileDescriptor.open(path, .writeOnly)
+        let file = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
         try file.closeAfter { _ = try file.writeAll(toAbsoluteOffset: 5, [1, 2, 3]) }
         let seen = Seen<ReceivedRequest>()
         let server = try ScriptedServer { connection in seen.append(try connection.readRequest()) }

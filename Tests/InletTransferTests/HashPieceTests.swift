@@ -40,7 +40,7 @@ struct HashPieceTests {
     }
 
     private static func write(_ byte: UInt8, to path: FilePath, at offset: Int) throws {
-        let descriptor = try FileDescriptor.open(path, .writeOnly)
+        let descriptor = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
         try descriptor.closeAfter { _ = try descriptor.writeAll(toAbsoluteOffset: Int64(offset), [byte]) }
     }
 }

@@ -57,7 +57,7 @@ func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
 func sparseFile(_ directory: TemporaryDirectory, size: Int64) throws -> FilePath {
     let path = directory.path.appending("sparse")
     let descriptor = try FileDescriptor.open(
-        path, .writeOnly, options: [.create], permissions: [.ownerReadWrite])
+        path, .writeOnly, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
     try descriptor.closeAfter { try descriptor.resize(to: size) }
     return path
 }
