@@ -129,7 +129,7 @@ struct AgentParts: Sendable {
 
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
-            journal: journal, board: board, orders: orders, notices: admitter.notices, inFlight: inFlight, log: log,
+            journal: journal, board: board, orders: orders, inFlight: inFlight, log: log,
             health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
             roots: intakes.states, hashing: io)
         let ends = DeliveryEnds(

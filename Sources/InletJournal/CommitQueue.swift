@@ -35,17 +35,24 @@ final class CommitQueue: Sendable {
     /// How long transactions took that changed something, from their begin until they were on the disk, in seconds.
     var writeTimes: Histogram { written.withLock { $0 } }
 
-    func commit<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    /// - Parameter durable: called with what came of it, before anybody can read or change what it wrote.
+    func commit<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value, durable: @escaping @Sendable (Value) -> Void
+    ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let change = Change(
                 run: { database, isAlone in
+                    let outcome: Result<Value, any Error>
                     if isAlone {
-                        let value = try body(database)
-                        return { continuation.resume(returning: value) }
+                        outcome = .success(try body(database))
+                    } else {
+                        outcome = Result { try Self.inSavepoint(database, body) }
+                        if case .failure(let error) = outcome, !database.isInsideTransaction { throw error }
                     }
-                    let outcome = Result { try Self.inSavepoint(database, body) }
-                    if case .failure(let error) = outcome, !database.isInsideTransaction { throw error }
-                    return { continuation.resume(with: outcome) }
+                    return {
+                        if case .success(let value) = outcome { durable(value) }
+                        continuation.resume(with: outcome)
+                    }
                 },
                 fail: { continuation.resume(throwing: $0) })
             enqueue(change)

@@ -11,23 +11,29 @@ extension Journal {
 
     /// The same for many files in one transaction: all of them, or none. Once there is no room for one, those after it have
     /// none either: they are not to overtake it.
+    ///
+    /// - Parameter durable: told of the outcomes before any of the files can be claimed.
     package func admit(
-        _ admissions: [Admission], within limit: QueueLimit = QueueLimit(), at now: WallTime
+        _ admissions: [Admission], within limit: QueueLimit = QueueLimit(), at now: WallTime,
+        durable: @escaping @Sendable ([AdmissionOutcome]) -> Void = { _ in }
     ) async throws(JournalError) -> [AdmissionOutcome] {
-        try await commit { database in
-            var isFull = false
-            return try admissions.map { try Self.admit($0, limit, &isFull, now, database).main }
-        }
+        try await commit(
+            { database in
+                var isFull = false
+                return try admissions.map { try Self.admit($0, limit, &isFull, now, database).main }
+            }, durable: durable)
     }
 
     /// The same for a file with its companions. - Returns: what became of each, in their order.
     package func admitSet(
-        _ admission: Admission, within limit: QueueLimit = QueueLimit(), at now: WallTime
+        _ admission: Admission, within limit: QueueLimit = QueueLimit(), at now: WallTime,
+        durable: @escaping @Sendable (AdmissionOutcome, _ companions: [AdmissionOutcome]) -> Void = { _, _ in }
     ) async throws(JournalError) -> (main: AdmissionOutcome, companions: [AdmissionOutcome]) {
-        try await commit { database in
-            var isFull = false
-            return try Self.admit(admission, limit, &isFull, now, database)
-        }
+        try await commit(
+            { database in
+                var isFull = false
+                return try Self.admit(admission, limit, &isFull, now, database)
+            }, durable: { durable($0.main, $0.companions) })
     }
 
     private static func admit(

@@ -29,19 +29,23 @@ extension Journal {
     /// Durable point 1 for a companion whose file is in the journal already: it goes to the same destinations, after the
     /// file, under a key beside its. When the file has failed there, so has the companion.
     ///
-    /// - Parameter main: the file's id; `busy` when it is no longer there.
+    /// - Parameters:
+    ///   - main: the file's id; `busy` when it is no longer there.
+    ///   - durable: told of the outcome, and of the file, before the companion can be claimed.
     /// - Returns: `rejected` for metadata whose values can no longer go with its file.
     package func admitLate(
-        _ companion: CompanionAdmission, main: Int64, uptimes: [String: Int64], at now: WallTime
+        _ companion: CompanionAdmission, main: Int64, uptimes: [String: Int64], at now: WallTime,
+        durable: @escaping @Sendable (AdmissionOutcome, _ main: Job?) -> Void = { _, _ in }
     ) async throws(JournalError) -> AdmissionOutcome {
         try await reviveAhead { _ in [main] }
-        return try await commit { database in
-            try Self.revive(main, database)
-            guard try Int64.fetchOne(database, sql: "SELECT id FROM file WHERE id = ?", arguments: [main]) != nil else {
-                return .busy(id: main)
-            }
-            return try Self.insertCompanion(companion, of: main, isLate: true, uptimes, now, database)
-        }
+        let (outcome, _) = try await commit(
+            { database -> (AdmissionOutcome, Job?) in
+                try Self.revive(main, database)
+                guard let file = try FileRow.one(main, database) else { return (.busy(id: main), nil) }
+                let outcome = try Self.insertCompanion(companion, of: main, isLate: true, uptimes, now, database)
+                return (outcome, try Self.job(file, database))
+            }, durable: { durable($0.0, $0.1) })
+        return outcome
     }
 
     /// Takes a file that was rejected for its sidecar out of the journal, with the companions that were rejected with it, so

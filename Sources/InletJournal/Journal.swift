@@ -184,11 +184,14 @@ package final class Journal: Sendable {
     }
 
     /// Runs `body` in the next group commit and returns when it is durable.
+    ///
+    /// - Parameter durable: called with what came of it, on the thread that writes: before anybody can read or change it.
     func commit<Value: Sendable>(
-        _ body: @escaping @Sendable (Database) throws -> Value
+        _ body: @escaping @Sendable (Database) throws -> Value,
+        durable: @escaping @Sendable (Value) -> Void = { _ in }
     ) async throws(JournalError) -> Value {
         do {
-            return try await commits.commit(body)
+            return try await commits.commit(body, durable: durable)
         } catch {
             throw .from(error, at: path)
         }

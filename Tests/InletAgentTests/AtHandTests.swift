@@ -141,30 +141,6 @@ import Testing
         }
     }
 
-    @Test func `nothing is said to start before it is said to be there`() async {
-        let notices = AdmissionNotices()
-        let said = SaidLines()
-        let (times, time) = AsyncStream<WallTime>.makeStream()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                for await time in times {
-                    await notices.told(of: time)
-                    said.add("started")
-                }
-            }
-            group.addTask {
-                await notices.during { now in
-                    time.yield(now)
-                    time.finish()
-                    for _ in 0..<200 { await Task.yield() }
-                    said.add("admitted")
-                }
-            }
-        }
-        #expect(said.all == ["admitted", "started"])
-        await notices.told(of: .now)
-    }
-
     @Test func `cancellations that came too late are kept up to a bound`() async {
         let inFlight = InFlight()
         let last = Int64(5 * InFlight.mostMissed)
@@ -181,12 +157,4 @@ import Testing
         let attempt = Attempt(checkpoint: notes, isStopping: { false })
         return inFlight.add(ref, size: 1, since: .now, attempt: attempt).mayBeCancelled
     }
-}
-
-private final class SaidLines: Sendable {
-    private let lines = Mutex<[String]>([])
-
-    func add(_ line: String) { lines.withLock { $0.append(line) } }
-
-    var all: [String] { lines.withLock { $0 } }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import InletCore
 import InletJournal
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -24,6 +25,27 @@ import Testing
         }
         #expect(try await bench.journal.totals()[.pending]?.files == 1000)
         #expect(try logSize(bench) < perAdmission * 1000 / 5)
+    }
+
+    @Test func `what is durable is told before anybody can claim it`() async throws {
+        let bench = try Bench()
+        let told = Mutex<Set<Int64>>([])
+        let claimed = try await withThrowingTaskGroup(of: [Int64].self) { group in
+            for number in 0..<200 {
+                group.addTask {
+                    _ = try await bench.journal.admit([.test("\(number)")], at: Bench.start) { outcomes in
+                        for case .admitted(let id) in outcomes { told.withLock { _ = $0.insert(id) } }
+                    }
+                    let wish = ClaimWish(lane: .big, rooms: [.test("r2", 1000)], most: 1000, owner: "test")
+                    let claims = try await bench.journal.exchange([], for: wish, at: Bench.start).claims
+                    let unsaid = claims.map(\.file.id).filter { id in told.withLock { !$0.contains(id) } }
+                    #expect(unsaid.isEmpty)
+                    return claims.map(\.file.id)
+                }
+            }
+            return try await group.reduce([]) { $0 + $1 }
+        }
+        #expect(claimed.count == 200)
     }
 
     @Test func `a change that fails takes no other of its group with it`() async throws {

@@ -22,7 +22,6 @@ final class DeliverOne: Sendable {
     let journal: Journal
     private let board: DestinationBoard
     let orders: OrderDesk
-    private let notices: AdmissionNotices
     let inFlight: InFlight
     let log: EventLog
     private let heartbeat: Heartbeat
@@ -36,7 +35,7 @@ final class DeliverOne: Sendable {
     private let warmUp = WarmUp()
 
     init(
-        journal: Journal, board: DestinationBoard, orders: OrderDesk, notices: AdmissionNotices, inFlight: InFlight,
+        journal: Journal, board: DestinationBoard, orders: OrderDesk, inFlight: InFlight,
         log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes,
         roots: RootStates, hashing: BlockingPool
     ) {
@@ -44,7 +43,6 @@ final class DeliverOne: Sendable {
         self.earlier = earlier
         self.journal = journal
         self.health = health
-        self.notices = notices
         self.board = board
         self.orders = orders
         self.inFlight = inFlight
@@ -58,7 +56,6 @@ final class DeliverOne: Sendable {
     func deliver(_ claim: Claim) async -> (Settlement, Report) {
         let file = claim.file
         let delivery = claim.delivery
-        await notices.told(of: file.admittedAt)
         let ref = AgentEvent.JobRef(
             job: file.id, delivery: delivery.id, path: file.fullPath, route: file.route ?? "",
             destination: delivery.destination)

@@ -42,21 +42,13 @@ extension Admitter {
         var results: [(Arrival, Result)] = []
         for start in stride(from: 0, to: files.count, by: Self.group) {
             let group = Array(files[start..<min(start + Self.group, files.count)])
-            results += await notices.during { now in
-                tell(group, await commitAll(group.map(\.admission), within: room.limit, at: now))
-            }
+            results += Self.results(group, await commit(group, within: room.limit))
         }
         return results
     }
 
-    /// Says what became of files that were committed.
-    func tell(_ files: [PlainAdmission], _ outcomes: [AdmissionOutcome?]) -> [(Arrival, Result)] {
-        tellAdmitted(
-            zip(files, outcomes).compactMap { file, outcome in
-                guard case .admitted(let id)? = outcome else { return nil }
-                return (id, file.admission, file.plan)
-            })
-        return zip(files, outcomes).map { ($0.admission.arrival, Self.result($1)) }
+    static func results(_ files: [PlainAdmission], _ outcomes: [AdmissionOutcome?]) -> [(Arrival, Result)] {
+        zip(files, outcomes).map { ($0.admission.arrival, result($1)) }
     }
 
     private static func result(_ outcome: AdmissionOutcome?) -> Result {
@@ -67,21 +59,22 @@ extension Admitter {
         }
     }
 
-    /// Durable point 1 for all of them; nil for those that the journal does not take now.
+    /// Durable point 1 for all of them, and what is said of it; nil for those that the journal does not take now.
     ///
     /// - Parameter limit: none for what a person asks for.
-    func commitAll(_ admissions: [Admission], within limit: QueueLimit, at now: WallTime) async -> [AdmissionOutcome?] {
-        if admissions.isEmpty { return [] }
+    func commit(_ files: [PlainAdmission], within limit: QueueLimit) async -> [AdmissionOutcome?] {
+        if files.isEmpty { return [] }
         do {
             Failpoint.admitting.reached()
-            let outcomes = try await journal.admit(admissions, within: limit, at: now)
+            let outcomes = try await journal.admit(files.map(\.admission), within: limit, at: .now) { tell(files, $0) }
             health.works()
             return outcomes
         } catch {
             // One that the journal refuses must not keep the others out.
             var outcomes: [AdmissionOutcome?] = []
-            for admission in admissions {
-                outcomes.append(await commitSet(admission, within: limit, at: now)?.main)
+            for file in files {
+                let outcome = await commitSet(file.admission, within: limit) { main, _ in tell([file], [main]) }
+                outcomes.append(outcome?.main)
             }
             return outcomes
         }

@@ -33,43 +33,52 @@ extension Admitter {
 
     /// A companion whose file is in the journal.
     func admitLate(_ arrival: Arrival, _ companion: Companion, _ main: Int64) async -> Outcome {
-        await notices.during { now in
-            do throws(JournalError) {
-                Failpoint.admitting.reached()
-                let outcome = try await journal.admitLate(
-                    admission(of: companion, arrival), main: main, uptimes: board.uptimes(), at: now)
+        let found = SetFinder.Found(companion: companion, arrival: arrival)
+        do throws(JournalError) {
+            Failpoint.admitting.reached()
+            let outcome = try await journal.admitLate(
+                admission(of: companion, arrival), main: main, uptimes: board.uptimes(), at: .now
+            ) { outcome, job in
                 if outcome.isNew { Failpoint.admitted.reached() }
-                health.works()
-                if outcome.isBusy { return .later }
-                guard let job = try await journal.job(main) else { return .settled }
-                let found = SetFinder.Found(companion: companion, arrival: arrival)
-                _ = await tell([found], [outcome], job.file.route ?? "", job.deliveries.map(\.destination))
-                return .settled
-            } catch {
-                health.fails(error)
-                return .later
+                guard let job else { return }
+                tell([found], [outcome], job.file.route ?? "", job.deliveries.map(\.destination))
             }
+            health.works()
+            if outcome.isBusy { return .later }
+            _ = await conclude([found], [outcome], try await journal.job(main)?.file.route ?? "")
+            return .settled
+        } catch {
+            health.fails(error)
+            return .later
         }
     }
 
-    /// Says what became of companions, and wakes who has to do with them. - Returns: those that the journal has now.
+    /// Says of companions that they are in the journal, before anybody can claim them.
     func tell(
         _ companions: [SetFinder.Found], _ outcomes: [AdmissionOutcome], _ route: String, _ destinations: [String]
+    ) {
+        for (found, outcome) in zip(companions, outcomes) {
+            guard case .admitted(let id) = outcome else { continue }
+            log.emit(
+                .jobAdmitted(
+                    job: id, path: found.arrival.root.pushing(found.arrival.path), route: route,
+                    size: found.arrival.identity.size, deliveries: destinations))
+        }
+    }
+
+    /// Says which companions were rejected, and wakes who has to do with all of them. - Returns: those that the journal has now.
+    func conclude(
+        _ companions: [SetFinder.Found], _ outcomes: [AdmissionOutcome], _ route: String
     ) async -> [FilePath] {
         var known: [FilePath] = []
         for (found, outcome) in zip(companions, outcomes) {
-            let path = found.arrival.root.pushing(found.arrival.path)
             switch outcome {
             case .busy, .full: continue
-            case .known, .duplicate: break
-            case .admitted(let id):
-                log.emit(
-                    .jobAdmitted(
-                        job: id, path: path, route: route, size: found.arrival.identity.size,
-                        deliveries: destinations))
+            case .known, .duplicate, .admitted: break
             case .rejected(let id):
                 // The file is rejected, and status says why; only this line of the log lacks the reason.
                 let reason = try? await journal.job(id)?.file.reason
+                let path = found.arrival.root.pushing(found.arrival.path)
                 log.emit(.fileRejected(job: id, path: path, route: route, reason: reason ?? ""))
             }
             known.append(found.arrival.path)

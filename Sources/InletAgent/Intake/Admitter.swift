@@ -35,7 +35,6 @@ struct Admitter: Sendable {
     let batchBell: Doorbell
     let health: JournalHealth
     let room: QueueRoom
-    var notices = AdmissionNotices()
     var looks = KeptLooks()
     /// Of the root whose files these are; nil where nothing is made of any.
     var deriver: Deriver?
@@ -131,30 +130,16 @@ struct Admitter: Sendable {
         var admission = admission(arrival, plan, path: arrival.path)
         admission.companions = admissions(of: companions)
         admission.unit = routes.named(plan.route)?.unit(of: arrival.path)
-        return await notices.during { [admission] now in
-            guard let (main, others) = await commitSet(admission, within: room.limit, at: now) else {
-                return Result(outcome: .later)
-            }
-            closeDerived(of: arrival, main, zip(companions, others))
-            if case .duplicate(let id, let first) = main { tellDuplicate(id, admission, plan, sameAs: first) }
-            guard case .admitted(let id) = main else { return Result(outcome: main.refusal) }
-            tellAdmitted([(id, admission, plan)])
-            let destinations = admission.steps.destinations
-            return Result(outcome: .admitted, companions: await tell(companions, others, plan.route, destinations))
+        let file = PlainAdmission(admission: admission, plan: plan)
+        let destinations = admission.steps.destinations
+        let outcome = await commitSet(admission, within: room.limit) { main, others in
+            tell([file], [main])
+            if case .admitted = main { tell(companions, others, plan.route, destinations) }
         }
-    }
-
-    /// Durable point 1 for files that a person named; nil for those that the journal does not take now.
-    func commit(_ files: [PlainAdmission]) async -> [AdmissionOutcome?] {
-        await notices.during { now in
-            let outcomes = await commitAll(files.map(\.admission), within: QueueLimit(), at: now)
-            _ = tell(files, outcomes)
-            for (file, outcome) in zip(files, outcomes) {
-                guard case .duplicate(let id, let first)? = outcome else { continue }
-                tellDuplicate(id, file.admission, file.plan, sameAs: first)
-            }
-            return outcomes
-        }
+        guard let (main, others) = outcome else { return Result(outcome: .later) }
+        closeDerived(of: arrival, main, zip(companions, others))
+        guard case .admitted = main else { return Result(outcome: main.refusal) }
+        return Result(outcome: .admitted, companions: await conclude(companions, others, plan.route))
     }
 
     /// - Parameter path: the file's below its root, as routes see it.
@@ -168,31 +153,42 @@ struct Admitter: Sendable {
         return admission
     }
 
-    /// All lines before any bell, for a finisher or a loop that is woken by it; `notices` holds back the others.
-    func tellAdmitted(_ jobs: [(id: Int64, admission: Admission, plan: Plan)]) {
-        for _ in jobs { Failpoint.admitted.reached() }
-        log.emit(
-            jobs.flatMap { id, admission, plan -> [AgentEvent] in
-                let path = admission.arrival.root.pushing(admission.arrival.path)
-                let admitted = AgentEvent.jobAdmitted(
-                    job: id, path: path, route: plan.route, size: admission.arrival.identity.size,
-                    deliveries: admission.steps.destinations, labels: plan.labels)
-                let notes = plan.notes + [TwinName.note(admission.arrival)].compactMap(\.self)
-                return [admitted] + notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
-            })
-        for (_, admission, _) in jobs {
-            let size = admission.arrival.identity.size
-            for lane in Set(admission.steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
-            board.admitted(for: admission.steps.destinations)
+    /// Says that files are in the journal, before anybody can claim them: on the thread that writes it, so that it is quick. All
+    /// lines before any bell, for who is woken by it.
+    func tell(_ files: [PlainAdmission], _ outcomes: [AdmissionOutcome]) {
+        var admitted: [(id: Int64, file: PlainAdmission)] = []
+        for (file, outcome) in zip(files, outcomes) {
+            switch outcome {
+            case .admitted(let id): admitted.append((id, file))
+            case .duplicate(let id, let first): tellDuplicate(id, file, sameAs: first)
+            case .rejected, .known, .busy, .full: break
+            }
+        }
+        for _ in admitted { Failpoint.admitted.reached() }
+        log.emit(admitted.flatMap { Self.events($0.id, $0.file) })
+        for (_, file) in admitted {
+            let (size, steps) = (file.admission.arrival.identity.size, file.admission.steps)
+            for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
+            board.admitted(for: steps.destinations)
         }
     }
 
-    private func tellDuplicate(_ id: Int64, _ admission: Admission, _ plan: Plan, sameAs first: Int64) {
+    private static func events(_ id: Int64, _ file: PlainAdmission) -> [AgentEvent] {
+        let (arrival, plan) = (file.admission.arrival, file.plan)
+        let path = arrival.root.pushing(arrival.path)
+        let admitted = AgentEvent.jobAdmitted(
+            job: id, path: path, route: plan.route, size: arrival.identity.size,
+            deliveries: file.admission.steps.destinations, labels: plan.labels)
+        return [admitted] + file.notes.map { .fileNote(job: id, path: path, route: plan.route, note: $0) }
+    }
+
+    private func tellDuplicate(_ id: Int64, _ file: PlainAdmission, sameAs first: Int64) {
         Failpoint.admitted.reached()
+        let arrival = file.admission.arrival
         log.emit(
             .jobDuplicate(
-                job: id, path: admission.arrival.root.pushing(admission.arrival.path), route: plan.route,
-                destinations: admission.steps.destinations, sameAs: first))
+                job: id, path: arrival.root.pushing(arrival.path), route: file.plan.route,
+                destinations: file.admission.steps.destinations, sameAs: first))
         finisherBell.ring()
     }
 
@@ -202,23 +198,29 @@ struct Admitter: Sendable {
         var admission = Admission(arrival, rejectedBy: route, reason: reason, code: code)
         admission.companions = admissions(of: companions)
         admission.unit = route.unit(of: arrival.path)
-        guard let (main, others) = await commitSet(admission, at: .now) else { return Result(outcome: .later) }
+        guard let (main, others) = await commitSet(admission) else { return Result(outcome: .later) }
         guard case .rejected(let id) = main else { return Result(outcome: main.refusal) }
         Failpoint.admitted.reached()
         log.emit(
             .fileRejected(
                 job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
         finisherBell.ring()
-        return Result(outcome: .settled, companions: await tell(companions, others, route.name, []))
+        tell(companions, others, route.name, [])
+        return Result(outcome: .settled, companions: await conclude(companions, others, route.name))
     }
 
-    /// - Parameter limit: none for what a person asks for.
+    /// Durable point 1 for a file with its companions; nil when the journal does not take them now.
+    ///
+    /// - Parameters:
+    ///   - limit: none for what a person asks for.
+    ///   - durable: told of the outcomes before any of the files can be claimed.
     func commitSet(
-        _ admission: Admission, within limit: QueueLimit = QueueLimit(), at now: WallTime
+        _ admission: Admission, within limit: QueueLimit = QueueLimit(),
+        durable: @escaping @Sendable (AdmissionOutcome, _ companions: [AdmissionOutcome]) -> Void = { _, _ in }
     ) async -> (main: AdmissionOutcome, companions: [AdmissionOutcome])? {
         do {
             Failpoint.admitting.reached()
-            let outcome = try await journal.admitSet(admission, within: limit, at: now)
+            let outcome = try await journal.admitSet(admission, within: limit, at: .now, durable: durable)
             health.works()
             return outcome
         } catch {

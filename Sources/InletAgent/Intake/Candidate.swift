@@ -46,4 +46,12 @@ struct AdmissionRound: Sendable {
 struct PlainAdmission: Sendable {
     var admission: Admission
     var plan: Plan
+    /// What a person should know of it, once it is admitted.
+    let notes: [String]
+
+    /// Blocks for a look at the folder of a name that can be spelled in several ways.
+    init(admission: Admission, plan: Plan) {
+        (self.admission, self.plan) = (admission, plan)
+        notes = plan.notes + [TwinName.note(admission.arrival)].compactMap(\.self)
+    }
 }

@@ -13,13 +13,6 @@ extension IntakeLoop {
     /// Files in one transaction: few enough for what waits behind it, many enough for a disk that syncs slowly.
     private static let batch = 256
 
-    /// Files that are being admitted, and then told of.
-    private struct Committed {
-        var files: [PlainAdmission]
-        var outcomes: [AdmissionOutcome?]
-        var time: WallTime
-    }
-
     mutating func advanceScan() async throws(SystemError) {
         guard !scan.isIdle || !held.isEmpty, trackHeld() else { return }
         defer { scan.rest() }
@@ -29,30 +22,26 @@ extension IntakeLoop {
         let (journal, tolerance, admitter) = (admission.journal, admission.tolerance, admission.admitter)
         var looked = admission.look(listed(&budget))
         var ready: [PlainAdmission] = []
-        var last: Committed?
+        var last: [(Arrival, Admitter.Result)] = []
         var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
-            let (arrivals, files, time) = (looked.arrivals, ready, admitter.notices.begin())
+            let (arrivals, files) = (looked.arrivals, ready)
             // In this order: what the journal is asked must not wait for what it is given.
             async let known = admitter.recall(arrivals, journal, tolerance)
-            async let outcomes = admitter.commitAll(files.map(\.admission), within: admitter.room.limit, at: time)
+            async let outcomes = admitter.commit(files, within: admitter.room.limit)
             await Task.yield()
-            await tell(last)
-            last = nil
+            await apply(admission.round(last))
             // Meanwhile, the journal answers.
             let ahead = admission.look(listed(&budget))
             let seen = await known
-            let isLong = admission.takesLong(seen)
-            // Workers wait for what is told of the files that they are given.
-            if isLong { await tell(Committed(files: files, outcomes: await outcomes, time: time)) }
             // They tell what a file of the listing was called before.
             failure = failure ?? readingEvents()
             if failure != nil { budget = 0 }
             ready = await judge(looked, seen)
             looked = ahead
-            if !isLong { last = Committed(files: files, outcomes: await outcomes, time: time) }
+            last = Admitter.results(files, await outcomes)
         }
-        await tell(last)
+        await apply(admission.round(last))
         if let failure { throw failure }
     }
 
@@ -63,13 +52,6 @@ extension IntakeLoop {
         } catch {
             return error
         }
-    }
-
-    private mutating func tell(_ last: Committed?) async {
-        guard let last else { return }
-        let results = admission.admitter.tell(last.files, last.outcomes)
-        admission.admitter.notices.end(last.time)
-        await apply(admission.round(results))
     }
 
     /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest.

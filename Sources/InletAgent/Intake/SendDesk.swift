@@ -126,7 +126,7 @@ struct SendDesk: Sendable {
                 new.append((place, file))
             }
         }
-        for (one, outcome) in zip(new, await admitter.commit(new.map(\.file))) {
+        for (one, outcome) in zip(new, await admitter.commit(new.map(\.file), within: QueueLimit())) {
             answers[one.place] = Self.answer(outcome, one.file.admission.arrival.path)
         }
         return answers.compactMap(\.self)

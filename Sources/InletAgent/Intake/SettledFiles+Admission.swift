@@ -10,12 +10,6 @@ extension SettledFiles {
         queued.append(Candidate(arrival: arrival, role: roles[path] ?? .main([]), rule: rule))
     }
 
-    /// Whether judging files may take long: something is read of them, or a destination is asked.
-    func takesLong(_ known: [KnownFile]?) -> Bool {
-        if adopter != nil || !admitter.routes.isByName { return true }
-        return known?.contains { if case .touched = $0 { true } else { false } } ?? false
-    }
-
     mutating func takeQueued() -> [Candidate] {
         defer { queued = [] }
         return queued
