@@ -44,7 +44,7 @@ package final class Agent: Sendable {
     ///   - silence: after so long without a byte another worker stands in for that of a big file.
     ///   - source: where another configuration comes from; nil = there is none but this.
     ///   - goesOn: asked after an error of the journal's disk or of the journal; says whether to try again.
-    ///   - door: rings when the agent can be asked, before which it is not ready; nil where nobody asks it.
+    ///   - door: raised when the agent can be asked, before which it is not ready; nil where nobody asks it.
     /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
@@ -52,7 +52,7 @@ package final class Agent: Sendable {
         pace: ProbePace = .configured, holdPatience: Duration = .seconds(10),
         places: Settler.Places = Settler.Places(), silence: Duration = .seconds(30),
         renew: @escaping @Sendable (String) -> Destination? = { _ in nil }, source: ReloadSource? = nil,
-        door: Doorbell? = nil, goesOn: (any Error) async throws -> Bool = { _ in false }
+        door: WakeSignal? = nil, goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
         // First of all, so that it counts what the start finds.
         let tally = MetricsTally(destinations: destinations.map(\.name), routes: settings.routes.map(\.name))

@@ -89,7 +89,7 @@ extension AgentCommands {
             Failpoint.acted.reached()
             outcomes += these
             switch action {
-            case .retry: live?.bells.ringAll()
+            case .retry: live?.signals.raiseDeliverable()
             case .cancel: ended(running)
             case .forget: break
             }
@@ -148,7 +148,7 @@ extension AgentCommands {
     /// Asks destinations that are down at once whether they are back; nil = all of them.
     private func probeNow(_ destination: String?) {
         live?.board.probeNow(destination)
-        live?.probeBell.ring()
+        live?.signals.raise(.destination)
     }
 
     /// A person says that it is worth trying: what waits after a failed try is due, and a destination that is down is asked.

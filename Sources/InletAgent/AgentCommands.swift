@@ -18,10 +18,7 @@ package struct AgentCommands: Sendable {
         var board: DestinationBoard
         var inFlight: InFlight
         var smallWork: SmallWork
-        var bells: WorkBells
-        var finisherBell: Doorbell
-        var sweeperBell: Doorbell
-        var probeBell: Doorbell
+        var signals: Signals
         var log: EventLog
         var limits: BandwidthKeeper
         /// A watched folder is right as it is.
@@ -67,10 +64,9 @@ package struct AgentCommands: Sendable {
             guard let live, !live.smallWork.letGo(of: delivery) else { continue }
             live.inFlight.cancel(delivery)
         }
-        live?.sweeperBell.ring()
-        live?.finisherBell.ring()
+        live?.signals.raise(.leftover, .finishable)
         // What was cancelled may have been the last that others waited for.
-        live?.bells.ringAll()
+        live?.signals.raiseDeliverable()
     }
 
     /// A token for requests to a destination, as its pipeline uses it.
@@ -158,7 +154,7 @@ package struct AgentCommands: Sendable {
                     ? .destinationPaused(destination: name, by: by) : .destinationResumed(destination: name, by: by))
         }
         // Also when paused: what waits at hand for it goes back to the queue.
-        live?.bells.ringAll()
+        live?.signals.raiseDeliverable()
         return names
     }
 

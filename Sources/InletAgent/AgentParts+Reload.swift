@@ -44,11 +44,7 @@ extension AgentParts {
             Intakes.Tools(
                 admitter: admitter, running: running, journal: admitter.journal, log: admitter.log,
                 heartbeat: heartbeat, restarts: restarts, stateDirectory: running.settings.stateDirectory,
-                places: places,
-                wake: {
-                    admitter.bells.ringAll()
-                    admitter.finisherBell.ring()
-                }))
+                places: places))
     }
 
     static func pingers(
@@ -75,13 +71,6 @@ extension AgentParts {
         ReloadSteps(
             running: running, former: former, journal: journal, board: board, intakes: intakes, limits: limits,
             room: admitter.room, renewals: renewals, log: log, tally: tally,
-            pool: BlockingPool(name: "reload", threads: 1),
-            wake: { [bells, finisherBell, sweeperBell, probeBell, heldBell] in
-                bells.ringAll()
-                finisherBell.ring()
-                sweeperBell.ring()
-                probeBell.ring()
-                heldBell.ring()
-            })
+            pool: BlockingPool(name: "reload", threads: 1), signals: signals)
     }
 }

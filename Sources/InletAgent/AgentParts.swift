@@ -6,7 +6,7 @@ internal import InletPipelines
 internal import ServiceLifecycle
 internal import SystemPackage
 
-/// The agent's services and what they share: bells, flags, threads. Each service gets what it needs and no more.
+/// The agent's services and what they share: signals, flags, threads. Each service gets what it needs and no more.
 struct AgentParts: Sendable {
     let intakes: Intakes
     /// As it was at the start; `running` has what holds now.
@@ -24,12 +24,8 @@ struct AgentParts: Sendable {
     let limits: BandwidthKeeper
     let renewals: ReloadSteps.Renewals
 
-    let bells: WorkBells
-    let finisherBell: Doorbell
-    let sweeperBell = Doorbell()
-    let probeBell = Doorbell()
-    let heldBell = Doorbell()
-    private let batchBell: Doorbell
+    let signals: Signals
+    private let loops: WorkerPool.Loops
     private let inFlight = InFlight()
     private let smallWork = SmallWork()
     private let earlier: EarlierNotes
@@ -63,32 +59,29 @@ struct AgentParts: Sendable {
         self.settings = settings
         (self.board, self.journal, self.log, self.resume) = (board, journal, log, resume)
         (self.holdPatience, self.silence, restarts) = (holdPatience, silence, ServiceRestarts(log: log))
-        let connections = board.connections
-        let bells = WorkBells(
-            loops: [.big: settings.workers, .small: min(Self.mostSmallLoops, max(Self.leastSmallLoops, connections))])
-        let (finisherBell, batchBell) = (Doorbell(), Doorbell())
+        loops = WorkerPool.Loops(
+            big: settings.workers, small: min(Self.mostSmallLoops, max(Self.leastSmallLoops, board.connections)))
+        let signals = Signals(workers: settings.workers)
         let heartbeat = Heartbeat(roots: settings.watch.filter { $0.pattern == nil }.map(\.path))
         let admitter = Admitter(
-            journal: journal, routes: running.routes, board: board, log: log, bells: bells,
-            finisherBell: finisherBell, batchBell: batchBell, health: JournalHealth(log: log),
+            journal: journal, routes: running.routes, board: board, log: log, signals: signals,
+            health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
         intakes = try Self.intakes(running, admitter, heartbeat, places, restarts)
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
-            shut: { [heldBell] names in
+            shut: { names in
                 board.setShut(names)
-                bells.ringAll()
-                heldBell.ring()
+                signals.raiseDeliverable()
+                signals.raise(.limit)
             })
-        self.bells = bells
-        self.finisherBell = finisherBell
-        self.batchBell = batchBell
+        self.signals = signals
         self.heartbeat = heartbeat
         self.admitter = admitter
         renewals = Self.renewals(
             settings, notifier, PingPlan(ping: ping, settings.ping), journal, log, restarts,
-            keepAlive: KeepAlive(board: board, log: log, bell: probeBell),
-            pinger: Self.pingers(admitter, heartbeat, Self.nudge(bells, intakes)))
+            keepAlive: KeepAlive(board: board, log: log, signals: signals),
+            pinger: Self.pingers(admitter, heartbeat, Self.nudge(signals, intakes)))
     }
 
     private var lookAgain: @Sendable (FileRow) -> Void {
@@ -105,15 +98,15 @@ struct AgentParts: Sendable {
     }
 
     var sweeper: Sweeper {
-        Sweeper(journal: journal, board: board, orders: orders, log: log, bell: sweeperBell, health: admitter.health)
+        Sweeper(journal: journal, board: board, orders: orders, log: log, signals: signals, health: admitter.health)
     }
 
     var heldDeliveries: HeldDeliveries {
-        HeldDeliveries(board: board, inFlight: inFlight, bell: heldBell, patience: holdPatience)
+        HeldDeliveries(board: board, inFlight: inFlight, signals: signals, patience: holdPatience)
     }
 
     func probes(_ renew: @escaping @Sendable (String) -> Destination?) -> Probes {
-        Probes(board: board, bells: bells, bell: probeBell, renew: renew)
+        Probes(board: board, signals: signals, renew: renew)
     }
 
     var finisher: Finisher {
@@ -122,7 +115,7 @@ struct AgentParts: Sendable {
             receipts: ReceiptFiles(
                 stateDirectory: settings.stateDirectory,
                 origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: log),
-            pool: moving, bell: finisherBell, batchBell: batchBell, health: admitter.health, states: intakes.states,
+            pool: moving, signals: signals, health: admitter.health, states: intakes.states,
             ended: ended,
             lookAgain: lookAgain)
     }
@@ -133,12 +126,12 @@ struct AgentParts: Sendable {
             health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
             roots: intakes.states, hashing: io)
         let ends = DeliveryEnds(
-            log: log, bells: bells, finisherBell: finisherBell, sweeperBell: sweeperBell, probeBell: probeBell,
-            batchBell: batchBell, lookAgain: lookAgain, ended: ended, room: admitter.room, looks: admitter.looks,
+            log: log, signals: signals, lookAgain: lookAgain, ended: ended, room: admitter.room, looks: admitter.looks,
             board: board, roots: intakes.states)
         return WorkerPool(
-            journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
-            pool: io, grace: { [running] in running.settings.shutdownGrace }, health: admitter.health,
+            journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, loops: loops,
+            signals: signals, ends: ends, pool: io, grace: { [running] in running.settings.shutdownGrace },
+            health: admitter.health,
             heartbeat: heartbeat, isStopping: isStopping, silence: silence)
     }
 
@@ -146,28 +139,28 @@ struct AgentParts: Sendable {
 
     var housekeeper: Housekeeper {
         Housekeeper(
-            journal: journal, board: board, smallWork: smallWork, log: log, bells: bells, finisherBell: finisherBell,
-            sweeperBell: sweeperBell, queueWarning: { [running] in running.settings.queueWarning })
+            journal: journal, board: board, smallWork: smallWork, log: log, signals: signals,
+            queueWarning: { [running] in running.settings.queueWarning })
     }
 
     func manifests(_ version: String) -> ManifestWriter {
         ManifestWriter(
-            journal: journal, board: board, admitter: admitter, log: log, bell: batchBell, pool: moving,
+            journal: journal, board: board, admitter: admitter, log: log, signals: signals, pool: moving,
             home: settings.stateDirectory.appending("manifests"), roots: { [running] in running.sendRoots },
             version: version)
     }
 
-    func watchdog(_ door: Doorbell?) -> Watchdog {
+    func watchdog(_ door: WakeSignal?) -> Watchdog {
         Watchdog(
             manager: manager, heartbeat: heartbeat, journal: journal, log: log,
             ready: .agentReady(roots: settings.watch.count, destinations: board.count), door: door,
-            nudge: Self.nudge(bells, intakes))
+            nudge: Self.nudge(signals, intakes))
     }
 
     /// Makes sleeping loops pass once.
-    private static func nudge(_ bells: WorkBells, _ intakes: Intakes) -> @Sendable () -> Void {
+    private static func nudge(_ signals: Signals, _ intakes: Intakes) -> @Sendable () -> Void {
         {
-            bells.ringAll()
+            signals.raiseDeliverable()
             for intake in intakes.all { intake.nudge() }
         }
     }
@@ -186,20 +179,19 @@ struct AgentParts: Sendable {
         admitter.routes = running.routes
         return SendDesk(
             admitter: admitter, journal: journal, board: board, hashing: asking, roots: running.sendRoots,
-            retry: { [journal, board, bells] job in
-                defer { bells.ringAll() }
+            retry: { [journal, board, signals] job in
+                defer { signals.raiseDeliverable() }
                 return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
             },
-            resend: { [journal, board, bells] deliveries, job in
-                defer { bells.ringAll() }
+            resend: { [journal, board, signals] deliveries, job in
+                defer { signals.raiseDeliverable() }
                 return try await journal.resend(deliveries, of: job, uptimes: board.uptimes(), at: .now)
             })
     }
 
     func live(_ reload: Reload?) -> AgentCommands.Live {
         return AgentCommands.Live(
-            board: board, inFlight: inFlight, smallWork: smallWork, bells: bells, finisherBell: finisherBell,
-            sweeperBell: sweeperBell, probeBell: probeBell, log: log, limits: limits,
+            board: board, inFlight: inFlight, smallWork: smallWork, signals: signals, log: log, limits: limits,
             resumed: { [intakes] root in intakes.of(root)?.nudge() },
             send: { [self] paths, destination, again in
                 await withTaskExecutorPreference(asking) { await sendDesk.send(paths, to: destination, again: again) }

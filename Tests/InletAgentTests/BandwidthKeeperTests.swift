@@ -49,11 +49,11 @@ import Testing
         #expect(taps.all == ["* 20000", "a 7000"])
         try await whileRunning([keeper]) {
             time.advance(to: VirtualTime.start + .seconds(16 * 60))
-            keeper.ring()
+            keeper.lookNow()
             try await eventually("the entry holds") { taps.all.count == 3 }
             // The machine slept over the other edge.
             time.advance(to: VirtualTime.start + .seconds(3 * 3600))
-            keeper.ring()
+            keeper.lookNow()
             try await eventually("it holds no more") { taps.all.count == 4 }
         }
         #expect(taps.all.suffix(2) == ["* 5000", "* 20000"])

@@ -25,7 +25,7 @@ import Testing
 
         /// Runs a keeper that asks again at once, and `body` beside it.
         func keeping(_ body: () async throws -> Void) async throws {
-            let keeper = KeepAlive(board: board, log: log, bell: Doorbell(), interval: .milliseconds(5), now: now)
+            let keeper = KeepAlive(board: board, log: log, signals: Signals(), interval: .milliseconds(5), now: now)
             let group = ServiceGroup(quietly: [keeper])
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }

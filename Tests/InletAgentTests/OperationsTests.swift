@@ -21,7 +21,7 @@ import Testing
         let nudges = Count()
         let workersLive = Count()
         let environment = ["NOTIFY_SOCKET": manager.path.string, "WATCHDOG_USEC": "60000"]
-        let door = Doorbell()
+        let door = WakeSignal()
         let watchdog = Watchdog(
             manager: ManagerNews(ServiceNotify(environment: { environment[$0] })), heartbeat: heartbeat,
             journal: journal,
@@ -34,7 +34,7 @@ import Testing
         let group = ServiceGroup(quietly: [watchdog])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
-            door.ring()
+            door.raise()
             try await eventually("it was nudged") { nudges.value >= 5 }
             #expect(manager.all == ["READY=1"])
             workersLive.add()
@@ -53,7 +53,7 @@ import Testing
         let watchdog = Watchdog(
             manager: ManagerNews(ServiceNotify { $0 == "NOTIFY_SOCKET" ? manager.path.string : nil }),
             heartbeat: Heartbeat(roots: []), journal: journal, log: try EventLog(nil),
-            ready: .agentReady(roots: 1, destinations: 1), door: Doorbell(), nudge: {})
+            ready: .agentReady(roots: 1, destinations: 1), door: WakeSignal(), nudge: {})
         let group = ServiceGroup(quietly: [watchdog])
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
@@ -98,8 +98,8 @@ import Testing
             let keeper = Housekeeper(
                 journal: stage.journal,
                 board: DestinationBoard(scene.destinations, paused: ["here"], uptimes: [:], workers: 1, log: log),
-                smallWork: SmallWork(), log: log, bells: WorkBells(loops: [:]), finisherBell: Doorbell(),
-                sweeperBell: Doorbell(), queueWarning: { Settings(stateDirectory: "/").queueWarning })
+                smallWork: SmallWork(), log: log, signals: Signals(),
+                queueWarning: { Settings(stateDirectory: "/").queueWarning })
             for number in 1...20 { try scene.drop(FilePath("\(number)")) }
             try await eventually("all are admitted") { try await stage.jobs().count == 20 }
             var isLong = try await keeper.pass(keeper.waiting(), false)
@@ -212,7 +212,7 @@ extension SettledFiles {
         let route = Route(name: "all", key: try KeyTemplate("{sha256}"), to: ["here"])
         let admitter = Admitter(
             journal: journal, routes: RouteTable([route]), board: board, log: log,
-            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), batchBell: Doorbell(),
+            signals: Signals(),
             health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))
         return SettledFiles(
             root: root, admitter: admitter, journal: journal, log: log, heartbeat: heartbeat,

@@ -96,7 +96,7 @@ import Testing
         defer { held.withLock { $0 = nil } }
         let roots = try VolumeRoots(
             settings, try #require(settings.pattern),
-            arrivals: VolumeArrivals(journal: journal, states: states, log: log, wake: {})
+            arrivals: VolumeArrivals(journal: journal, states: states, signals: Signals(), log: log)
         ) { root, place in
             let intake = try RootIntake(
                 root, admitter: admitter, journal: journal, log: log, heartbeat: Heartbeat(roots: []),
@@ -117,7 +117,7 @@ import Testing
         let route = Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])
         return Admitter(
             journal: journal, routes: RouteTable([route]), board: board, log: log,
-            bells: WorkBells(loops: [.big: 1, .small: 1]), finisherBell: Doorbell(), batchBell: Doorbell(),
+            signals: Signals(),
             health: JournalHealth(log: log), room: QueueRoom(QueueLimit(), journal: journal, log: log))
     }
 }

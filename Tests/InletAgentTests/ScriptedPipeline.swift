@@ -201,15 +201,15 @@ final class ScriptedPipeline: Pipeline {
 /// Holds tasks back until it is opened, once and for good.
 final class Gate: Sendable {
     private let isOpen = Atomic<Bool>(false)
-    private let bell = Doorbell(loops: 1000)
+    private let signal = WakeSignal(loops: 1000)
 
     func open() {
         isOpen.store(true, ordering: .releasing)
-        bell.ringAll()
+        signal.raiseAll()
     }
 
     func pass() async {
-        while !isOpen.load(ordering: .acquiring), !Task.isCancelled { await bell.wait(until: nil) }
+        while !isOpen.load(ordering: .acquiring), !Task.isCancelled { await signal.wait(until: nil) }
     }
 }
 

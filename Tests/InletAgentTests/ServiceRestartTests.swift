@@ -49,7 +49,7 @@ import Testing
             journal: journal, roots: { [] }, log: log,
             receipts: ReceiptFiles(
                 stateDirectory: directory.path, origin: Receipt.Origin(version: "test", host: "test"), log: log),
-            pool: BlockingPool(name: "finisher", threads: 1), bell: Doorbell(), batchBell: Doorbell(), health: health,
+            pool: BlockingPool(name: "finisher", threads: 1), signals: Signals(), health: health,
             lookAgain: { _ in })
         journal.close()
         try await whileRunning([finisher]) { try await eventually("it is said") { health.isFailing } }
@@ -63,7 +63,7 @@ import Testing
         let board = DestinationBoard([], paused: [], uptimes: [:], workers: 1, log: log)
         let sweeper = Sweeper(
             journal: journal, board: board, orders: OrderDesk(journal: journal, board: board, roots: { [] }), log: log,
-            bell: Doorbell(), health: health)
+            signals: Signals(), health: health)
         journal.close()
         try await whileRunning([sweeper]) { try await eventually("it is said") { health.isFailing } }
     }

@@ -200,7 +200,7 @@ final class DeliverOne: Sendable {
         _ ref: AgentEvent.JobRef
     ) async -> Result<DeliveryOutcome, DeliveryError>? {
         let size = file.identity.size
-        let (bell, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
+        let (signal, mayBeCancelled) = inFlight.add(ref, size: size, since: .now, attempt: attempt)
         defer { inFlight.remove(ref.delivery) }
         // A journal that does not answer has not cancelled it; it is asked again when the delivery ends.
         if mayBeCancelled, (try? await journal.isClaimed(ref.delivery)) == false {
@@ -210,8 +210,8 @@ final class DeliverOne: Sendable {
         if board.isShut(ref.destination) { return nil }
         let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
-                // The bell that cancels also tells that there is nothing to cancel any more: one task less to start.
-                defer { bell.ring() }
+                // The signal that cancels also tells that there is nothing to cancel any more: one task less to start.
+                defer { signal.raise() }
                 return await attempt.noting {
                     await self.open(file, destination.pipeline, order, attempt)
                 }
@@ -223,7 +223,7 @@ final class DeliverOne: Sendable {
                     return nil
                 }
             }
-            await bell.wait(until: nil)
+            await signal.wait(until: nil)
             group.cancelAll()
             let ended = await group.reduce(nil) { $1 ?? $0 }
             return ended ?? .failure(DeliveryError(.cancelled, .cancelled, "cancelled"))

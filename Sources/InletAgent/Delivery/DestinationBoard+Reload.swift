@@ -56,7 +56,7 @@ extension DestinationBoard {
 
     /// After each delivery's end: what has come back to the queue of one that is gone is to be parked.
     func deliveryEnded() {
-        if mayHaveStrays.load(ordering: .acquiring) { strayBell.ring() }
+        if mayHaveStrays.load(ordering: .acquiring) { strays.raise() }
     }
 
     /// After an admission: it may have been decided by the routes that held before.
@@ -64,12 +64,12 @@ extension DestinationBoard {
         let isStray = entries.withLock { entries in destinations.contains { entries[$0] == nil } }
         guard isStray else { return }
         hasStrays()
-        strayBell.ring()
+        strays.raise()
     }
 
     /// Something of those that are gone may still come back to the queue.
     func hasStrays() { mayHaveStrays.store(true, ordering: .releasing) }
 
-    /// Nothing is open any more of those that are gone. What has come of them since that was found has rung the bell.
+    /// Nothing is open any more of those that are gone. What has come of them since that was found has raised the signal.
     func straysAreParked() { mayHaveStrays.store(false, ordering: .releasing) }
 }

@@ -23,8 +23,8 @@ package final class DestinationBoard: Sendable {
     private let workers: Int
     let clock: AgentClock
     let pace: ProbePace
-    /// Rings when something may wait for a destination that is gone.
-    let strayBell = Doorbell()
+    /// Raised when something may wait for a destination that is gone.
+    let strays = WakeSignal()
     let mayHaveStrays = Atomic<Bool>(false)
 
     /// - Parameters:

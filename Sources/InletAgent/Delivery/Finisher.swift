@@ -16,9 +16,7 @@ struct Finisher: Service {
     let log: EventLog
     let receipts: ReceiptFiles
     let pool: BlockingPool
-    let bell: Doorbell
-    /// Rings when a batch has ended.
-    let batchBell: Doorbell
+    let signals: Signals
     let health: JournalHealth
     var states = RootStates([])
     /// Told of a file that is finished.
@@ -38,7 +36,7 @@ struct Finisher: Service {
                 while !Task.isCancelled {
                     let next = await finishBatch()
                     if let next, next <= .now { continue }
-                    await bell.wait(until: next)
+                    await signals.wait(for: .finishable, until: next)
                 }
             }
         }
@@ -133,6 +131,6 @@ struct Finisher: Service {
                 route: file.route ?? ""))
         guard let batch = finish.endedBatch else { return }
         log.emit(.batchEnded(batch))
-        batchBell.ring()
+        signals.raise(.batch)
     }
 }

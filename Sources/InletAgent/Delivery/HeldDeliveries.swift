@@ -6,8 +6,7 @@ internal import ServiceLifecycle
 struct HeldDeliveries: Service {
     let board: DestinationBoard
     let inFlight: InFlight
-    /// Rings when limits become 0, or are no more.
-    let bell: Doorbell
+    let signals: Signals
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     let patience: Duration
 
@@ -17,7 +16,7 @@ struct HeldDeliveries: Service {
             while !Task.isCancelled {
                 let now = ContinuousClock.now
                 let busy = clock.due(board.shut, at: now).filter { inFlight.sendBack(heldAt: $0) }
-                await bell.wait(until: clock.nextLook(busy, at: now))
+                await signals.wait(for: .limit, until: clock.nextLook(busy, at: now))
             }
         }
     }

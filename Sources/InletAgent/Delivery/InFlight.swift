@@ -18,7 +18,7 @@ package final class InFlight: Sendable {
         let size: Int64
         let since: WallTime
         let attempt: Attempt
-        let cancel: Doorbell
+        let cancel: WakeSignal
         /// Ended because its limit is 0, and not by a person.
         var isSentBack = false
     }
@@ -41,11 +41,11 @@ package final class InFlight: Sendable {
     private let state = Mutex(State())
 
     /// Lists a delivery until `remove`.
-    /// - Returns: the bell that rings when somebody cancels it, and whether somebody may have done so before it was listed.
+    /// - Returns: what is raised when somebody cancels it, and whether somebody may have done so before it was listed.
     func add(
         _ ref: AgentEvent.JobRef, size: Int64, since: WallTime, attempt: Attempt
-    ) -> (cancel: Doorbell, mayBeCancelled: Bool) {
-        let entry = Entry(ref: ref, size: size, since: since, attempt: attempt, cancel: Doorbell())
+    ) -> (cancel: WakeSignal, mayBeCancelled: Bool) {
+        let entry = Entry(ref: ref, size: size, since: since, attempt: attempt, cancel: WakeSignal())
         return state.withLock { state in
             state.entries[ref.delivery] = entry
             let isNew = state.missed.remove(ref.delivery) != nil
@@ -58,13 +58,13 @@ package final class InFlight: Sendable {
 
     /// Ends those to `destination` that wait for bytes under a limit: they go on later. - Returns: whether any runs there.
     func sendBack(heldAt destination: String) -> Bool {
-        let (runs, bells) = state.withLock { state -> (Bool, [Doorbell]) in
+        let (runs, signals) = state.withLock { state -> (Bool, [WakeSignal]) in
             let there = state.entries.filter { $0.value.ref.destination == destination }
             let held = there.filter { $0.value.attempt.isHeld }
             for id in held.keys { state.entries[id]?.isSentBack = true }
             return (!there.isEmpty, held.values.map(\.cancel))
         }
-        for bell in bells { bell.ring() }
+        for signal in signals { signal.raise() }
         return runs
     }
 
@@ -78,10 +78,10 @@ package final class InFlight: Sendable {
             state.missed.insert(delivery)
             return nil
         }
-        entry?.cancel.ring()
+        entry?.cancel.raise()
     }
 
-    func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.ring() } }
+    func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.raise() } }
 
     /// How much of each has been sent, by delivery.
     var sent: [Int64: Int64] { state.withLock(\.entries).mapValues(\.attempt.bytesSent) }

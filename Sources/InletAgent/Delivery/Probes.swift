@@ -7,9 +7,7 @@ internal import ServiceLifecycle
 /// time: side by side, so that one that hangs delays no other.
 struct Probes: Service {
     let board: DestinationBoard
-    let bells: WorkBells
-    /// Rings when a destination goes down, or asks for time.
-    let bell: Doorbell
+    let signals: Signals
     /// Makes a destination anew, with the values that its `${env:}` and `${file:}` have now.
     let renew: @Sendable (String) -> Destination?
     /// It reads files for that.
@@ -22,13 +20,14 @@ struct Probes: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 while !Task.isCancelled {
-                    if board.reopen() { bells.ringAll() }
+                    if board.reopen() { signals.raiseDeliverable() }
                     for destination in board.dueProbes() {
                         board.report(destination.name, .probeBegan)
                         group.addTask { await probe(destination) }
                     }
                     let next = board.nextLook()
-                    await bell.wait(until: next.map { .now.advanced(by: max($0 - .now, .milliseconds(50))) })
+                    await signals.wait(
+                        for: .destination, until: next.map { .now.advanced(by: max($0 - .now, .milliseconds(50))) })
                 }
             }
         }
@@ -44,8 +43,10 @@ struct Probes: Service {
         } else {
             event = .probeSucceeded
         }
-        if board.report(destination.name, event, reason: failure?.reason, code: failure?.code) { bells.ringAll() }
-        bell.ring()
+        if board.report(destination.name, event, reason: failure?.reason, code: failure?.code) {
+            signals.raiseDeliverable()
+        }
+        signals.raise(.destination)
     }
 
     /// - Returns: nil when the destination answers and takes our credentials.

@@ -53,11 +53,11 @@ extension SmallLane {
             state.stock.add(exchange.claims)
             return state.stock.hasSurplus
         }
-        loopBell.ring(exchange.claims.count)
+        loopSignal.raise(exchange.claims.count)
         tell(zip(ended, exchange.settled).map { ($0, $1) })
         ends.tell(exchange.damaged)
         // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
-        if hasSurplus || ended.contains(where: \.isBack) { bells.ringAny() }
+        if hasSurplus || ended.contains(where: \.isBack) { signals.raise(.expirable) }
     }
 
     /// - Parameter error: what came of settling them together.

@@ -11,12 +11,12 @@ final class SmallLane: Sendable {
     let journal: Journal
     private let board: DestinationBoard
     private let deliverOne: DeliverOne
-    let bells: WorkBells
+    let signals: Signals
     let ends: DeliveryEnds
     private let heartbeat: Heartbeat
     let isStopping: StopFlag
     private let loops: Int
-    let loopBell: Doorbell
+    let loopSignal: WakeSignal
     let shared: SmallWork
     let health: JournalHealth
 
@@ -28,19 +28,19 @@ final class SmallLane: Sendable {
     static let journalPause = Duration.seconds(2)
 
     init(
-        journal: Journal, work: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
-        ends: DeliveryEnds, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
+        journal: Journal, work: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, loops: Int,
+        signals: Signals, ends: DeliveryEnds, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag
     ) {
         (self.journal, self.health) = (journal, health)
         shared = work
         self.board = board
         self.deliverOne = deliverOne
-        self.bells = bells
+        self.signals = signals
         self.ends = ends
         self.heartbeat = heartbeat
         self.isStopping = isStopping
-        loops = bells.loops(.small)
-        loopBell = Doorbell(loops: loops)
+        self.loops = loops
+        loopSignal = WakeSignal(loops: loops)
     }
 
     /// Returns when the agent is stopping and every claim has been given back, or when the task is cancelled: then the journal
@@ -50,7 +50,7 @@ final class SmallLane: Sendable {
             for _ in 0..<loops { group.addTask { await self.work() } }
             await feed()
             shared.state.withLock { $0.isClosed = true }
-            loopBell.ringAll()
+            loopSignal.raiseAll()
         }
         // A cancelled feeder waits for no loop: what they were in the middle of has ended since.
         let ended = shared.state.withLock { state in
@@ -71,7 +71,7 @@ final class SmallLane: Sendable {
                 state.ended.append(ended)
                 return state.ended.count == 1 || state.ended.count == SmallWork.batch
             }
-            if isAwaited { bells.ring(.small) }
+            if isAwaited { signals.raise(.deliverable(.small)) }
         }
     }
 
@@ -90,11 +90,11 @@ final class SmallLane: Sendable {
                 (state.stock.take(), state.isClosed, state.stock.waitingCount == state.reserve - 1)
             }
             if let claim {
-                if isLow { bells.ring(.small) }
+                if isLow { signals.raise(.deliverable(.small)) }
                 return claim
             }
             if isClosed || Task.isCancelled { return nil }
-            await loopBell.wait(until: nil)
+            await loopSignal.wait(until: nil)
         }
     }
 
@@ -120,7 +120,9 @@ final class SmallLane: Sendable {
                 if await patience.wait(isStopping) { continue }
                 return
             }
-            if exchange.claims.count < places || places == 0 { await bells.wait(.small, until: nextLook(exchange)) }
+            if exchange.claims.count < places || places == 0 {
+                await signals.wait(for: .deliverable(.small), until: nextLook(exchange))
+            }
             await gather()
         }
     }
@@ -131,11 +133,11 @@ final class SmallLane: Sendable {
         while !isStopping.isSet, !Task.isCancelled, let pause = shared.state.withLock(\.pause),
             start.duration(to: .now) < pause
         {
-            await bells.wait(.small, until: start.advanced(by: pause))
+            await signals.wait(for: .deliverable(.small), until: start.advanced(by: pause))
         }
     }
 
-    /// When there is something to do that rings no bell.
+    /// When there is something to do for which no signal is raised.
     private func nextLook(_ exchange: Exchange) -> ContinuousClock.Instant? {
         let uptimes = board.runningUptimes()
         let (expiry, nextTry) = shared.state.withLock { ($0.stock.nextExpiry(uptimes), $0.nextTry) }

@@ -4,18 +4,18 @@ internal import Synchronization
 package final class StopFlag: Sendable {
     private let flag = Atomic<Bool>(false)
     /// More than ever wait.
-    private let bell = Doorbell(loops: 10_000)
+    private let signal = WakeSignal(loops: 10_000)
 
     package init() {}
     package var isSet: Bool { flag.load(ordering: .acquiring) }
 
     package func set() {
         flag.store(true, ordering: .releasing)
-        bell.ringAll()
+        signal.raiseAll()
     }
 
     /// Returns when the flag is set, at `deadline`, or when the task is cancelled.
     package func wait(until deadline: ContinuousClock.Instant? = nil) async {
-        if !isSet { await bell.wait(until: deadline) }
+        if !isSet { await signal.wait(until: deadline) }
     }
 }

@@ -20,7 +20,7 @@ struct Sweeper: Service {
     let board: DestinationBoard
     let orders: OrderDesk
     let log: EventLog
-    let bell: Doorbell
+    let signals: Signals
     let health: JournalHealth
 
     /// Before a journal that could not be read is asked again.
@@ -38,11 +38,12 @@ struct Sweeper: Service {
                     let next = mayHaveMore ? nil : try await journal.nextLeftover()
                     health.works(for: .sweeper)
                     if mayHaveMore { continue }
-                    await bell.wait(until: next.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
+                    await signals.wait(
+                        for: .leftover, until: next.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
                 } catch {
                     if Task.isCancelled { return }
                     health.fails(error, for: .sweeper)
-                    await bell.wait(until: .now.advanced(by: Self.journalPause))
+                    await signals.wait(for: .leftover, until: .now.advanced(by: Self.journalPause))
                 }
             }
         }

@@ -9,13 +9,13 @@ final class StandIns: Sendable {
         var relief: WorkerRelief
         /// Stand-ins that have begun and not ended, at work or about to be.
         var count = 0
-        /// The last one found nothing to do; until something rings.
+        /// The last one found nothing to do; until a signal is raised.
         var isDry = false
     }
 
     private let state: Mutex<State>
-    /// Rings when no worker is free any more.
-    let bell = Doorbell()
+    /// Raised when no worker is free any more.
+    let signal = WakeSignal()
 
     init(workers: Int, patience: Duration) {
         state = Mutex(State(relief: WorkerRelief(workers: workers, patience: patience)))
@@ -26,7 +26,7 @@ final class StandIns: Sendable {
             state.relief.begin(delivery, byStandIn: isStandIn, at: .now)
             return state.relief.isFull
         }
-        if isFull { bell.ring() }
+        if isFull { signal.raise() }
     }
 
     func end(_ delivery: Int64) { state.withLock { $0.relief.end(delivery) } }
@@ -50,14 +50,14 @@ final class StandIns: Sendable {
             state.count -= 1
             return false
         }
-        if !goesOn { bell.ring() }
+        if !goesOn { signal.raise() }
         return goesOn
     }
 
     /// There may be work again.
     func mayHaveWork() { state.withLock { $0.isDry = false } }
 
-    /// When to look again; nil = at the bell. `needsWork`: more could be at work, if there was any.
+    /// When to look again; nil = at the signal. `needsWork`: more could be at work, if there was any.
     var next: (look: ContinuousClock.Instant?, needsWork: Bool) {
         state.withLock { state in
             (state.relief.nextLook(at: .now), state.relief.standIns(at: .now) > state.count)
@@ -73,18 +73,18 @@ extension WorkerPool {
                 for _ in 0..<standIns.take(deliverOne.inFlight.sent) { group.addTask { await self.standIn() } }
                 let (look, needsWork) = standIns.next
                 guard let look else {
-                    await standIns.bell.wait(until: nil)
+                    await standIns.signal.wait(until: nil)
                     continue
                 }
                 heartbeat.beat(.workers)
                 if needsWork {
                     // All who else wait for work are busy.
-                    await bells.wait(.big, until: look)
+                    await signals.wait(for: .deliverable(.big), until: look)
                     standIns.mayHaveWork()
-                    // One of them is not any more: it may be the ring that it waits for.
-                    if standIns.next.look == nil { bells.ring(.big) }
+                    // One of them is not any more: it may be the signal that it waits for.
+                    if standIns.next.look == nil { signals.raise(.deliverable(.big)) }
                 } else {
-                    await standIns.bell.wait(until: look)
+                    await standIns.signal.wait(until: look)
                 }
             }
         }

@@ -10,7 +10,8 @@ final class WorkerPool: Service {
     private let board: DestinationBoard
     let deliverOne: DeliverOne
     private let smallFiles: SmallLane
-    let bells: WorkBells
+    private let loops: Loops
+    let signals: Signals
     let standIns: StandIns
     private let ends: DeliveryEnds
     private let pool: BlockingPool
@@ -19,25 +20,34 @@ final class WorkerPool: Service {
     let heartbeat: Heartbeat
     let isStopping: StopFlag
 
+    /// How many deliver at once.
+    struct Loops: Sendable {
+        var big: Int
+        var small: Int
+    }
+
     init(
-        journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, bells: WorkBells,
-        ends: DeliveryEnds, pool: BlockingPool, grace: @escaping @Sendable () -> Duration, health: JournalHealth,
+        journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, loops: Loops,
+        signals: Signals, ends: DeliveryEnds, pool: BlockingPool, grace: @escaping @Sendable () -> Duration,
+        health: JournalHealth,
         heartbeat: Heartbeat, isStopping: StopFlag, silence: Duration
     ) {
         self.journal = journal
         self.health = health
         self.board = board
         self.deliverOne = deliverOne
-        self.bells = bells
-        standIns = StandIns(workers: bells.loops(.big), patience: silence)
+        self.loops = loops
+        self.signals = signals
+        standIns = StandIns(workers: loops.big, patience: silence)
         self.ends = ends
         self.pool = pool
         self.grace = grace
         self.heartbeat = heartbeat
         self.isStopping = isStopping
         smallFiles = SmallLane(
-            journal: journal, work: smallWork, board: board, deliverOne: deliverOne, bells: bells, ends: ends,
-            health: health, heartbeat: heartbeat, isStopping: isStopping)
+            journal: journal, work: smallWork, board: board, deliverOne: deliverOne, loops: loops.small,
+            signals: signals,
+            ends: ends, health: health, heartbeat: heartbeat, isStopping: isStopping)
     }
 
     func run() async throws {
@@ -52,8 +62,8 @@ final class WorkerPool: Service {
             }
         } onGracefulShutdown: {
             self.isStopping.set()
-            self.bells.ringAll()
-            self.standIns.bell.ring()
+            self.signals.raiseDeliverable()
+            self.standIns.signal.raise()
         }
     }
 
@@ -61,7 +71,7 @@ final class WorkerPool: Service {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.smallFiles.run() }
             group.addTask { await self.relieve() }
-            for number in 0..<bells.loops(.big) {
+            for number in 0..<loops.big {
                 group.addTask { await self.work(owner: "\(Lane.big)-\(number)") }
             }
         }
@@ -81,10 +91,11 @@ final class WorkerPool: Service {
             do {
                 if try await takeOne(owner: owner) { continue }
                 let due = try await journal.nextDue(.big, rooms: board.rooms())
-                await bells.wait(.big, until: due.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
+                await signals.wait(
+                    for: .deliverable(.big), until: due.map { .now.advanced(by: max($0 - .now, .milliseconds(10))) })
             } catch {
                 // The journal is full or failing; whoever admits says so. Work goes on when it does.
-                await bells.wait(.big, until: .now.advanced(by: .seconds(2)))
+                await signals.wait(for: .deliverable(.big), until: .now.advanced(by: .seconds(2)))
             }
         }
     }
@@ -120,11 +131,7 @@ final class WorkerPool: Service {
 /// Who is told of the end of a delivery, once it is durable.
 struct DeliveryEnds: Sendable {
     let log: EventLog
-    let bells: WorkBells
-    let finisherBell: Doorbell
-    let sweeperBell: Doorbell
-    let probeBell: Doorbell
-    let batchBell: Doorbell
+    let signals: Signals
     let lookAgain: @Sendable (FileRow) -> Void
     /// Told of a file that has a delivery less to wait for.
     let ended: @Sendable (FileRow) -> Void
@@ -177,7 +184,7 @@ struct DeliveryEnds: Sendable {
         } catch {
             health.fails(error)
         }
-        if !returned.isEmpty { bells.ringAll() }
+        if !returned.isEmpty { signals.raiseDeliverable() }
     }
 
     /// Wakes and tells whoever has to do with it now.
@@ -185,8 +192,10 @@ struct DeliveryEnds: Sendable {
         if settled.isFinal { room.left() }
         board.deliveryEnded()
         // What ended with it, a companion or the marker of a unit, is still to be finished.
-        if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased { finisherBell.ring() }
-        if settled.finish?.endedBatch != nil { batchBell.ring() }
+        if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased {
+            signals.raise(.finishable)
+        }
+        if settled.finish?.endedBatch != nil { signals.raise(.batch) }
         // What is only being worked on leaves nothing to compare with.
         let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
         let isKept = !isWorkedOn && looks.take(file.id)
@@ -196,50 +205,16 @@ struct DeliveryEnds: Sendable {
         case .jobDelivered, .jobWaiting: break
         case nil where !settled.isFinal: break
         default:
-            sweeperBell.ring()
-            probeBell.ring()
+            signals.raise(.leftover, .destination)
         }
         if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { lookAgain(changed) }
         if file.volume != nil { ended(file) }
         // A place is free again, or others were waiting for this one: a loop that found nothing may have work now. The small
         // files' feeder looks by itself.
         if report?.destinationIsBack == true || settled.hasReleased {
-            bells.ringAll()
+            signals.raiseDeliverable()
         } else if lane == .big {
-            bells.ring(.big)
+            signals.raise(.deliverable(.big))
         }
-    }
-}
-
-/// The bells of the two lanes: how many loops each has, and how to wake them.
-final class WorkBells: Sendable {
-    private let bells: [Lane: (bell: Doorbell, loops: Int)]
-    private let any = Doorbell()
-
-    init(loops: [Lane: Int]) {
-        // The small files' loops have one feeder, which alone waits here: rings kept for more would only make it spin.
-        let bells = loops.map { lane, count in (lane, (Doorbell(loops: lane == .small ? 1 : count), count)) }
-        self.bells = Dictionary(uniqueKeysWithValues: bells)
-    }
-
-    func loops(_ lane: Lane) -> Int { bells[lane]?.loops ?? 0 }
-    func ring(_ lane: Lane) {
-        bells[lane]?.bell.ring()
-        any.ring()
-    }
-
-    func ringAll() {
-        for (bell, _) in bells.values { bell.ringAll() }
-        any.ring()
-    }
-
-    /// Wakes nobody but who waits for either lane.
-    func ringAny() { any.ring() }
-
-    /// Returns at the next ring for either lane. For one waiter.
-    func waitForAny() async { await any.wait(until: nil) }
-
-    func wait(_ lane: Lane, until deadline: ContinuousClock.Instant?) async {
-        await bells[lane]?.bell.wait(until: deadline)
     }
 }

@@ -84,8 +84,8 @@ extension Admitter {
             known.append(found.arrival.path)
         }
         if !companions.isEmpty {
-            bells.ringAll()
-            finisherBell.ring()
+            signals.raiseDeliverable()
+            signals.raise(.finishable)
         }
         return known
     }
@@ -108,11 +108,11 @@ extension Admitter {
                         files: batch.counts.values.reduce(0, +)))
                 guard batch.endedAt != nil else { continue }
                 log.emit(.batchEnded(batch))
-                batchBell.ring()
+                signals.raise(.batch)
             }
             if batches.isEmpty { return true }
-            bells.ringAll()
-            finisherBell.ring()
+            signals.raiseDeliverable()
+            signals.raise(.finishable)
             return true
         } catch {
             health.fails(error)

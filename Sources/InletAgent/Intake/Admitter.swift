@@ -30,9 +30,7 @@ struct Admitter: Sendable {
     var routes: RouteTable
     let board: DestinationBoard
     let log: EventLog
-    let bells: WorkBells
-    let finisherBell: Doorbell
-    let batchBell: Doorbell
+    let signals: Signals
     let health: JournalHealth
     let room: QueueRoom
     var looks = KeptLooks()
@@ -154,7 +152,7 @@ struct Admitter: Sendable {
     }
 
     /// Says that files are in the journal, before anybody can claim them: on the thread that writes it, so that it is quick. All
-    /// lines before any bell, for who is woken by it.
+    /// lines before any signal, for who is woken by it.
     func tell(_ files: [PlainAdmission], _ outcomes: [AdmissionOutcome]) {
         var admitted: [(id: Int64, file: PlainAdmission)] = []
         for (file, outcome) in zip(files, outcomes) {
@@ -168,7 +166,7 @@ struct Admitter: Sendable {
         log.emit(admitted.flatMap { Self.events($0.id, $0.file) })
         for (_, file) in admitted {
             let (size, steps) = (file.admission.arrival.identity.size, file.admission.steps)
-            for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { bells.ring(lane) }
+            for lane in Set(steps.first.map { board.lane(of: size, to: $0) }) { signals.raise(.deliverable(lane)) }
             board.admitted(for: steps.destinations)
         }
     }
@@ -189,7 +187,7 @@ struct Admitter: Sendable {
             .jobDuplicate(
                 job: id, path: arrival.root.pushing(arrival.path), route: file.plan.route,
                 destinations: file.admission.steps.destinations, sameAs: first))
-        finisherBell.ring()
+        signals.raise(.finishable)
     }
 
     private func reject(
@@ -204,7 +202,7 @@ struct Admitter: Sendable {
         log.emit(
             .fileRejected(
                 job: id, path: arrival.root.pushing(arrival.path), route: route.name, reason: reason))
-        finisherBell.ring()
+        signals.raise(.finishable)
         tell(companions, others, route.name, [])
         return Result(outcome: .settled, companions: await conclude(companions, others, route.name))
     }

@@ -62,7 +62,7 @@ final class Deriver: Sendable {
     private let journal: Journal
     private let log: EventLog
     private let pool = BlockingPool(name: "derive", threads: 1)
-    private let bell = Doorbell()
+    private let signal = WakeSignal()
     private let state = Mutex(State())
     /// Called with the path of an original whose files are made, or cannot be.
     private let done: @Sendable (FilePath) -> Void
@@ -92,7 +92,7 @@ final class Deriver: Sendable {
             return (.underWay, stale)
         }
         remove(stale)
-        bell.ring()
+        signal.raise()
         return standing
     }
 
@@ -128,7 +128,7 @@ final class Deriver: Sendable {
         await removeLeftovers()
         while !Task.isCancelled {
             guard let request = state.withLock({ $0.take() }) else {
-                await bell.wait(until: nil)
+                await signal.wait(until: nil)
                 continue
             }
             var made: [SetFinder.Found] = []

@@ -19,8 +19,6 @@ final class Intakes: Service {
         var stateDirectory: FilePath
         /// How much each may remember.
         var places: Settler.Places
-        /// Wakes those who deliver and finish.
-        var wake: @Sendable () -> Void
     }
 
     private struct State {
@@ -31,7 +29,7 @@ final class Intakes: Service {
 
     let states: RootStates
     private let tools: Tools
-    private let bell = Doorbell()
+    private let signal = WakeSignal()
     private let state = Mutex(State())
 
     /// How long is waited for an intake that ends: one whose disk does not answer ends when that does.
@@ -63,7 +61,7 @@ final class Intakes: Service {
                         return state.new
                     }
                     for entry in new { group.addTask { await entry.run(self.tools.restarts) } }
-                    await self.bell.wait(until: nil)
+                    await self.signal.wait(until: nil)
                 }
             }
         }
@@ -118,14 +116,16 @@ final class Intakes: Service {
             return state.entries.filter { plan.renews.contains($0.settings.path) }
         }
         for entry in renewed { entry.volumes?.renew() }
-        bell.ring()
+        signal.raise()
     }
 
     private func make(_ root: WatchSettings, _ routes: RouteTable, after: StopFlag?) throws -> WatchedEntry {
         guard let pattern = root.pattern else {
             return WatchedEntry(root, .fixed(try intake(root, routes, passing: nil)), after: after)
         }
-        let arrivals = VolumeArrivals(journal: tools.journal, states: states, log: tools.log, wake: tools.wake)
+        let arrivals = VolumeArrivals(
+            journal: tools.journal, states: states, signals: tools.admitter.signals,
+            log: tools.log)
         let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools, states] root, place in
             try Self.intake(root, tools.running.routes, tools, states, passing: place)
         }

@@ -220,7 +220,7 @@ struct SettledFiles: Sendable {
                 file, identity: arrival.identity, uptimes: admitter.board.uptimes(), at: .now)
             if touch.isNoted || touch.isOutdated { admitter.looks.take(file.id) }
             if touch.isOutdated { return .look(.comparedLater) }
-            if touch.goesOn { admitter.bells.ringAll() }
+            if touch.goesOn { admitter.signals.raiseDeliverable() }
             log.emit(.jobKnown(job: file.id, path: file.fullPath))
             return .known
         } catch let error as SystemError where error.isMissing {

@@ -7,9 +7,8 @@ internal import SystemPackage
 struct VolumeArrivals: Sendable {
     let journal: Journal
     let states: RootStates
+    let signals: Signals
     let log: EventLog
-    /// Wakes those who deliver and finish.
-    let wake: @Sendable () -> Void
 
     /// Files looked at between two transactions.
     private static let group = 256
@@ -26,7 +25,9 @@ struct VolumeArrivals: Sendable {
         states.set(.present(volume: key), root)
         try await journal.volumeIsBack(key, at: .now)
         log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
-        if waiting > 0 { wake() }
+        if waiting == 0 { return }
+        signals.raiseDeliverable()
+        signals.raise(.finishable)
     }
 
     /// Files that were known by the path of their root, or by a weaker name of the volume, are known by its best one from now on:

@@ -15,18 +15,18 @@ final class NoticeDesk: Sendable {
     }
 
     /// One for each receiver.
-    let bells: [Doorbell]
-    /// Rings when there is something to put in the outbox.
-    let bell = Doorbell()
+    let signals: [WakeSignal]
+    /// Raised when there is something to put in the outbox.
+    let signal = WakeSignal()
     private let posts = Mutex<[Post]>([])
     /// While the journal takes nothing, the oldest are forgotten beyond this.
     private static let mostKept = 1000
 
-    init(receivers: Int) { bells = (0..<receivers).map { _ in Doorbell() } }
+    init(receivers: Int) { signals = (0..<receivers).map { _ in WakeSignal() } }
 
     func hear(_ event: AgentEvent) {
         switch event {
-        case .jobFinished, .batchEnded: ring()
+        case .jobFinished, .batchEnded: wake()
         case .destinationDown(let name, let reason, let probe):
             add(
                 Post(
@@ -45,14 +45,14 @@ final class NoticeDesk: Sendable {
         }
     }
 
-    func ring() { for bell in bells { bell.ring() } }
+    func wake() { for signal in signals { signal.raise() } }
 
     func add(_ post: Post) {
         posts.withLock { posts in
             if posts.count >= Self.mostKept { posts.removeFirst() }
             posts.append(post)
         }
-        bell.ring()
+        signal.raise()
     }
 
     /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
@@ -65,7 +65,7 @@ final class NoticeDesk: Sendable {
             }
             Failpoint.posted.reached()
             posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
-            ring()
+            wake()
         }
         return true
     }

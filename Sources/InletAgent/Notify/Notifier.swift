@@ -55,7 +55,7 @@ struct Notifier: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 group.addTask { await keepOutbox() }
-                for (outlet, bell) in zip(outlets, desk.bells) { group.addTask { await serve(outlet, bell) } }
+                for (outlet, signal) in zip(outlets, desk.signals) { group.addTask { await serve(outlet, signal) } }
             }
         }
         // What went down or came up meanwhile is told after the next start.
@@ -65,15 +65,15 @@ struct Notifier: Service {
     private func keepOutbox() async {
         while !Task.isCancelled {
             let isDone = await desk.flush(journal)
-            await desk.bell.wait(until: isDone ? nil : .now.advanced(by: Self.journalPause))
+            await desk.signal.wait(until: isDone ? nil : .now.advanced(by: Self.journalPause))
         }
     }
 
-    private func serve(_ outlet: NoticeOutlet, _ bell: Doorbell) async {
+    private func serve(_ outlet: NoticeOutlet, _ signal: WakeSignal) async {
         var schedule = NoticeSchedule()
         while !Task.isCancelled {
             if let pause = schedule.pausedUntil, pause > .now {
-                // Ends early only when the task is cancelled. Not by the bell: whatever comes has to wait.
+                // Ends early only when the task is cancelled. Not by the signal: whatever comes has to wait.
                 try? await Task.sleep(for: pause - .now)
                 continue
             }
@@ -82,8 +82,8 @@ struct Notifier: Service {
                 case .due(let notice): try await tell(notice, outlet, &schedule)
                 // As above.
                 case .blocked(let time): try? await Task.sleep(for: max(time - .now, .milliseconds(10)))
-                case .later(let time): await bell.wait(until: .now.advanced(by: max(time - .now, .milliseconds(10))))
-                case .none: await bell.wait(until: nil)
+                case .later(let time): await signal.wait(until: .now.advanced(by: max(time - .now, .milliseconds(10))))
+                case .none: await signal.wait(until: nil)
                 }
             } catch {
                 // That the journal fails is said by those who work with it all the time; notices wait in it.

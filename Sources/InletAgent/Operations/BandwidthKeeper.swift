@@ -11,7 +11,7 @@ final class BandwidthKeeper: Service {
     private let shut: @Sendable (Set<String?>) -> Void
     private let log: EventLog
     private let clock: AgentClock
-    private let bell = Doorbell()
+    private let signal = WakeSignal()
 
     /// The clock on the wall may be set, and the machine may sleep: with a timetable it is looked at as often as this.
     private static let longest = Duration.seconds(60)
@@ -34,15 +34,15 @@ final class BandwidthKeeper: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
-                await self.bell.wait(until: self.look(cause: .schedule))
+                await self.signal.wait(until: self.look(cause: .schedule))
             }
         }
     }
 
     /// Looks now: for tests that turn the clock.
-    func ring() { bell.ring() }
+    func lookNow() { signal.raise() }
 
-    /// - Returns: when to look again; nil: only when somebody rings.
+    /// - Returns: when to look again; nil: only when somebody asks for it.
     @discardableResult
     private func look(cause: LimitCause) -> ContinuousClock.Instant? {
         let now = clock.now()
@@ -81,7 +81,7 @@ final class BandwidthKeeper: Service {
         }
         guard isKnown else { return nil }
         tell(changes, .command)
-        bell.ring()
+        signal.raise()
         return standings().first { $0.destination == destination }
     }
 
@@ -97,7 +97,7 @@ final class BandwidthKeeper: Service {
             return changes
         }
         tell(changes, .reload)
-        bell.ring()
+        signal.raise()
     }
 
     /// What holds, all together first.

@@ -9,9 +9,7 @@ struct Housekeeper: Service {
     let board: DestinationBoard
     let smallWork: SmallWork
     let log: EventLog
-    let bells: WorkBells
-    let finisherBell: Doorbell
-    let sweeperBell: Doorbell
+    let signals: Signals
     /// How many may wait before it warns.
     let queueWarning: @Sendable () -> Int
 
@@ -32,7 +30,7 @@ struct Housekeeper: Service {
             while !Task.isCancelled {
                 // Where no clock runs that ends anything there is none to keep, and no reason to wake up.
                 if waiting?.clocks.isEmpty == true {
-                    await bells.waitForAny()
+                    await signals.wait(for: .expirable)
                     try await Task.sleep(for: Self.shortest)
                 } else {
                     try await Task.sleep(for: await nextPass())
@@ -92,10 +90,9 @@ struct Housekeeper: Service {
         // What the journal cannot expire now expires at a later pass.
         guard let expired = try? await journal.setUptime(name, uptime, at: .now), !expired.isEmpty else { return false }
         for file in expired { await tellExpired(file, name) }
-        finisherBell.ring()
-        sweeperBell.ring()
+        signals.raise(.finishable, .leftover)
         // What expired may have been the last that others waited for.
-        bells.ringAll()
+        signals.raiseDeliverable()
         return expired.count == Journal.expiredAtOnce
     }
 

@@ -9,8 +9,8 @@ internal import ServiceLifecycle
 struct KeepAlive: Service {
     let board: DestinationBoard
     let log: EventLog
-    /// Rings for probes, which find out when refused credentials work again.
-    let bell: Doorbell
+    /// Probes find out when refused credentials work again.
+    let signals: Signals
     var interval = Duration.seconds(3600)
     var now: @Sendable () -> WallTime = { .now }
 
@@ -59,7 +59,7 @@ struct KeepAlive: Service {
             guard !Task.isCancelled else { return lastTrouble }
             if error.verdict == .credentials {
                 board.report(destination.name, .credentials, reason: error.reason)
-                bell.ring()
+                signals.raise(.destination)
             } else if error.reason != lastTrouble {
                 log.emit(.destinationTrouble(destination: destination.name, reason: error.reason))
             }

@@ -14,7 +14,7 @@ struct ManifestWriter: Service {
     let board: DestinationBoard
     let admitter: Admitter
     let log: EventLog
-    let bell: Doorbell
+    let signals: Signals
     let pool: BlockingPool
     /// `manifests` of the state directory.
     let home: FilePath
@@ -32,11 +32,12 @@ struct ManifestWriter: Service {
                         try await serve(order)
                     } else {
                         let due = try await journal.manifestDue()
-                        await bell.wait(until: due.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
+                        await signals.wait(
+                            for: .batch, until: due.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
                     }
                 } catch {
                     // The journal cannot be used now; who admits says so.
-                    await bell.wait(until: .now.advanced(by: Self.firstPause))
+                    await signals.wait(for: .batch, until: .now.advanced(by: Self.firstPause))
                 }
             }
         }

@@ -21,7 +21,7 @@ package final class Reload: Service {
     private let log: EventLog
     private let manager: ManagerNews
     private let state: Mutex<State>
-    private let bell = Doorbell()
+    private let signal = WakeSignal()
     private let isStopping = StopFlag()
     private let pool: BlockingPool
 
@@ -48,7 +48,7 @@ package final class Reload: Service {
     /// Asks for a reload and waits for no answer: for a signal.
     package func request() {
         state.withLock { $0.isWanted = true }
-        bell.ring()
+        signal.raise()
     }
 
     /// Reloads. Those that ask while one is under way get the next, all the same one.
@@ -58,7 +58,7 @@ package final class Reload: Service {
                 if !state.isClosed { state.asking.append(continuation) }
                 return state.isClosed
             }
-            if isClosed { continuation.resume(returning: Self.stopping) } else { bell.ring() }
+            if isClosed { continuation.resume(returning: Self.stopping) } else { signal.raise() }
         }
     }
 
@@ -67,7 +67,7 @@ package final class Reload: Service {
     package func run() async throws {
         await withGracefulShutdownHandler {
             while !isStopping.isSet, !Task.isCancelled {
-                await bell.wait(until: nil)
+                await signal.wait(until: nil)
                 let (isWanted, asking) = take()
                 if !isWanted || isStopping.isSet {
                     answer(asking, Self.stopping)
@@ -77,7 +77,7 @@ package final class Reload: Service {
             }
         } onGracefulShutdown: {
             self.isStopping.set()
-            self.bell.ring()
+            self.signal.raise()
         }
         state.withLock { $0.isClosed = true }
         answer(take().asking, Self.stopping)
@@ -149,7 +149,7 @@ struct StrayKeeper: Service {
         await cancelWhenGracefulShutdown {
             var again: ContinuousClock.Instant?
             while !Task.isCancelled {
-                await board.strayBell.wait(until: again)
+                await board.strays.wait(until: again)
                 // Said while they are looked for: a delivery that ends meanwhile rings again.
                 board.hasStrays()
                 let isOpen = try? await retire()

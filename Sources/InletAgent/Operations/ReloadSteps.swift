@@ -55,8 +55,7 @@ struct ReloadSteps: Sendable {
     let tally: MetricsTally
     /// For what blocks.
     let pool: BlockingPool
-    /// Wakes everybody who may have something to do now.
-    let wake: @Sendable () -> Void
+    let signals: Signals
 
     /// Services that begin anew with changed values.
     struct Renewals: Sendable {
@@ -101,7 +100,9 @@ struct ReloadSteps: Sendable {
         await closeUnits(settings)
         room.set(settings.queueLimit)
         renew(settings, trial, scope, notifier)
-        wake()
+        // Everybody may have something to do now.
+        signals.raiseDeliverable()
+        signals.raise(.finishable, .leftover, .destination, .limit)
         return parked
     }
 
@@ -140,7 +141,7 @@ struct ReloadSteps: Sendable {
         // Where it takes nothing now, `StrayKeeper` asks it again.
         let arranged = try? await journal.setDestinations(Array(names), at: .now)
         if arranged == nil { board.hasStrays() }
-        board.strayBell.ring()
+        board.strays.raise()
         return arranged?.parked ?? 0
     }
 

@@ -5,7 +5,7 @@ internal import Synchronization
 /// for the new one.
 final class Renewed<Value: Sendable>: Service {
     private let value: Mutex<Value>
-    private let bell = Doorbell()
+    private let signal = WakeSignal()
     private let work: @Sendable (Value) async -> Void
 
     /// - Parameter work: ends when its task is cancelled. Where it has nothing to do it may end at once.
@@ -24,7 +24,7 @@ final class Renewed<Value: Sendable>: Service {
             defer { value = new }
             return value
         }
-        bell.ring()
+        signal.raise()
         return old
     }
 
@@ -34,7 +34,7 @@ final class Renewed<Value: Sendable>: Service {
                 let value = self.value.withLock(\.self)
                 await withDiscardingTaskGroup { group in
                     group.addTask { await self.work(value) }
-                    await self.bell.wait(until: nil)
+                    await self.signal.wait(until: nil)
                     group.cancelAll()
                 }
             }

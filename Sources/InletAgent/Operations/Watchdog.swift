@@ -11,8 +11,8 @@ struct Watchdog: Service {
     let journal: Journal
     let log: EventLog
     let ready: AgentEvent
-    /// Rings when the agent can be asked; nil where nobody asks it.
-    let door: Doorbell?
+    /// Raised when the agent can be asked; nil where nobody asks it.
+    let door: WakeSignal?
     /// Makes sleeping loops pass once.
     let nudge: @Sendable () -> Void
 

@@ -26,13 +26,13 @@ final class SharedStatus: Sendable {
 /// That somebody goes: the reader, or we.
 final class StreamEnd: Sendable {
     private let flag = Mutex(false)
-    private let bell: Doorbell
+    private let signal: WakeSignal
 
-    init(_ bell: Doorbell) { self.bell = bell }
+    init(_ signal: WakeSignal) { self.signal = signal }
 
     func come() {
         flag.withLock { $0 = true }
-        bell.ring()
+        signal.raise()
     }
 
     var hasCome: Bool { flag.withLock { $0 } || Task.isCancelled }
@@ -80,13 +80,13 @@ struct EventStream: Sendable {
     }
 
     private func run(_ writer: inout any ResponseBodyWriter) async throws {
-        let (bell, end) = pulse.attend()
+        let (signal, end) = pulse.attend()
         defer { end() }
-        let ending = StreamEnd(bell)
+        let ending = StreamEnd(signal)
         // A browser that goes away is noticed at once, and not when the next thing happens.
         try await call.request.body.consumeWithInboundCloseHandler { _ in
             try await withGracefulShutdownHandler {
-                try await tell(&writer, bell, ending)
+                try await tell(&writer, signal, ending)
             } onGracefulShutdown: {
                 ending.come()
             }
@@ -96,7 +96,7 @@ struct EventStream: Sendable {
     }
 
     private func tell(
-        _ writer: inout any ResponseBodyWriter, _ bell: Doorbell, _ ending: StreamEnd
+        _ writer: inout any ResponseBodyWriter, _ signal: WakeSignal, _ ending: StreamEnd
     ) async throws {
         var round = Round(cursor: after ?? pulse.last, changes: pulse.changes)
         try await send(
@@ -130,7 +130,7 @@ struct EventStream: Sendable {
             }
             if news.count == Self.mostAtOnce { continue }
             let wantsStatus = round.isChanged || !inFlight.isEmpty
-            await bell.wait(until: wantsStatus ? min(round.nextStatus, round.nextRates) : round.nextRates)
+            await signal.wait(until: wantsStatus ? min(round.nextStatus, round.nextRates) : round.nextRates)
             if !ending.hasCome { try await Task.sleep(for: Self.pace) }
         }
     }

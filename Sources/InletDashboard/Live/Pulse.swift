@@ -10,7 +10,7 @@ package final class Pulse: Sendable {
         var ring: EventRing
         var rates: RateHistory
         var sent = SentBytes()
-        var ears: [UInt64: Doorbell] = [:]
+        var ears: [UInt64: WakeSignal] = [:]
         var nextEar: UInt64 = 0
         /// Commands that may have changed something without an event.
         var changes: UInt64 = 0
@@ -38,7 +38,7 @@ package final class Pulse: Sendable {
             if let share = state.sent.heard(event, at: now) { state.count(share, now) }
             return state.ears.isEmpty ? [] : Array(state.ears.values)
         }
-        for ear in ears { ear.ring() }
+        for ear in ears { ear.raise() }
     }
 
     /// Somebody has changed something; what is shown of it may have no event.
@@ -47,7 +47,7 @@ package final class Pulse: Sendable {
             state.changes += 1
             return Array(state.ears.values)
         }
-        for ear in ears { ear.ring() }
+        for ear in ears { ear.raise() }
     }
 
     /// Grows with each `stir`.
@@ -94,14 +94,14 @@ package final class Pulse: Sendable {
         return found.reversed()
     }
 
-    /// A bell that rings when something happens, until `end`.
-    func attend() -> (bell: Doorbell, end: @Sendable () -> Void) {
-        let bell = Doorbell()
+    /// Raised when something happens, until `end`.
+    func attend() -> (signal: WakeSignal, end: @Sendable () -> Void) {
+        let signal = WakeSignal()
         let id = state.withLock { state in
             state.nextEar += 1
-            state.ears[state.nextEar] = bell
+            state.ears[state.nextEar] = signal
             return state.nextEar
         }
-        return (bell, { [weak self] in self?.state.withLock { $0.ears[id] = nil } })
+        return (signal, { [weak self] in self?.state.withLock { $0.ears[id] = nil } })
     }
 }

@@ -9,7 +9,7 @@ import SystemPackage
 struct DemoStage: Sendable {
     private let place: DemoPlace
     private let control: LocalControl
-    private let ended = Doorbell()
+    private let ended = WakeSignal()
     private let lines = DemoLines()
 
     private static let interval = Duration.milliseconds(150)
@@ -30,7 +30,7 @@ struct DemoStage: Sendable {
             } else {
                 return
             }
-            ended.ring()
+            ended.raise()
         }
     }
 

@@ -17,7 +17,7 @@ struct AgentSession: Sendable {
     private let factory: PipelineFactory
     private let socket: FilePath
     private let pulse: Pulse
-    private let door = Doorbell()
+    private let door = WakeSignal()
     /// nil where nothing listens on a port.
     private let dashboard: DashboardServer?
 
@@ -132,7 +132,7 @@ struct AgentSession: Sendable {
     /// configuration file SIGHUP has that read again.
     func run(beside others: [any Service] = [], _ body: (@Sendable () async throws -> Void)? = nil) async throws {
         let doors: [any Service] = [
-            ControlServer(path: socket, control: control, pulse: pulse) { [door] in door.ring() }
+            ControlServer(path: socket, control: control, pulse: pulse) { [door] in door.raise() }
         ]
         let services = others + agent.services + doors + (dashboard.map { [$0] } ?? [])
         let group = ServiceGroup(quietly: services)

@@ -5,68 +5,68 @@ import Testing
 
 @testable import InletAgent
 
-@Suite struct DoorbellTests {
-    @Test func `a ring while nobody waits is kept, once`() async {
-        let bell = Doorbell()
-        bell.ring()
-        bell.ring()
-        await bell.wait(until: nil)
+@Suite struct WakeSignalTests {
+    @Test func `what is raised while nobody waits is kept, once`() async {
+        let signal = WakeSignal()
+        signal.raise()
+        signal.raise()
+        await signal.wait(until: nil)
         let start = ContinuousClock.now
-        await bell.wait(until: start.advanced(by: .milliseconds(30)))
+        await signal.wait(until: start.advanced(by: .milliseconds(30)))
         #expect(start.duration(to: .now) >= .milliseconds(30))
     }
 
-    @Test func `a bell of several loops keeps a ring for each`() async {
-        let bell = Doorbell(loops: 3)
-        bell.ringAll()
-        for _ in 0..<3 { await bell.wait(until: nil) }
+    @Test func `a signal of several loops is kept for each`() async {
+        let signal = WakeSignal(loops: 3)
+        signal.raiseAll()
+        for _ in 0..<3 { await signal.wait(until: nil) }
         let start = ContinuousClock.now
-        await bell.wait(until: start.advanced(by: .milliseconds(30)))
+        await signal.wait(until: start.advanced(by: .milliseconds(30)))
         #expect(start.duration(to: .now) >= .milliseconds(30))
     }
 
-    @Test func `one ring wakes one of those that wait`() async throws {
-        let bell = Doorbell(loops: 2)
+    @Test func `raised once it wakes one of those that wait`() async throws {
+        let signal = WakeSignal(loops: 2)
         let woken = Count()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<2 {
                 group.addTask {
-                    await bell.wait(until: nil)
+                    await signal.wait(until: nil)
                     woken.add()
                 }
             }
-            bell.ring()
+            signal.raise()
             try await eventually("one is awake") { woken.value == 1 }
-            bell.ring()
+            signal.raise()
             try await group.waitForAll()
         }
         #expect(woken.value == 2)
     }
 
-    @Test func `a cancelled task does not wait, and takes no ring from others`() async {
-        let bell = Doorbell(loops: 2)
+    @Test func `a cancelled task does not wait, and takes nothing from others`() async {
+        let signal = WakeSignal(loops: 2)
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await bell.wait(until: nil) }
+            group.addTask { await signal.wait(until: nil) }
             group.cancelAll()
         }
-        bell.ring()
-        await bell.wait(until: nil)
+        signal.raise()
+        await signal.wait(until: nil)
     }
 
     @Test func `a deadline in the past returns at once`() async {
-        await Doorbell().wait(until: .now.advanced(by: .seconds(-1)))
+        await WakeSignal().wait(until: .now.advanced(by: .seconds(-1)))
     }
 
     @Test func `a wait that was ended keeps nothing until its deadline`() async {
-        let bell = Doorbell()
+        let signal = WakeSignal()
         for _ in 0..<1000 {
-            bell.ring()
-            await bell.wait(until: .now.advanced(by: .seconds(3600)))
+            signal.raise()
+            await signal.wait(until: .now.advanced(by: .seconds(3600)))
         }
         for _ in 0..<1000 {
             await withTaskGroup(of: Void.self) { group in
-                group.addTask { await bell.wait(until: .now.advanced(by: .seconds(3600))) }
-                bell.ring()
+                group.addTask { await signal.wait(until: .now.advanced(by: .seconds(3600))) }
+                signal.raise()
                 await group.waitForAll()
             }
         }
@@ -76,7 +76,7 @@ import Testing
 
     @Test(arguments: [1, 7, 42] as [UInt64])
     func `work that is announced is never slept through`(_ seed: UInt64) async throws {
-        let bell = Doorbell(loops: 8)
+        let signal = WakeSignal(loops: 8)
         let waiting = Count()
         let done = Count()
         let total = 4000
@@ -86,22 +86,22 @@ import Testing
                     var random = SeededGenerator(seed: seed &+ UInt64(number))
                     while done.value < total {
                         if waiting.take() {
-                            if done.add() == total { bell.ringAll() }
+                            if done.add() == total { signal.raiseAll() }
                         } else if Int.random(in: 0..<8, using: &random) == 0 {
-                            await bell.wait(until: .now.advanced(by: .seconds(60)))
+                            await signal.wait(until: .now.advanced(by: .seconds(60)))
                         } else {
-                            await bell.wait(until: nil)
+                            await signal.wait(until: nil)
                         }
                     }
                     // Passed on, so that every loop sees the end.
-                    bell.ring()
+                    signal.raise()
                 }
             }
             group.addTask {
                 var random = SeededGenerator(seed: seed)
                 for _ in 0..<total {
                     waiting.add()
-                    bell.ring()
+                    signal.raise()
                     if Int.random(in: 0..<4, using: &random) == 0 { await Task.yield() }
                 }
             }

@@ -1,0 +1,64 @@
+internal import InletJournal
+
+/// How the parts of the agent wake each other. A signal carries nothing: whoever is woken asks the journal, or the destinations,
+/// what there is to do. One that is raised while nobody waits for it is kept.
+final class Signals: Sendable {
+    enum Signal: Hashable, Sendable {
+        /// A delivery of this lane may be due, or there may be room for one.
+        case deliverable(Lane)
+        /// A delivery waits that may expire.
+        case expirable
+        /// A file has ended, and its source is to be seen to.
+        case finishable
+        /// A delivery has ended that may have left something at its destination.
+        case leftover
+        /// A destination went down, asks for time, or shall be asked now.
+        case destination
+        /// A limit of bandwidth became 0, or is no more.
+        case limit
+        /// A batch has ended.
+        case batch
+    }
+
+    private let lanes: [Lane: WakeSignal]
+    private let expirable = WakeSignal()
+    private let finishable = WakeSignal()
+    private let leftover = WakeSignal()
+    private let destination = WakeSignal()
+    private let limit = WakeSignal()
+    private let batch = WakeSignal()
+
+    /// - Parameter workers: how many wait for big files. Those of small files have one feeder, which alone waits.
+    init(workers: Int = 1) { lanes = [.big: WakeSignal(loops: workers), .small: WakeSignal()] }
+
+    private subscript(_ signal: Signal) -> WakeSignal? {
+        switch signal {
+        case .deliverable(let lane): lanes[lane]
+        case .expirable: expirable
+        case .finishable: finishable
+        case .leftover: leftover
+        case .destination: destination
+        case .limit: limit
+        case .batch: batch
+        }
+    }
+
+    /// Wakes one who waits for each of them.
+    func raise(_ signals: Signal...) {
+        for signal in signals {
+            self[signal]?.raise()
+            if case .deliverable = signal { expirable.raise() }
+        }
+    }
+
+    /// Wakes all who wait for deliveries, in either lane.
+    func raiseDeliverable() {
+        for signal in lanes.values { signal.raiseAll() }
+        expirable.raise()
+    }
+
+    /// Returns when the signal is raised, at `deadline`, or when the task is cancelled.
+    func wait(for signal: Signal, until deadline: ContinuousClock.Instant? = nil) async {
+        await self[signal]?.wait(until: deadline)
+    }
+}
