@@ -1,3 +1,4 @@
+internal import GRDB
 package import InletCore
 package import SystemPackage
 
@@ -77,4 +78,266 @@ extension DuplicateRule {
 
 extension [Digest] {
     package var sha256: Digest? { first { $0.algorithm == .sha256 } }
+}
+
+/// Contents by their SHA-256. The row of a content and a destination names the delivery that brings it there: from its
+/// claim where the route asks for it (`dedupe:`), else from its proof. Only that delivery's state says whether it did.
+extension Journal {
+    /// How a content stands at a destination, for a delivery that is to bring it there.
+    enum Standing: Equatable {
+        /// Nobody has brought it, or brings it now.
+        case free
+        /// It was brought for another purpose: another route, with other fields.
+        case apart
+        case brought(Original)
+        /// Another delivery is at it; look again then.
+        case underWay(job: Int64, lookAt: WallTime)
+    }
+
+    /// How long a delivery waits for a twin that is being sent, if nothing wakes it.
+    private static let patience = Duration.seconds(30)
+    /// A twin that is only tried again after this is not waited for.
+    private static let shortWait = Duration.seconds(60)
+
+    /// The deliveries that brought a content, by destination.
+    package func originals(_ question: ContentQuestion) async throws(JournalError) -> [String: Original] {
+        try await read { database in
+            try question.destinations.reduce(into: [:]) { found, destination in
+                // The time decides only about what is under way.
+                let now = WallTime(milliseconds: 0)
+                let standing = try Self.standing(of: Wanted(question, destination), at: now, database)
+                if case .brought(let original) = standing { found[destination] = original }
+            }
+        }
+    }
+
+    // MARK: - In transactions of others
+
+    static func standing(of wanted: Wanted, at now: WallTime, _ database: Database) throws -> Standing {
+        // Of a content that was brought anew, the history may still have who brought it before.
+        try standing(of: wanted, at: now, in: .current, database)
+            ?? standing(of: wanted, at: now, in: .history, database) ?? .free
+    }
+
+    private static func standing(
+        of wanted: Wanted, at now: WallTime, in shelf: Shelf, _ database: Database
+    ) throws -> Standing? {
+        let contents = shelf == .current ? "content" : "history_content AS content"
+        let destination = shelf == .current ? "?" : "(SELECT id FROM history_word WHERE word = ?)"
+        return try database.row(
+            """
+            SELECT \(DeliveryRow.qualified), file.route, file.root, file.path, file.size
+            FROM \(contents) CROSS JOIN \(shelf.deliveries) ON delivery.id = content.delivery_id
+                CROSS JOIN \(shelf.files) ON file.id = delivery.file_id
+            WHERE content.destination = \(destination) AND content.digest = ?
+            """, .text(wanted.destination), .bytes(wanted.digest)
+        ) { row -> Standing in
+            let first = DeliveryRow.width
+            // One that cannot be read proves nothing.
+            guard let holder = try? DeliveryRow(row), row.integer(first + 3) == wanted.size else { return .free }
+            if holder.id == wanted.delivery { return .free }
+            let isSamePurpose = row.text(first) == wanted.route || holder.fields == wanted.fields
+            if let proof = holder.proof, try !isHere(proof, wanted.destination, database) { return .free }
+            let path = FilePath(bytes: row.bytes(first + 1)).pushing(FilePath(bytes: row.bytes(first + 2)))
+            let found = standing(of: holder, path, now)
+            return isSamePurpose || found == .free ? found : .apart
+        }
+    }
+
+    private static func standing(of holder: DeliveryRow, _ path: FilePath, _ now: WallTime) -> Standing {
+        switch holder.state {
+        case .delivered:
+            guard let proof = holder.proof, !proof.isDeleted else { return .free }
+            return .brought(Original(job: holder.fileID, path: path, proof: proof))
+        case .claimed: return .underWay(job: holder.fileID, lookAt: now + patience)
+        case .ready:
+            if holder.hasBegun { return .underWay(job: holder.fileID, lookAt: now + patience) }
+            // One whose file is out of reach may be so for days.
+            guard holder.code != .sourceGone, holder.nextAt <= now + shortWait else { return .free }
+            return .underWay(job: holder.fileID, lookAt: max(holder.nextAt, now) + .seconds(1))
+        default: return .free
+        }
+    }
+
+    /// What a claim may do about a content that its route wants only once.
+    enum Deduplication {
+        /// It is sent. Twins wait for it from now on.
+        case own
+        case brought(Original)
+        case waits
+    }
+
+    /// Decides of a delivery that is due, before it is claimed. One that has left something at the destination goes on
+    /// with it.
+    ///
+    /// No two wait for each other: who waits does so for the one that the content's row names, and that one goes when
+    /// it is due.
+    static func deduplicate(
+        _ claim: Claim, _ now: WallTime, _ database: Database
+    ) throws -> Deduplication {
+        let (file, row) = (claim.file, claim.delivery)
+        guard file.policy.dedupe.covers(isRegistration: row.afterID != nil), claim.checkpoint.isEmpty, row.waits == 0,
+            let wanted = Wanted(file, row)
+        else { return .own }
+        try database.change("DELETE FROM twin WHERE delivery_id = ?", .integer(row.id))
+        // What is stored anew is registered anew.
+        if let leader = row.afterID, try delivery(leader, database).proof?.sameAs == nil { return .own }
+        switch try standing(of: wanted, at: now, database) {
+        case .apart: return .own
+        case .free:
+            try hold(wanted, by: row.id, database)
+            return .own
+        case .brought(let original): return .brought(original)
+        case .underWay(let job, let time):
+            try database.change(
+                "UPDATE delivery SET next_at = ?, code = NULL, reason = ? WHERE id = ?", .integer(time.milliseconds),
+                .text("waits: job \(job) sends the same content now"), .integer(row.id))
+            try database.change(
+                """
+                INSERT OR REPLACE INTO twin (delivery_id, leader_id)
+                SELECT ?, delivery_id FROM content WHERE destination = ? AND digest = ?
+                """, .integer(row.id), .text(wanted.destination), .bytes(wanted.digest))
+            return .waits
+        }
+    }
+
+    private static func hold(_ wanted: Wanted, by delivery: Int64, _ database: Database) throws {
+        try database.change(
+            "INSERT OR REPLACE INTO content (destination, digest, delivery_id) VALUES (?, ?, ?)",
+            .text(wanted.destination), .bytes(wanted.digest), .integer(delivery))
+    }
+
+    /// Remembers that a delivery has brought its content, unless another one has.
+    static func rememberContent(
+        of file: FileRow, _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
+    ) throws {
+        guard proof.sameAs == nil, !proof.isDeleted, proof.method != .carried, let wanted = Wanted(file, row) else {
+            return
+        }
+        switch try standing(of: wanted, at: now, database) {
+        case .brought, .apart: return
+        case .free, .underWay: try hold(wanted, by: row.id, database)
+        }
+    }
+
+    /// The twins that waited for a delivery look again.
+    /// - Returns: whether there was any.
+    @discardableResult
+    static func wakeTwins(of leader: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
+        let woken = try database.change(
+            """
+            UPDATE delivery SET next_at = ?, reason = NULL
+            WHERE id IN (SELECT delivery_id FROM twin WHERE leader_id = ?) AND state = 'ready' AND next_at < ?
+            """, .integer(now.milliseconds), .integer(leader), .integer(never))
+        try database.change("DELETE FROM twin WHERE leader_id = ?", .integer(leader))
+        return woken > 0
+    }
+
+    /// Forgets that a delivery, or the one that it is a link to, brought its content: it was deleted at the destination, so the
+    /// next file of that content is sent.
+    static func forgetContent(of id: Int64, _ database: Database) throws {
+        let row = try delivery(id, database)
+        try database.change("DELETE FROM content WHERE delivery_id = ?", .integer(id))
+        guard row.proof?.sameAs != nil, let wanted = Wanted(try file(row.fileID, database), row) else { return }
+        try database.change(
+            "DELETE FROM content WHERE destination = ? AND digest = ?", .text(wanted.destination), .bytes(wanted.digest)
+        )
+        try database.change(
+            """
+            DELETE FROM history_content
+            WHERE destination = (SELECT id FROM history_word WHERE word = ?) AND digest = ?
+            """, .text(wanted.destination), .bytes(wanted.digest))
+    }
+
+    /// A delivery that has nothing to send, of a file that is admitted now: delivered, without a key of its own.
+    static func insertLinked(
+        file: Int64, _ destination: String, _ original: Original, fields: [String: String], _ now: WallTime,
+        _ database: Database
+    ) throws -> Int64 {
+        var delivery = NewDelivery(file: file, destination: destination, nextAt: now.milliseconds)
+        delivery.fields = fields
+        let id = try insert(delivery, database)
+        _ = try markDelivered(try self.delivery(id, database), original.link, now, database)
+        return id
+    }
+
+    /// Why a delivery is delivered that sent nothing; nil for one that did.
+    static func linkReason(_ proof: Proof, _ database: Database) throws -> String? {
+        guard let job = proof.sameAs else { return nil }
+        let first = try FileRow.one(job, database)
+        let path = first.map { ", \($0.fullPath.display)" } ?? ""
+        return "same content as job \(job)\(path), which is there as \(DisplayText.escape(proof.key))"
+    }
+}
+
+/// A destination is its address, not its name: what was proved at one endpoint and bucket is not claimed for another.
+extension Journal {
+    /// Takes note of where destinations are from now on.
+    ///
+    /// - Parameter addresses: by the names of destinations (`Destination.address`).
+    /// - Returns: the names of those that were elsewhere before.
+    @discardableResult
+    package func setAddresses(_ addresses: [String: String]) async throws(JournalError) -> [String] {
+        try await commit { database in
+            var moved: [String] = []
+            for (name, address) in addresses.sorted(by: { $0.key < $1.key }) {
+                let before =
+                    try database.row(
+                        "SELECT address FROM destination WHERE name = ?", .text(name)
+                    ) { $0.text(0) } ?? nil
+                if before == address { continue }
+                if before != nil { moved.append(name) }
+                try database.change(
+                    """
+                    INSERT INTO destination (name, address, first_address) VALUES (?1, ?2, ?2)
+                    ON CONFLICT(name) DO UPDATE SET address = ?2, first_address = ifnull(first_address, ?2)
+                    """, .text(name), .text(address))
+            }
+            return moved
+        }
+    }
+
+    /// Whether `proof` is of where the destination is now.
+    static func isHere(_ proof: Proof, _ destination: String, _ database: Database) throws -> Bool {
+        let known = try database.row(
+            "SELECT address, first_address FROM destination WHERE name = ? AND address IS NOT NULL", .text(destination)
+        ) { (now: $0.text(0), first: $0.text(1)) }
+        guard let known else { return true }
+        return (proof.address ?? known.first) == known.now
+    }
+
+    /// Of the deliveries of `job`, those that are proved where their destinations are now.
+    package func standing(of job: Job) async throws(JournalError) -> Set<Int64> {
+        try await read { database in
+            try job.deliveries.reduce(into: []) { here, row in
+                guard let proof = row.proof, !proof.isDeleted else { return }
+                if try Self.isHere(proof, row.destination, database) { here.insert(row.id) }
+            }
+        }
+    }
+
+    /// Sends deliveries of a file again that have arrived, under the keys that they have: elsewhere, or because a person wants it.
+    ///
+    /// - Parameter uptimes: as `retry` has them.
+    /// - Returns: false where nothing is done: one of them has no key of its own, because the content was there.
+    package func resend(
+        _ deliveries: Set<Int64>, of file: Int64, uptimes: [String: Int64], at now: WallTime
+    ) async throws(JournalError) -> Bool {
+        try await reviveAhead { try [file, Self.restOfBatch(of: file, $0)].compactMap(\.self) }
+        return try await commit { database in
+            try Self.revive(file, database)
+            let rows = try Self.job(Self.file(file, database), database).deliveries.filter {
+                deliveries.contains($0.id)
+            }
+            guard !rows.isEmpty, rows.allSatisfy({ $0.state == .delivered && $0.key != nil && $0.proof?.sameAs == nil })
+            else { return false }
+            for row in rows {
+                try Self.forgetContent(of: row.id, database)
+                // `retry` takes what has ended without a proof.
+                try database.change(
+                    "UPDATE delivery SET state = 'cancelled', proof = NULL WHERE id = ?", .integer(row.id))
+            }
+            return try Self.retry(file, uptimes, [:], now, database)
+        }
+    }
 }

@@ -1,7 +1,62 @@
 internal import Foundation
 internal import GRDB
 package import InletCore
-internal import SystemPackage
+package import SystemPackage
+
+/// What a settled file is admitted as.
+package struct Admission: Sendable {
+    package var arrival: Arrival
+    /// nil for a file that is rejected before any delivery.
+    package var plan: Plan?
+    /// For each destination that gets bytes.
+    package var lanes: [String: Lane]
+    /// The expiry clock of each destination, in milliseconds.
+    package var uptimes: [String: Int64]
+    package var rejection: (route: Route, reason: String, code: ErrorCode)?
+    /// Admitted although the journal knows the path, because a person asked for it: unless a row newer than this one is of
+    /// the same file to the same destinations. nil = admitted only if new.
+    package var newerThan: Int64?
+    /// The files that travel with it; in the same transaction, so that none is ever there without its main file.
+    package var companions: [CompanionAdmission] = []
+    /// The folder, below the root, that is delivered as one: nothing of it goes before `closeUnit`.
+    package var unit: FilePath?
+    /// Of the plan's destinations, those that only register the file, with the one that must have it first.
+    package var storages: [String: String] = [:]
+
+    /// The deliveries that it is admitted with.
+    package var steps: DeliverySteps { DeliverySteps(plan?.destinations ?? [], storages: storages) }
+
+    /// A file that goes to its plan's destinations.
+    package init(_ arrival: Arrival, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
+        self.arrival = arrival
+        self.plan = plan
+        self.lanes = lanes
+        self.uptimes = uptimes
+    }
+
+    /// A file that its route refuses.
+    package init(_ arrival: Arrival, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
+        self.arrival = arrival
+        rejection = (route, reason, code)
+        lanes = [:]
+        uptimes = [:]
+    }
+}
+
+/// What `admit` did.
+package enum AdmissionOutcome: Sendable, Equatable {
+    /// A new row; the file is the journal's now.
+    case admitted(id: Int64)
+    case rejected(id: Int64)
+    /// A new row that has ended: all its destinations have the content, which job `of` brought to the first of them.
+    case duplicate(id: Int64, of: Int64)
+    /// The same file is in the journal already.
+    case known(id: Int64)
+    /// An older content of this path is on its way; it must end first.
+    case busy(id: Int64)
+    /// There is no room in the queue now.
+    case full
+}
 
 extension Journal {
     /// Durable point 1: from here on the file is delivered or its failure is on record. Idempotent.
@@ -248,5 +303,114 @@ extension Journal {
             if try isTaken(middle) { last = middle } else { free = middle }
         }
         return candidate(free)
+    }
+}
+
+/// A file that was there before its folder was watched, to be known as delivered without being sent (`existing: adopt`).
+package struct Adoption: Sendable {
+    package enum Outcome: Sendable, Equatable {
+        case adopted(id: Int64)
+        /// The journal has the file already.
+        case known
+        /// Another file has its key: what is under it at a destination is not this one.
+        case keyTaken
+    }
+
+    package var arrival: Arrival
+    /// What would have been done with it; nil for a companion, which goes with its file.
+    package var plan: Plan?
+    package var role: Companion.Kind?
+    /// Whether it counts only under the very key of its plan.
+    package var needsKey: Bool
+
+    package init(_ arrival: Arrival, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
+        self.arrival = arrival
+        self.plan = plan
+        self.role = role
+        self.needsKey = needsKey
+    }
+}
+
+extension Journal {
+    /// Takes files into the journal as delivered and finished, in one transaction. Nobody is told, nothing is ever done to
+    /// their sources, and what was adopted proves nothing to others of the same content.
+    ///
+    /// - Returns: what became of each, in their order.
+    package func adopt(
+        _ adoptions: [Adoption], at now: WallTime
+    ) async throws(JournalError) -> [Adoption.Outcome] {
+        try await commit { database in
+            try adoptions.map { try Self.adopt($0, now, database) }
+        }
+    }
+
+    /// Whether a file was adopted rather than sent.
+    package func isAdopted(_ id: Int64) async throws(JournalError) -> Bool {
+        guard let job = try await job(id), job.file.state == .delivered else { return false }
+        return job.deliveries.contains { $0.proof?.method == .adopted }
+    }
+
+    private static func adopt(
+        _ adoption: Adoption, _ now: WallTime, _ database: Database
+    ) throws -> Adoption.Outcome {
+        let arrival = adoption.arrival
+        if try obstacle(to: arrival, now, database) != nil { return .known }
+        let key = adoption.plan?.key ?? ""
+        let places = try (adoption.plan?.destinations ?? []).map { ($0, try freeKey(key, $0, database)) }
+        if adoption.needsKey, places.contains(where: { $0.1 != key }) { return .keyTaken }
+        let id = try insert(newFile(adoption), now, database)
+        for (destination, place) in places {
+            var delivery = NewDelivery(file: id, destination: destination, nextAt: now.milliseconds)
+            delivery.key = place
+            let proof = Proof(key: place, size: arrival.identity.size, method: .adopted)
+            try database.change(
+                "UPDATE delivery SET state = 'delivered', proof = ?, ended_at = ? WHERE id = ?",
+                .bytes(try JournalJSON.encode(proof)), .integer(now.milliseconds),
+                .integer(try insert(delivery, database)))
+        }
+        try database.change(
+            "UPDATE file SET finished_at = ?, disposition = ? WHERE id = ?", .integer(now.milliseconds),
+            .text(Disposition.kept), .integer(id))
+        return .adopted(id: id)
+    }
+
+    private static func newFile(_ adoption: Adoption) -> NewFile {
+        let policy = FilePolicy(onSuccess: .keep, onFailure: .keep, retry: adoption.plan?.retry ?? RetryPolicy())
+        var file = NewFile(adoption.arrival, route: adoption.plan?.route, policy: policy)
+        file.state = .delivered
+        (file.category, file.mediaType) = (adoption.plan?.category, adoption.plan?.mediaType)
+        file.role = adoption.role?.rawValue
+        file.labels = adoption.plan?.labels ?? [:]
+        return file
+    }
+}
+
+extension Journal {
+    /// Files that are pending, and their sizes together; kept by triggers, not counted.
+    package func pending() async throws(JournalError) -> (files: Int, bytes: Int64) {
+        try await read { try Self.pending($0) }
+    }
+
+    private static func pending(_ database: Database) throws -> (files: Int, bytes: Int64) {
+        try database.row("SELECT files, bytes FROM tally WHERE state = 'pending'") {
+            (Int($0.integer(0)), $0.integer(1))
+        } ?? (0, 0)
+    }
+
+    /// Whether the queue takes a file now, with its companions.
+    ///
+    /// What joins an open unit is always taken: its files wait for each other, and would do so for ever.
+    static func hasRoom(
+        for admission: Admission, _ limit: QueueLimit, _ isFull: Bool, _ database: Database
+    ) throws -> Bool {
+        let arrival = admission.arrival
+        if let unit = admission.unit, let route = admission.plan?.route,
+            try openBatch(arrival.root, unit, route, database) != nil
+        {
+            return true
+        }
+        if isFull { return false }
+        let size = admission.companions.reduce(arrival.identity.size) { $0 + $1.arrival.identity.size }
+        return limit.takes(files: 1 + admission.companions.count, bytes: size, besides: try pending(database))
     }
 }

@@ -187,3 +187,144 @@ extension Journal {
             .integer(files * file.identity.size), .text(file.state.rawValue))
     }
 }
+
+/// Which files come back from the history with others: those of the same batch, what any of them comes after, and all that is
+/// newer under the same paths. A path may have been written to for years, and a unit may have any number of files: there may
+/// be more than one transaction should bring back.
+struct Revival {
+    private let database: Database
+    private let most: Int
+    private var met: Set<Int64> = []
+    private var batches: Set<Int64> = []
+    /// In an order of which each beginning may come back without the rest: what is newer before what is older, what others
+    /// come after before them.
+    private(set) var files: [Int64] = []
+
+    /// - Parameter most: how many to look for at most.
+    init(_ database: Database, most: Int = .max) {
+        self.database = database
+        self.most = most
+    }
+
+    /// Whether there may be more than it looked for.
+    var isFull: Bool { files.count >= most }
+
+    /// Adds a file with all that comes back with it; nothing where it is not in the history. The file is the last: while it
+    /// is there, its batch is found by it.
+    mutating func add(_ file: Int64) throws {
+        let found = try database.row("SELECT batch_id FROM history_file WHERE id = ?", .integer(file)) {
+            $0.optionalInteger(0)
+        }
+        guard let found else { return }
+        if let batch = found, batches.insert(batch).inserted {
+            let others = try database.rows(
+                "SELECT id FROM history_file INDEXED BY history_by_batch WHERE batch_id = ? AND id <> ? LIMIT ?",
+                .integer(batch), .integer(file), .integer(Int64(most))
+            ) { $0.integer(0) }
+            for other in others { try addWithNewer(other) }
+        }
+        try addWithNewer(file)
+    }
+
+    private mutating func addWithNewer(_ file: Int64) throws {
+        if isFull || met.contains(file) { return }
+        let newer = try database.rows(
+            """
+            SELECT newer.id FROM history_file AS own CROSS JOIN history_file AS newer INDEXED BY history_by_path
+                ON newer.place = own.place AND newer.path = own.path AND newer.id > own.id
+            WHERE own.id = ? ORDER BY newer.id DESC LIMIT ?
+            """, .integer(file), .integer(Int64(most))
+        ) { $0.integer(0) }
+        for next in newer { try addWithLeaders(next) }
+        try addWithLeaders(file)
+    }
+
+    private mutating func addWithLeaders(_ file: Int64) throws {
+        guard !isFull, met.insert(file).inserted else { return }
+        let leaders = try database.rows(
+            """
+            SELECT DISTINCT leader.file_id FROM history_delivery AS own CROSS JOIN history_delivery AS leader
+                ON leader.id = own.after_id
+            WHERE own.file_id = ?1 AND leader.file_id <> ?1
+            """, .integer(file)
+        ) { $0.integer(0) }
+        for leader in leaders { try addWithNewer(leader) }
+        if !isFull { files.append(file) }
+    }
+}
+
+/// Files that come back from the history, because a person or a late companion goes on with them. They are then as they were,
+/// under their numbers, and go there again in time.
+extension Journal {
+    /// Bounds how long others wait for one transaction that brings files back.
+    static let revivedAtOnce = 256
+
+    /// Brings back what an action needs of the history, if that is much: so many files in a transaction, with turns for others
+    /// in between. What is left for the action's own is less. A process that dies meanwhile leaves some files back and some
+    /// not, as it does on their way to the history.
+    ///
+    /// - Parameter wanted: the files that the action brings back.
+    func reviveAhead(_ wanted: @escaping @Sendable (Database) throws -> [Int64]) async throws(JournalError) {
+        var isMore = true
+        while isMore {
+            isMore = try await commit { try Self.revivePart(of: wanted($0), $0) }
+        }
+    }
+
+    /// - Returns: whether there may be more to bring back; nothing was where one transaction can bring all of it.
+    static func revivePart(of files: [Int64], _ database: Database) throws -> Bool {
+        var revival = Revival(database, most: revivedAtOnce)
+        for file in files where !revival.isFull { try revival.add(file) }
+        if revival.isFull { try bringBack(revival.files, database) }
+        return revival.isFull
+    }
+
+    /// Brings a file back, with all that comes back with it (`Revival`).
+    /// - Returns: whether it was in the history.
+    @discardableResult
+    static func revive(_ file: Int64, _ database: Database) throws -> Bool {
+        var revival = Revival(database)
+        try revival.add(file)
+        try bringBack(revival.files, database)
+        return !revival.files.isEmpty
+    }
+
+    private static func bringBack(_ files: [Int64], _ database: Database) throws {
+        let jobs = try files.sorted().map { try job(self.file($0, database), database) }
+        for job in jobs { try HistoryRow(job, database).insertFileBack() }
+        let deliveries = jobs.flatMap { job in job.deliveries.map { (HistoryRow(job, database), $0) } }
+        // In the order in which they were made: who waits for another comes after it.
+        for (row, delivery) in deliveries.sorted(by: { $0.1.id < $1.1.id }) { try row.insertBack(delivery) }
+    }
+
+    /// Brings a file back of which something could be sent again, and what the history has of its batch. Without that it stays
+    /// where it is.
+    static func reviveUndelivered(_ file: Int64, _ database: Database) throws {
+        for found in try undelivered(file, database) { try revive(found, database) }
+    }
+
+    /// Of the history: the file, if something of it could be sent again; or one of its batch, if it is back itself.
+    static func undelivered(_ file: Int64, _ database: Database) throws -> [Int64] {
+        let undelivered = try database.row(
+            "SELECT 1 FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", .integer(file)
+        ) { _ in file }
+        return try [undelivered, restOfBatch(of: file, database)].compactMap(\.self)
+    }
+
+    /// A file in the history whose batch is that of one which is not there; nil when there is none.
+    static func restOfBatch(of file: Int64, _ database: Database) throws -> Int64? {
+        try database.row(
+            "SELECT id FROM history_file WHERE batch_id = (SELECT batch_id FROM file WHERE id = ?) LIMIT 1",
+            .integer(file)
+        ) { $0.integer(0) }
+    }
+
+    /// Brings the file of a delivery back.
+    static func revive(fileOf delivery: Int64, _ database: Database) throws {
+        if let file = try fileInHistory(of: delivery, database) { try revive(file, database) }
+    }
+
+    static func fileInHistory(of delivery: Int64, _ database: Database) throws -> Int64? {
+        try database.row("SELECT file_id FROM history_delivery WHERE id = ?", .integer(delivery)) { $0.integer(0) }
+    }
+}

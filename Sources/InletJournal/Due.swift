@@ -1,0 +1,223 @@
+internal import GRDB
+package import InletCore
+package import SystemPackage
+
+/// What a claim may take: the due deliveries, in their order.
+extension Journal {
+    /// The due deliveries of the highest priority, and of each priority those with the earliest times. Asked for each by itself:
+    /// what is not due yet in one is not walked past to find what is due in the next.
+    static func due(
+        _ room: ClaimRoom, _ lane: Lane, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
+        var (claims, damaged): ([Claim], [DamagedDelivery]) = ([], [])
+        for priority in Priority.ranked where claims.count < most {
+            let found = try due(room, lane, priority, most - claims.count, now, database)
+            claims += found.claims
+            damaged += found.damaged
+        }
+        return (claims, damaged)
+    }
+
+    /// Those of one priority, except where a window is closed: such a delivery is put back.
+    private static func due(
+        _ room: ClaimRoom, _ lane: Lane, _ priority: Priority, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
+        var damaged: [DamagedDelivery] = []
+        var postponed = 0
+        while true {
+            let found = try ready(room, lane, priority, most, now, database)
+            damaged += found.damaged
+            let open = try found.claims.filter {
+                try !postpone($0.delivery, $0.file, uptime: room.uptime, now, database)
+            }
+            postponed += found.claims.count - open.count
+            // However many wait for their window, they do not keep others from their turn.
+            if !open.isEmpty || found.claims.isEmpty || !damaged.isEmpty || postponed >= postponedAtOnce {
+                return (open, damaged)
+            }
+        }
+    }
+
+    /// What is due. One that was cancelled and put back while its holder still runs has an owner until that one has let go.
+    private static func ready(
+        _ room: ClaimRoom, _ lane: Lane, _ priority: Priority, _ most: Int, _ now: WallTime, _ database: Database
+    ) throws -> (claims: [Claim], damaged: [DamagedDelivery]) {
+        var damaged: [DamagedDelivery] = []
+        let found = try database.rows(
+            """
+            SELECT \(DeliveryRow.qualified), \(FileRow.qualified),
+                EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)
+            FROM delivery INDEXED BY \(room.index) CROSS JOIN file ON file.id = delivery.file_id
+            WHERE destination = ? AND lane = ? AND priority = ? AND delivery.state = 'ready' AND next_at <= ?
+                AND owner IS NULL \(room.condition)
+            ORDER BY next_at, delivery.id LIMIT ?
+            """,
+            .text(room.destination), .integer(Int64(lane.rawValue)), .integer(Int64(priority.rank)),
+            .integer(now.milliseconds), .integer(Int64(most))
+        ) { row -> (DeliveryRow, FileRow, hasNotes: Bool)? in
+            do {
+                let delivery = try DeliveryRow(row)
+                let file = try FileRow(row, from: DeliveryRow.width)
+                return (delivery, file, hasNotes: row.integer(DeliveryRow.width + FileRow.width) != 0)
+            } catch {
+                damaged.append(DamagedDelivery(row, error))
+                return nil
+            }
+        }
+        let claims = try found.compactMap(\.self).map { delivery, file, hasNotes in
+            Claim(
+                file: file, delivery: delivery, checkpoint: hasNotes ? try checkpoint(of: delivery.id, database) : [:])
+        }
+        return (claims, damaged)
+    }
+}
+
+/// The time to live of what may begin at some hours only counts while its window is open. While it stands, `expires_at` is
+/// the time that is left, negative; else, as for all others, when it ends on the destination's expiry clock.
+///
+/// That is noticed when the delivery is looked at while its window is closed: one that waits behind full workers all those
+/// hours has them counted.
+extension Journal {
+    /// How many one transaction puts back before others have their turn.
+    static let postponedAtOnce = 256
+
+    /// Puts a delivery that is due, or whose time seems to be over, back until its route's window opens, with the time that it
+    /// has left. It was not claimed: that is no attempt.
+    ///
+    /// - Parameter uptime: the destination's expiry clock, where the caller knows it.
+    /// - Returns: false for one that may be claimed now, and for one whose time is over.
+    static func postpone(
+        _ row: DeliveryRow, _ file: FileRow, uptime: Int64?, _ now: WallTime, _ database: Database
+    ) throws -> Bool {
+        guard let window = try window(of: row, file, database), let opening = window.opening(at: now) else {
+            return false
+        }
+        var standing = row.expiresAt
+        if let expiry = row.expiresAt, expiry >= 0, let life = file.policy.retry.expire {
+            let uptime = try clock(of: row.destination, uptime, database)
+            let left = WindowLife(life: life.milliseconds, expiry: expiry, uptime: uptime)
+                .left(closedFor: window.closedTime(until: now))
+            guard left > 0 else { return false }
+            standing = -left
+        }
+        try database.change(
+            "UPDATE delivery SET next_at = ?, expires_at = ?, code = NULL, reason = ? WHERE id = ?",
+            .integer(opening.milliseconds), SQLValue(standing), .text(window.reason), .integer(row.id))
+        return true
+    }
+
+    /// The window that a delivery waits for; nil for one that sends no bytes of the file, or no more: what a destination works
+    /// on, what registers, what closes a unit.
+    private static func window(
+        of row: DeliveryRow, _ file: FileRow, _ database: Database
+    ) throws -> DeliveryWindow? {
+        guard let window = file.policy.window, window.concerns(size: file.identity.size), row.waits == 0,
+            row.closes == nil
+        else { return nil }
+        if let leader = row.afterID, try delivery(leader, database).fileID == row.fileID { return nil }
+        return window
+    }
+
+    /// What `expires_at` is at admission, for a delivery that sends the bytes of its file: the time stands where its window is
+    /// closed.
+    static func firstExpiry(_ admission: Admission, uptime: Int64, _ now: WallTime) -> Int64? {
+        guard let plan = admission.plan, let life = plan.retry.expire?.milliseconds else { return nil }
+        guard let window = plan.window, window.concerns(size: admission.arrival.identity.size),
+            window.opening(at: now) != nil
+        else { return uptime + life }
+        return -life
+    }
+
+    /// Lets the time to live of a delivery go on that has waited for its window, and forgets that it has. For one that is
+    /// claimed: it may have waited for others of its content since.
+    static func letIn(
+        _ row: inout DeliveryRow, _ file: FileRow, uptime: Int64?, _ database: Database
+    ) throws {
+        guard let window = file.policy.window else { return }
+        let hasWaited = row.reason == window.reason && row.code == nil
+        // One without a time was put back by a version that forgot it.
+        let left: Int64? =
+            if let expiry = row.expiresAt {
+                expiry < 0 ? -expiry : nil
+            } else {
+                try self.window(of: row, file, database) == nil ? nil : file.policy.retry.expire?.milliseconds
+            }
+        guard hasWaited || left != nil else { return }
+        if hasWaited { row.reason = nil }
+        if let left { row.expiresAt = try clock(of: row.destination, uptime, database) + left }
+        try database.change(
+            "UPDATE delivery SET reason = ?, expires_at = ? WHERE id = ?", SQLValue(row.reason),
+            SQLValue(row.expiresAt), .integer(row.id))
+    }
+
+    /// A destination's expiry clock: what was written last may be older than what the caller knows.
+    private static func clock(of destination: String, _ known: Int64?, _ database: Database) throws -> Int64 {
+        let written = try database.row("SELECT uptime FROM destination WHERE name = ?", .text(destination)) {
+            $0.integer(0)
+        }
+        return max(written ?? 0, known ?? 0)
+    }
+}
+
+/// A delivery whose destination works on it.
+package struct WaitingDelivery: Sendable, Equatable {
+    package var id: Int64
+    package var file: Int64
+    /// The whole path of its file.
+    package var path: FilePath
+    package var size: Int64
+    package var route: String
+    package var destination: String
+    /// What the destination does, in its words.
+    package var saying: String?
+    /// When it is asked again.
+    package var until: WallTime
+    package var admittedAt: WallTime
+}
+
+extension Journal {
+    /// The deliveries whose destinations work on them, oldest first.
+    package func waiting(limit: Int) async throws(JournalError) -> [WaitingDelivery] {
+        try await read { database in
+            try database.rows(
+                """
+                SELECT delivery.id, file_id, root, path, size, route, destination, delivery.reason, next_at, admitted_at
+                FROM delivery INDEXED BY delivery_waiting CROSS JOIN file ON file.id = file_id
+                WHERE delivery.state = 'ready' AND waits > 0 AND delivery.code IS NULL
+                ORDER BY delivery.id LIMIT ?
+                """, .integer(Int64(limit))
+            ) { row in
+                WaitingDelivery(
+                    id: row.integer(0), file: row.integer(1),
+                    path: FilePath(bytes: row.bytes(2)).pushing(FilePath(bytes: row.bytes(3))), size: row.integer(4),
+                    route: row.text(5) ?? "", destination: row.text(6) ?? "", saying: row.text(7),
+                    until: WallTime(milliseconds: row.integer(8)), admittedAt: WallTime(milliseconds: row.integer(9)))
+            }
+        }
+    }
+
+    /// Deliveries that have notes to go on from, newest first.
+    package func begunDeliveries(limit: Int) async throws(JournalError) -> [Int64] {
+        try await read { database in
+            try database.rows(
+                "SELECT DISTINCT delivery_id FROM checkpoint ORDER BY delivery_id DESC LIMIT ?", .integer(Int64(limit))
+            ) { $0.integer(0) }
+        }
+    }
+
+    /// Puts a claimed delivery back because its destination works on it. That is no attempt, and no failure; and from now
+    /// on it takes no worker.
+    /// - Returns: whether it went to another lane, whose loops do not know of it yet.
+    static func wait(_ row: DeliveryRow, until time: WallTime, saying: String?, _ database: Database) throws -> Bool {
+        try database.change(
+            """
+            UPDATE delivery SET state = 'ready', next_at = ?, attempts = attempts - 1, waits = waits + 1, crashes = 0,
+                code = NULL, reason = ?
+            WHERE id = ?
+            """, .integer(time.milliseconds), SQLValue(saying), .integer(row.id))
+        try database.run(
+            sql: "UPDATE delivery SET lane = ? WHERE id = ? AND lane <> ?",
+            arguments: [Lane.small.rawValue, row.id, Lane.small.rawValue])
+        return database.changesCount > 0
+    }
+}

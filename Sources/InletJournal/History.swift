@@ -1,0 +1,398 @@
+internal import Foundation
+internal import GRDB
+internal import InletCore
+internal import SystemPackage
+
+/// The tables of the history: what is kept of files that ended long ago, in as few bytes as all later questions allow.
+///
+/// `history_word` holds once what many rows say: states, routes, destinations, policies. `history_place` does so for where
+/// files are: a watched folder, or a volume (`Volume.key`); `kept` counts its files that were left where they were.
+/// `history_file.root` is the folder at which the volume was mounted; NULL for files that are on none. Proofs and checksums
+/// are in their short form (`ProofNote`). A `history_content` stands for a row of `content`.
+///
+/// The two views show it all under the names and with the values of `file` and `delivery`, so that one question can be
+/// asked of either (`Shelf`).
+enum HistorySchema {
+    static let statements = [words, files, deliveries, contents, fileView, deliveryView]
+
+    private static let words = """
+        CREATE TABLE history_word (id INTEGER PRIMARY KEY, word BLOB NOT NULL UNIQUE);
+        CREATE TABLE history_place (
+            id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, kept INTEGER NOT NULL DEFAULT 0);
+        """
+
+    private static let files = """
+        CREATE TABLE history_file (
+            id INTEGER PRIMARY KEY, place INTEGER NOT NULL, path BLOB NOT NULL, root INTEGER,
+            size INTEGER NOT NULL, modified INTEGER NOT NULL, changed INTEGER NOT NULL,
+            inode INTEGER NOT NULL, device INTEGER NOT NULL,
+            state INTEGER NOT NULL, route INTEGER, category INTEGER, media_type INTEGER, policy INTEGER NOT NULL,
+            code INTEGER, reason TEXT, content BLOB,
+            admitted_at INTEGER NOT NULL, ended_at INTEGER, finished_at INTEGER NOT NULL,
+            disposition BLOB, batch_id INTEGER, role INTEGER, labels BLOB, digests BLOB);
+        CREATE INDEX history_by_path ON history_file(place, path);
+        CREATE INDEX history_by_batch ON history_file(batch_id) WHERE batch_id IS NOT NULL;
+        """
+
+    private static let deliveries = """
+        CREATE TABLE history_delivery (
+            id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, after_id INTEGER,
+            destination INTEGER NOT NULL, key TEXT, fields BLOB, lane INTEGER NOT NULL, state INTEGER NOT NULL,
+            attempts INTEGER NOT NULL, interrupted INTEGER NOT NULL, expires_at INTEGER, code INTEGER, reason TEXT,
+            proof BLOB, ended_at INTEGER, waits INTEGER NOT NULL, closes INTEGER, started_at INTEGER,
+            crashes INTEGER NOT NULL, priority INTEGER NOT NULL);
+        CREATE INDEX history_delivery_by_file ON history_delivery(file_id);
+        CREATE INDEX history_by_key ON history_delivery(destination, key) WHERE key IS NOT NULL;
+        """
+
+    private static let contents = """
+        CREATE TABLE history_content (
+            destination INTEGER NOT NULL, digest BLOB NOT NULL, delivery_id INTEGER NOT NULL,
+            PRIMARY KEY (destination, digest)) WITHOUT ROWID;
+        """
+
+    private static let fileView = """
+        CREATE VIEW history_as_file AS SELECT
+            past.id AS id, (SELECT name FROM history_place WHERE id = ifnull(past.root, past.place)) AS root,
+            past.path AS path, past.size AS size, past.modified AS modified, past.changed AS changed,
+            past.inode AS inode, past.device AS device,
+            \(word("state")), \(word("route")), \(word("category")), \(word("media_type")), \(word("policy")),
+            \(word("code")), past.reason AS reason, past.content AS content,
+            past.admitted_at AS admitted_at, past.ended_at AS ended_at, past.finished_at AS finished_at,
+            ifnull((SELECT word FROM history_word WHERE id = past.disposition), past.disposition) AS disposition,
+            NULL AS intent, past.batch_id AS batch_id, \(word("role")), past.labels AS labels, past.digests AS digests,
+            iif(past.root IS NULL, NULL,
+                (SELECT CAST(name AS TEXT) FROM history_place WHERE id = past.place)) AS volume,
+            past.place AS place
+        FROM history_file AS past;
+        """
+
+    private static let deliveryView = """
+        CREATE VIEW history_as_delivery AS SELECT
+            past.id AS id, past.file_id AS file_id, past.after_id AS after_id, \(word("destination")),
+            past.key AS key, past.fields AS fields, past.lane AS lane, \(word("state")), past.attempts AS attempts,
+            past.interrupted AS interrupted, ifnull(past.ended_at, 0) AS next_at, past.expires_at AS expires_at,
+            \(word("code")), past.reason AS reason, past.proof AS proof, past.ended_at AS ended_at,
+            past.waits AS waits, past.closes AS closes, past.started_at AS started_at, past.crashes AS crashes,
+            past.priority AS priority
+        FROM history_delivery AS past;
+        """
+
+    private static func word(_ column: String) -> String {
+        "(SELECT word FROM history_word WHERE id = past.\(column)) AS \(column)"
+    }
+}
+
+/// The numbers of words and places in the history, made where they are new. Good for one transaction: another may be
+/// taken back, and what it made.
+struct HistoryWords {
+    private let database: Database
+    private var words: [String: Int64] = [:]
+    private var policies: [[UInt8]: Int64] = [:]
+    private var places: [[UInt8]: Int64] = [:]
+
+    init(_ database: Database) { self.database = database }
+
+    mutating func number(_ word: String) throws -> Int64 {
+        if let known = words[word] { return known }
+        let number = try number(.text(word), "history_word", "word")
+        words[word] = number
+        return number
+    }
+
+    mutating func value(_ word: String?) throws -> SQLValue {
+        guard let word else { return .null }
+        return .integer(try number(word))
+    }
+
+    mutating func number(policy: [UInt8]) throws -> Int64 {
+        if let known = policies[policy] { return known }
+        let number = try number(.bytes(policy), "history_word", "word")
+        policies[policy] = number
+        return number
+    }
+
+    mutating func number(place: [UInt8]) throws -> Int64 {
+        if let known = places[place] { return known }
+        let number = try number(.bytes(place), "history_place", "name")
+        places[place] = number
+        return number
+    }
+
+    private func number(_ value: SQLValue, _ table: String, _ column: String) throws -> Int64 {
+        let known = try database.row("SELECT id FROM \(table) WHERE \(column) = ?", value) { $0.integer(0) }
+        if let known { return known }
+        try database.change("INSERT INTO \(table) (\(column)) VALUES (?)", value)
+        return database.lastInsertedRowID
+    }
+}
+
+extension Disposition {
+    /// Whether many files have this one.
+    static func isCommon(_ text: String) -> Bool { text == kept || text == deleted }
+}
+
+extension Journal {
+    /// By what a file is found in the history: its volume, or the folder that it was found in.
+    static func placeName(_ root: FilePath, _ volume: String?) -> [UInt8] {
+        volume.map { Array($0.utf8) } ?? root.bytes
+    }
+
+    /// The condition for a row of `history_as_file`, with the values `placeName` and a path.
+    static let placeInHistory = "place = (SELECT id FROM history_place WHERE name = ?) AND path = ?"
+}
+
+/// A file with its deliveries, as the history has it and as it was before.
+struct HistoryRow {
+    private let file: FileRow
+    private let deliveries: [DeliveryRow]
+    private let database: Database
+
+    init(_ job: Job, _ database: Database) {
+        file = job.file
+        deliveries = job.deliveries
+        self.database = database
+    }
+
+    // MARK: - Into the history
+
+    /// Writes it into the history. The rows that it was made from are still there.
+    func write(_ words: inout HistoryWords) throws {
+        let place = try words.number(place: Journal.placeName(file.root, file.volume))
+        try insertFile(place, &words)
+        for delivery in deliveries { try insert(delivery, &words) }
+        if file.disposition == Disposition.kept { try keep(1, place) }
+    }
+
+    private func insertFile(_ place: Int64, _ words: inout HistoryWords) throws {
+        let identity = file.identity
+        let root: SQLValue = file.volume == nil ? .null : .integer(try words.number(place: file.root.bytes))
+        let isCommon = file.disposition.map(Disposition.isCommon) ?? false
+        try database.change(
+            """
+            INSERT INTO history_file (id, place, path, root, size, modified, changed, inode, device, state, route, category,
+                media_type, policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role,
+                labels, digests)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            .integer(file.id), .integer(place), .bytes(file.path.bytes), root, .integer(identity.size),
+            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
+            .integer(Int64(bitPattern: identity.device)), try words.value(file.state.rawValue),
+            try words.value(file.route), try words.value(file.category), try words.value(file.mediaType),
+            .integer(try words.number(policy: PolicyNotes.shared.note(file.policy))),
+            try words.value(file.code?.rawValue), SQLValue(file.reason), SQLValue(file.content?.short),
+            .integer(file.admittedAt.milliseconds), SQLValue(file.endedAt?.milliseconds),
+            .integer(file.finishedAt?.milliseconds ?? 0),
+            isCommon ? try words.value(file.disposition) : SQLValue(file.disposition), SQLValue(file.batchID),
+            try words.value(file.role), file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
+            file.digests.isEmpty ? .null : .text(file.digests.short))
+    }
+
+    private func insert(_ row: DeliveryRow, _ words: inout HistoryWords) throws {
+        let destination = try words.number(row.destination)
+        try database.change(
+            """
+            INSERT INTO history_delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts,
+                interrupted, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes, priority)
+            SELECT id, file_id, after_id, ?, key, fields, lane, ?, attempts, interrupted, expires_at, ?, reason, ?,
+                ended_at, waits, closes, started_at, crashes, priority
+            FROM delivery WHERE id = ?
+            """,
+            .integer(destination), try words.value(row.state.rawValue), try words.value(row.code?.rawValue),
+            SQLValue(try row.proof?.short(of: row.key)), .integer(row.id))
+        guard file.digests.sha256 != nil else { return }
+        try database.change(
+            """
+            INSERT OR REPLACE INTO history_content (destination, digest, delivery_id)
+            SELECT ?, digest, delivery_id FROM content WHERE delivery_id = ?
+            """, .integer(destination), .integer(row.id))
+    }
+
+    private func keep(_ files: Int64, _ place: Int64) throws {
+        try database.change("UPDATE history_place SET kept = kept + ? WHERE id = ?", .integer(files), .integer(place))
+    }
+
+    // MARK: - And back
+
+    /// Puts the file back among those that are worked with. Its deliveries follow: they may wait for those of others.
+    func insertFileBack() throws {
+        let identity = file.identity
+        try database.change(
+            """
+            INSERT INTO file (id, root, path, size, modified, changed, inode, device, state, route, category, media_type,
+                policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role, labels,
+                digests, volume)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            .integer(file.id), .bytes(file.root.bytes), .bytes(file.path.bytes), .integer(identity.size),
+            .integer(identity.modified), .integer(identity.changed), .integer(Int64(bitPattern: identity.inode)),
+            .integer(Int64(bitPattern: identity.device)), .text(file.state.rawValue), SQLValue(file.route),
+            SQLValue(file.category), SQLValue(file.mediaType), .bytes(try PolicyNotes.shared.note(file.policy)),
+            SQLValue(file.code?.rawValue), SQLValue(file.reason),
+            SQLValue(file.content?.note), .integer(file.admittedAt.milliseconds),
+            SQLValue(file.endedAt?.milliseconds), SQLValue(file.finishedAt?.milliseconds), SQLValue(file.disposition),
+            SQLValue(file.batchID), SQLValue(file.role),
+            file.labels.isEmpty ? .null : .bytes(try JournalJSON.encode(file.labels)),
+            file.digests.isEmpty ? .null : .bytes(try JournalJSON.encode(file.digests)), SQLValue(file.volume))
+        // It was counted all the time.
+        try Journal.count(-1, file, database)
+        if file.disposition == Disposition.kept {
+            try database.change(
+                "UPDATE history_place SET kept = kept - 1 WHERE id = (SELECT place FROM history_file WHERE id = ?)",
+                .integer(file.id))
+        }
+        try database.change("DELETE FROM history_file WHERE id = ?", .integer(file.id))
+    }
+
+    /// What it came after may have been forgotten since.
+    func insertBack(_ row: DeliveryRow) throws {
+        try database.change(
+            """
+            INSERT INTO delivery (id, file_id, after_id, destination, key, fields, lane, state, attempts, interrupted,
+                next_at, expires_at, code, reason, proof, ended_at, waits, closes, started_at, crashes, priority)
+            SELECT id, file_id, (SELECT leader.id FROM delivery AS leader WHERE leader.id = past.after_id), destination,
+                key, fields, lane, state, attempts, interrupted, next_at, expires_at, code, reason, ?, ended_at, waits,
+                closes, started_at, crashes, priority
+            FROM history_as_delivery AS past WHERE id = ?
+            """, SQLValue(row.proof?.note), .integer(row.id))
+        try database.change("DELETE FROM history_delivery WHERE id = ?", .integer(row.id))
+        guard let digest = file.digests.sha256?.bytes else { return }
+        let holder = """
+            destination = (SELECT id FROM history_word WHERE word = ?) AND digest = ? AND delivery_id = ?
+            """
+        let values: [SQLValue] = [.text(row.destination), .bytes(digest), .integer(row.id)]
+        let isHolder = try !database.rows("SELECT 1 FROM history_content WHERE \(holder)", values) { _ in true }.isEmpty
+        guard isHolder else { return }
+        // Another may have brought it since this one was deleted there.
+        try database.change(
+            "INSERT OR IGNORE INTO content (destination, digest, delivery_id) VALUES (?, ?, ?)", values[0], values[1],
+            values[2])
+        try database.change(
+            "DELETE FROM history_content WHERE \(holder)", values[0], values[1], values[2])
+    }
+}
+
+/// Short forms of what the journal writes as JSON elsewhere: a history is mostly checksums. What they begin with tells the
+/// two apart, so that a reader takes either.
+
+extension ContentHash {
+    /// `md5/8388608:BASE64`; without `/…` where it is over the whole content.
+    var short: String {
+        let parts = partSize.map { "/\($0)" } ?? ""
+        return "\(digest.algorithm.rawValue)\(parts):\(Data(digest.bytes).base64EncodedString())"
+    }
+
+    init(short: String) throws {
+        let halves = short.split(separator: ":", maxSplits: 1)
+        let names = halves.first?.split(separator: "/") ?? []
+        guard halves.count == 2, let algorithm = names.first.flatMap({ Digest.Algorithm(rawValue: String($0)) }),
+            let bytes = Data(base64Encoded: String(halves[1])), names.count == 1 || Int64(names[1]) != nil
+        else { throw UnreadableNote() }
+        self.init(digest: Digest(algorithm, bytes), partSize: names.count == 2 ? Int64(names[1]) : nil)
+    }
+
+    /// From either form.
+    init(note: [UInt8]) throws {
+        if note.first == UInt8(ascii: "{") {
+            self = try JournalJSON.decode(note)
+        } else {
+            try self.init(short: String(decoding: note, as: UTF8.self))
+        }
+    }
+}
+
+extension [Digest] {
+    /// `sha256:BASE64,md5:BASE64`.
+    var short: String { map { ContentHash(digest: $0, partSize: nil).short }.joined(separator: ",") }
+
+    /// From either form.
+    init(note: [UInt8]) throws {
+        if note.first == UInt8(ascii: "[") {
+            self = try JournalJSON.decode(note)
+        } else {
+            self = try String(decoding: note, as: UTF8.self).split(separator: ",").map {
+                try ContentHash(short: String($0)).digest
+            }
+        }
+    }
+}
+
+extension Proof {
+    /// - Parameter key: that of its delivery, which the short form does not repeat.
+    func short(of key: String?) throws -> [UInt8] { try JournalJSON.encode(ShortProof(self, of: key)) }
+
+    /// From either form.
+    init(note: [UInt8], of key: String?) throws {
+        if note.first == UInt8(ascii: "[") {
+            let short: ShortProof = try JournalJSON.decode(note)
+            self = try short.proof(of: key)
+        } else {
+            self = try JournalJSON.decode(note)
+        }
+    }
+}
+
+/// A JSON array: method, size, and what there is of key, content, tag, URL, details, keepsakes and address.
+private struct ShortProof: Codable {
+    private var method: Proof.Method
+    private var size: Int64
+    private var texts: [String?]
+    private var details: [String: String]?
+    private var keepsakes: Keepsakes?
+    private var address: String?
+
+    init(_ proof: Proof, of key: String?) {
+        (method, size) = (proof.method, proof.size)
+        texts = [proof.key == key ? nil : proof.key, proof.content?.short, proof.etag, proof.url]
+        (details, keepsakes, address) = (proof.details, proof.keepsakes, proof.address)
+    }
+
+    func proof(of key: String?) throws -> Proof {
+        guard let key = texts[0] ?? key else { throw UnreadableNote() }
+        var proof = Proof(
+            key: key, size: size, method: method, content: try texts[1].map { try ContentHash(short: $0) },
+            etag: texts[2], url: texts[3], details: details, keepsakes: keepsakes)
+        proof.address = address
+        return proof
+    }
+
+    init(from decoder: any Decoder) throws {
+        var values = try decoder.unkeyedContainer()
+        method = try values.decode(Proof.Method.self)
+        size = try values.decode(Int64.self)
+        texts = []
+        for _ in 0..<4 { texts.append(try values.decodeIfPresent(String.self)) }
+        details = try values.decodeIfPresent([String: String].self)
+        keepsakes = try values.decodeIfPresent(Keepsakes.self)
+        address = try values.decodeIfPresent(String.self)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var values = encoder.unkeyedContainer()
+        try values.encode(method)
+        try values.encode(size)
+        let hasNotes = details != nil || keepsakes != nil || address != nil
+        let last = hasNotes ? texts.count : texts.lastIndex { $0 != nil }.map { $0 + 1 } ?? 0
+        for text in texts.prefix(last) { try values.encode(text) }
+        if hasNotes { try values.encode(details) }
+        if keepsakes != nil || address != nil { try values.encode(keepsakes) }
+        if address != nil { try values.encode(address) }
+    }
+}
+
+struct UnreadableNote: Error, CustomStringConvertible {
+    var description: String { "a note in the history cannot be read" }
+}
+
+/// Where files are kept in the journal: among those that are worked with, or in the history. Both can be asked the same
+/// question: `\(shelf.files)` and `\(shelf.deliveries)` stand for `file` and `delivery`, with all their columns.
+///
+/// All that the history has of a path is older than all that is not there: who looks for the newest asks `current` first,
+/// and the history only if there is nothing.
+enum Shelf: CaseIterable {
+    case current
+    case history
+
+    var files: String { self == .current ? "file" : "history_as_file AS file" }
+    var deliveries: String { self == .current ? "delivery" : "history_as_delivery AS delivery" }
+}

@@ -1,0 +1,406 @@
+internal import Foundation
+internal import GRDB
+package import InletCore
+package import SystemPackage
+
+/// Files and bytes of one state.
+package struct StateTotal: Sendable, Equatable {
+    package var files: Int
+    package var bytes: Int64
+}
+
+extension Journal {
+    /// Totals by state; states without files are left out.
+    package func totals() async throws(JournalError) -> [FileState: StateTotal] {
+        try await read { database in
+            var totals: [FileState: StateTotal] = [:]
+            for row in try Row.fetchAll(database, sql: "SELECT state, files, bytes FROM tally WHERE files > 0") {
+                guard let state = FileState(rawValue: row["state"]) else { continue }
+                totals[state] = StateTotal(files: row["files"], bytes: row["bytes"])
+            }
+            return totals
+        }
+    }
+
+    /// Bounds how long others wait for files that are read whole.
+    static let readAtOnce = 256
+
+    /// Files that a filter lets through, newest first: for people, as far as they can be read. Each stretch of numbers is looked
+    /// through by itself, and of those that are let through only so many are read at once: a long list, or a long history in
+    /// which hardly anything is let through, keeps nobody from the journal.
+    package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
+        var jobs: [Job] = []
+        var cursor = filter.below
+        while jobs.count < filter.limit {
+            let part = try await matches(filter, from: cursor, newestFirst: true)
+            let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
+            for start in stride(from: 0, to: wanted.count, by: Self.readAtOnce) {
+                jobs += try await whole(wanted[start..<min(start + Self.readAtOnce, wanted.count)])
+            }
+            guard let next = part.next else { break }
+            cursor = next
+        }
+        return jobs
+    }
+
+    private func whole(_ ids: ArraySlice<Int64>) async throws(JournalError) -> [Job] {
+        try await read { database in
+            try ids.compactMap { id in
+                try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
+            }
+        }
+    }
+
+    /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
+    package func job(_ id: Int64) async throws(JournalError) -> Job? {
+        try await read { database in
+            try FileRow.one(id, database, showing: true).map { try Self.job($0, database, showing: true) }
+        }
+    }
+
+    /// The same for many files in one read, in their order, as far as somebody wants to go on: the first of which `goesOn` says
+    /// no is the last. nil for those that the journal does not have.
+    package func jobs(
+        _ ids: [Int64], while goesOn: @escaping @Sendable (Job) -> Bool
+    ) async throws(JournalError) -> [Job?] {
+        try await read { database in
+            var jobs: [Job?] = []
+            for id in ids {
+                let job = try FileRow.one(id, database, showing: true).map {
+                    try Self.job($0, database, showing: true)
+                }
+                jobs.append(job)
+                if let job, !goesOn(job) { break }
+            }
+            return jobs
+        }
+    }
+
+    /// Admission time of the oldest pending file.
+    package func oldestPending() async throws(JournalError) -> WallTime? {
+        try await read { database in
+            try Int64.fetchOne(
+                database, sql: "SELECT admitted_at FROM file WHERE state = 'pending' ORDER BY id LIMIT 1"
+            ).map { WallTime(milliseconds: $0) }
+        }
+    }
+
+    /// Deliveries in `state`, by destination.
+    package func deliveryCounts(_ state: DeliveryState) async throws(JournalError) -> [String: Int] {
+        try await read { try Self.counts(of: state, $0) }
+    }
+
+    static func counts(of state: DeliveryState, _ database: Database) throws -> [String: Int] {
+        let rows = try Row.fetchAll(
+            database,
+            // A literal, not an argument: only then the partial indexes apply.
+            sql: """
+                SELECT destination, count(*) AS n FROM delivery WHERE state = '\(state.rawValue)'
+                GROUP BY destination
+                """)
+        return Dictionary(uniqueKeysWithValues: rows.map { ($0["destination"], $0["n"]) })
+    }
+
+    /// Whether a claimed delivery still is; a person may have cancelled it since.
+    package func isClaimed(_ delivery: Int64) async throws(JournalError) -> Bool {
+        try await read { database in
+            try String.fetchOne(
+                database.cachedStatement(sql: "SELECT state FROM delivery WHERE id = ?"), arguments: [delivery])
+                == DeliveryState.claimed.rawValue
+        }
+    }
+
+    /// The newest job for a single file that was sent to all of `destinations` (rows with an empty root).
+    package func lastSent(_ path: FilePath, to destinations: [String]) async throws(JournalError) -> Job? {
+        try await read { try Self.lastSent(path, to: destinations, $0) }
+    }
+
+    /// The same for many files in one read, in their order.
+    package func lastSent(_ files: [(path: FilePath, destinations: [String])]) async throws(JournalError) -> [Job?] {
+        if files.isEmpty { return [] }
+        return try await read { database in
+            try files.map { try Self.lastSent($0.path, to: $0.destinations, database) }
+        }
+    }
+
+    private static func lastSent(_ path: FilePath, to destinations: [String], _ database: Database) throws -> Job? {
+        let current = try FileRow.all(
+            database, "WHERE root = x'' AND path = ? ORDER BY id DESC LIMIT 20", [.bytes(path.bytes)])
+        let past = try FileRow.all(
+            database, from: .history, "WHERE \(placeInHistory) ORDER BY id DESC LIMIT 20",
+            [.bytes([]), .bytes(path.bytes)])
+        return try (current + past).lazy.map { try job($0, database) }.first { job in
+            Set(destinations) == Set(job.deliveries.map(\.destination))
+        }
+    }
+
+    static func job(_ file: FileRow, _ database: Database, showing: Bool = false) throws -> Job {
+        for shelf in Shelf.allCases {
+            let deliveries = try database.rows(
+                "SELECT \(DeliveryRow.columns) FROM \(shelf.deliveries) WHERE file_id = ? ORDER BY id",
+                .integer(file.id)
+            ) { try DeliveryRow($0, showing: showing) }
+            if !deliveries.isEmpty { return Job(file: file, deliveries: deliveries) }
+        }
+        return Job(file: file, deliveries: [])
+    }
+}
+
+extension FileRow {
+    static func all(
+        _ database: Database, from shelf: Shelf = .current, _ clause: String, _ values: [SQLValue],
+        showing: Bool = false
+    ) throws -> [FileRow] {
+        try database.rows("SELECT \(columns) FROM \(shelf.files) \(clause)", values) {
+            try FileRow($0, showing: showing)
+        }
+    }
+
+    /// The file of that number, wherever it is; nil when the journal has none.
+    static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
+        for shelf in Shelf.allCases {
+            let found = try all(database, from: shelf, "WHERE id = ?", [.integer(id)], showing: showing).first
+            if let found { return found }
+        }
+        return nil
+    }
+
+    /// One value of a row. - Parameter isDamaged: set where `fallback` had to be taken, which only happens `showing`.
+    static func read<Value>(
+        _ showing: Bool, _ isDamaged: inout Bool, else fallback: Value, _ body: () throws -> Value
+    ) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            guard showing else { throw error }
+            isDamaged = true
+            return fallback
+        }
+    }
+}
+
+/// What the journal knows of one file beside its row and its deliveries.
+extension Journal {
+    /// The notes of what its unfinished deliveries have begun, by delivery. They hold secrets: not to be shown as they are.
+    package func checkpoints(ofJob id: Int64) async throws(JournalError) -> [Int64: [String: [UInt8]]] {
+        try await read { database in
+            let notes = try database.rows(
+                """
+                SELECT delivery_id, name, value FROM checkpoint
+                WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)
+                """, .integer(id)
+            ) { ($0.integer(0), $0.text(1) ?? "", $0.bytes(2)) }
+            return notes.reduce(into: [:]) { $0[$1.0, default: [:]][$1.1] = $1.2 }
+        }
+    }
+
+    /// Its receipt's JSON; nil while it has not finished, and when it is in the history.
+    package func receipt(ofJob id: Int64) async throws(JournalError) -> [UInt8]? {
+        try await read { database in
+            try Data.fetchOne(database, sql: "SELECT body FROM receipt WHERE file_id = ?", arguments: [id])
+                .map(Array.init)
+        }
+    }
+}
+
+/// How many deliveries of one destination are where.
+package struct QueueCounts: Sendable, Equatable {
+    /// That wait for a worker or for their time; those that wait for something else are not among them.
+    package var waiting = 0
+    /// Those of `waiting` that were tried before.
+    package var retrying = 0
+    /// That wait for another file, or for their unit.
+    package var held = 0
+    /// Whose destination is not configured.
+    package var parked = 0
+    /// That a worker has, or that are at hand for one.
+    package var claimed = 0
+    /// That the destination works on.
+    package var working = 0
+    /// The oldest of `waiting`.
+    package var oldest: WallTime?
+
+    package init() {}
+}
+
+extension Journal {
+    /// Where open deliveries are, by destination; those without any are left out. Kept by triggers, and only what is claimed is
+    /// counted: a million that wait, or have ended, cost nothing.
+    package func queueCounts() async throws(JournalError) -> [String: QueueCounts] {
+        try await read { database in
+            var counts: [String: QueueCounts] = [:]
+            for (name, place, number) in try Self.tally(database) {
+                counts[name, default: QueueCounts()].add(number, place)
+            }
+            for (name, count) in counts where count.waiting > 0 {
+                counts[name]?.oldest = try Self.eldest(of: name, database)
+            }
+            for (name, count) in try Self.counts(of: .claimed, database) {
+                counts[name, default: QueueCounts()].claimed = count
+            }
+            return counts
+        }
+    }
+
+    /// How many deliveries to `destinations` wait.
+    package func queueLength(of destinations: [String]) async throws(JournalError) -> Int {
+        try await queueCounts().filter { destinations.contains($0.key) }.values.reduce(0) { $0 + $1.waiting }
+    }
+
+    /// How many open deliveries are where, without those that are claimed.
+    static func tally(
+        _ database: Database
+    ) throws -> [(destination: String, place: QueuePlace, deliveries: Int)] {
+        try database.rows("SELECT destination, place, deliveries FROM queue_tally WHERE deliveries > 0") { row in
+            row.text(1).flatMap(QueuePlace.init).map { (row.text(0) ?? "", $0, Int(row.integer(2))) }
+        }.compactMap(\.self)
+    }
+
+    /// When the file was admitted that has waited longest.
+    private static func eldest(of destination: String, _ database: Database) throws -> WallTime? {
+        try database.row(
+            """
+            SELECT admitted_at FROM file WHERE id = (
+                SELECT file_id FROM delivery INDEXED BY delivery_eldest
+                WHERE destination = ? AND \(isWaiting) ORDER BY delivery.id LIMIT 1)
+            """, .text(destination)
+        ) { WallTime(milliseconds: $0.integer(0)) }
+    }
+
+    /// The condition of the index `delivery_eldest`, word by word.
+    private static let isWaiting = "state = 'ready' AND next_at < \(never) AND \(DeliveryRow.isNotBeingWorkedOn)"
+
+    /// The files of deliveries that may go as soon as their destinations take them, oldest first.
+    package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
+        try await read { database in
+            // What is held or parked, be it a million, is not walked past.
+            let waiting = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination)).flatMap {
+                name in
+                try database.rows(
+                    """
+                    SELECT file_id FROM delivery INDEXED BY delivery_eldest WHERE destination = ? AND \(Self.isWaiting)
+                    ORDER BY delivery.id LIMIT ?
+                    """, .text(name), .integer(Int64(limit))
+                ) { $0.integer(0) }
+            }
+            let working = try database.rows(
+                """
+                SELECT file_id FROM delivery INDEXED BY delivery_waiting
+                WHERE state = 'ready' AND waits > 0 AND code IS NULL AND next_at < \(Self.never) ORDER BY id LIMIT ?
+                """, .integer(Int64(limit))
+            ) { $0.integer(0) }
+            return Array(Set(waiting + working).sorted().prefix(limit))
+        }
+    }
+}
+
+/// Where an open delivery is that nobody has claimed, as the journal's triggers count it.
+enum QueuePlace: String {
+    case parked
+    /// Waits for another file, or for its unit.
+    case held
+    /// Was tried, and waits for its time.
+    case retrying
+    /// Its destination works on it.
+    case working
+    case fresh
+
+    var isWaiting: Bool { self == .fresh || self == .retrying }
+}
+
+extension QueueCounts {
+    fileprivate mutating func add(_ number: Int, _ place: QueuePlace) {
+        switch place {
+        case .parked: parked += number
+        case .held: held += number
+        case .working: working += number
+        case .fresh: waiting += number
+        case .retrying:
+            waiting += number
+            retrying += number
+        }
+    }
+}
+
+/// Which deliveries that have arrived a query is about; what is not set allows all.
+package struct DeliveredFilter: Sendable, Equatable {
+    /// Numbers of files; empty = all.
+    package var jobs: [Int64]
+    /// Only what arrived then or later.
+    package var since: WallTime?
+    package var destination: String?
+    package var batch: Int64?
+
+    package init(jobs: [Int64] = [], since: WallTime? = nil, destination: String? = nil, batch: Int64? = nil) {
+        self.jobs = jobs
+        self.since = since
+        self.destination = destination
+        self.batch = batch
+    }
+}
+
+/// A delivery that has arrived, with what is known of its file.
+package struct Delivered: Sendable, Equatable {
+    package var delivery: DeliveryRow
+    package var file: FileRow
+}
+
+extension Journal {
+    /// Deliveries with their proofs, in the order of their numbers: the next `limit` after the one called `last`. One whose
+    /// proof cannot be read comes without it. One question looks at `stretch` numbers at most, so that a long history keeps
+    /// nobody from the journal: a page may be empty, and others follow.
+    ///
+    /// - Returns: also the number to go on after; nil when there are no more.
+    package func delivered(
+        _ filter: DeliveredFilter, after last: Int64, limit: Int
+    ) async throws(JournalError) -> (page: [Delivered], next: Int64?) {
+        try await read { database in
+            let (conditions, values) = filter.question(after: last)
+            let found = try Shelf.allCases.flatMap { shelf in
+                try database.rows(
+                    """
+                    SELECT \(DeliveryRow.qualified), \(FileRow.qualified)
+                    FROM \(shelf.deliveries) JOIN \(shelf.files) ON file.id = delivery.file_id
+                    WHERE \(conditions.joined(separator: " AND ")) ORDER BY delivery.id LIMIT \(limit)
+                    """, values
+                ) { row in
+                    Delivered(
+                        delivery: try DeliveryRow(row, showing: true),
+                        file: try FileRow(row, from: DeliveryRow.width, showing: true))
+                }
+            }
+            let rows = Array(found.sorted { $0.delivery.id < $1.delivery.id }.prefix(limit))
+            if rows.count == limit { return (rows, rows.last?.delivery.id) }
+            let end = try Self.lastDelivery(database)
+            let isMore = filter.isAnywhere && last + Self.stretch < end
+            return (rows, isMore ? last + Self.stretch : nil)
+        }
+    }
+
+    private static func lastDelivery(_ database: Database) throws -> Int64 {
+        try database.row(
+            "SELECT max(ifnull((SELECT max(id) FROM delivery), 0), ifnull((SELECT max(id) FROM history_delivery), 0))"
+        ) { $0.integer(0) } ?? 0
+    }
+}
+
+extension DeliveredFilter {
+    /// Whether nothing it says leads to few rows by an index.
+    fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
+
+    /// What must hold of a delivery and its file, as SQL.
+    fileprivate func question(after last: Int64) -> (conditions: [String], values: [SQLValue]) {
+        var conditions = ["delivery.id > ?", "delivery.state = 'delivered'"]
+        var values: [SQLValue] = [.integer(last)]
+        func add(_ condition: String, _ value: SQLValue) {
+            conditions.append(condition)
+            values.append(value)
+        }
+        if isAnywhere { add("delivery.id <= ?", .integer(last + Journal.stretch)) }
+        if !jobs.isEmpty { conditions.append("file_id IN (\(jobs.map(String.init).joined(separator: ", ")))") }
+        if let since { add("delivery.ended_at >= ?", .integer(since.milliseconds)) }
+        if let destination { add("destination = ?", .text(destination)) }
+        if let batch { add("batch_id = ?", .integer(batch)) }
+        return (conditions, values)
+    }
+}

@@ -1,0 +1,436 @@
+internal import Foundation
+internal import GRDB
+internal import GRDBSQLite
+package import InletCore
+package import SystemPackage
+
+/// What start-up found and put right.
+package struct Recovery: Sendable, Equatable {
+    /// Claims of the process that died, back in the queue.
+    package var freedClaims: Int
+    /// Deliveries whose destination left the configuration.
+    package var parked: Int
+    /// Deliveries whose destination came back.
+    package var unparked: Int
+    /// Deliveries that ended the process too often, and are left alone now.
+    package var crashed: [CrashedDelivery] = []
+
+    /// Whether there was nothing to put right.
+    package var isEmpty: Bool { freedClaims + parked + unparked == 0 }
+}
+
+/// A delivery during which the process ended again and again.
+package struct CrashedDelivery: Sendable, Equatable {
+    package var job: Int64
+    package var delivery: Int64
+    /// The whole path of its file.
+    package var path: FilePath
+    package var route: String
+    package var destination: String
+
+    package var error: DeliveryError {
+        DeliveryError(
+            .giveUp, .agentCrashed,
+            """
+            the agent ended \(CrashRule.most) times while it was sending this file; 'inlet queue retry' tries it again
+            """)
+    }
+}
+
+extension Journal {
+    /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
+    ///
+    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand is
+    /// interrupted too: a note of its beginning would cost every file a sync, and without one something may be visible. The
+    /// next time its beginning is noted (`begin`), so that only those count as crashes again that were really under way.
+    /// One that ends the process again and again comes later each time, alone if possible, and ends as failed at last. Bytes
+    /// that have arrived take its crashes back: there are only so many of them. Where the whole machine went down, no crash
+    /// is counted.
+    ///
+    /// - Parameter boot: what tells this run of the machine from the one before; nil = not known.
+    package func recover(
+        destinations: [String], boot: Int64? = nil, at now: WallTime
+    ) async throws(JournalError) -> Recovery {
+        try await commit { database in
+            let isNewBoot = try boot.map { try Self.noteBoot($0, database) } ?? false
+            let (freed, crashed) = try Self.freeClaims(now, countsCrashes: !isNewBoot, database)
+            // Cancelled while they ran.
+            try database.run(
+                sql: """
+                    UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
+                    WHERE owner IS NOT NULL AND state <> 'claimed'
+                    """)
+            try Self.endReturns(database)
+            let (parked, unparked) = try Self.arrange(destinations, now, database)
+            return Recovery(freedClaims: freed, parked: parked, unparked: unparked, crashed: crashed)
+        }
+    }
+
+    /// Parks what waits for any other destination than these, and takes up again what was parked for one of them: as at a
+    /// start, while the agent runs. Nothing that is claimed is touched.
+    package func setDestinations(
+        _ names: [String], at now: WallTime
+    ) async throws(JournalError) -> (parked: Int, unparked: Int) {
+        try await commit { database in try Self.arrange(names, now, database) }
+    }
+
+    /// Parks what has come back to the queue for a destination that is no longer configured, and takes up what was parked of
+    /// one that is.
+    ///
+    /// - Parameter names: asked when it is its turn: they may change until then.
+    /// - Returns: whether anything else of such ones is still open: it is claimed, or waits for another file.
+    package func parkStrays(
+        except names: @escaping @Sendable () -> [String], at now: WallTime
+    ) async throws(JournalError) -> Bool {
+        try await commit { database in
+            let destinations = names()
+            _ = try Self.arrange(destinations, now, database)
+            let list = destinations.map { _ in "?" }.joined(separator: ", ")
+            return try Bool.fetchOne(
+                database,
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM delivery WHERE state = 'claimed' AND destination NOT IN (\(list)))
+                    """, arguments: StatementArguments(destinations)) ?? false
+                || Self.tally(database).contains { $0.place != .parked && !destinations.contains($0.destination) }
+        }
+    }
+
+    private static func arrange(
+        _ destinations: [String], _ now: WallTime, _ database: Database
+    ) throws -> (parked: Int, unparked: Int) {
+        let list = destinations.map { _ in "?" }.joined(separator: ", ")
+        let names = StatementArguments(destinations)
+        let parked = try parkAll(except: destinations, database)
+        // Of a destination that was away from the configuration, too.
+        try database.run(
+            sql: """
+                UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
+                    SELECT delivery_id FROM leftover CROSS JOIN delivery ON delivery.id = delivery_id
+                    WHERE destination IN (\(list)))
+                """, arguments: StatementArguments([now.milliseconds]) + names)
+        try database.run(
+            sql: "UPDATE delivery SET state = 'ready' WHERE state = 'parked' AND destination IN (\(list))",
+            arguments: names)
+        return (parked, database.changesCount)
+    }
+
+    /// - Returns: how many were parked. The counts say where any are: what waits for the others is not looked at.
+    private static func parkAll(except destinations: [String], _ database: Database) throws -> Int {
+        let others = Set(try tally(database).filter { $0.place != .parked }.map(\.destination)).subtracting(
+            destinations)
+        return try others.reduce(0) { parked, name in
+            try parked
+                + database.change(
+                    "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination = ?", .text(name))
+        }
+    }
+
+    /// Writes down that a delivery really begins which was claimed when a process ended before: the next crash is then its own.
+    package func begin(_ delivery: Int64) async throws(JournalError) {
+        _ = try await commit { database in
+            try database.change(
+                "UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", .text(Self.begunOwner),
+                .integer(delivery))
+        }
+    }
+
+    /// - Returns: whether the machine was started anew since the last time; false the first time.
+    private static func noteBoot(_ boot: Int64, _ database: Database) throws -> Bool {
+        let last = try database.row("SELECT value FROM counter WHERE name = 'boot'") { $0.integer(0) }
+        if last == boot { return false }
+        try database.change("INSERT OR REPLACE INTO counter (name, value) VALUES ('boot', ?)", .integer(boot))
+        return last != nil
+    }
+
+    /// - Returns: how many claims there were, and which of them are left alone from now on.
+    private static func freeClaims(
+        _ now: WallTime, countsCrashes: Bool, _ database: Database
+    ) throws -> (count: Int, crashed: [CrashedDelivery]) {
+        let claims = try database.rows(
+            """
+            SELECT id, crashes, lane = \(Lane.big.rawValue) OR owner = '\(begunOwner)' FROM delivery
+            WHERE state = 'claimed'
+            """
+        ) { (id: $0.integer(0), crashes: Int($0.integer(1)), hasBegun: $0.integer(2) == 1) }
+        var crashed: [CrashedDelivery] = []
+        for claim in claims {
+            let isCounted = countsCrashes && (claim.crashes == 0 || claim.hasBegun)
+            let crashes = claim.crashes + (isCounted ? 1 : 0)
+            let next = now + (isCounted ? CrashRule.delay(after: crashes, of: claim.id) : .zero)
+            try database.change(
+                """
+                UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, attempts = max(attempts - 1, 0),
+                    interrupted = interrupted + 1, crashes = ?, next_at = ?
+                WHERE id = ?
+                """, .integer(Int64(crashes)), .integer(next.milliseconds), .integer(claim.id))
+            if crashes >= CrashRule.most { crashed.append(try giveUp(claim.id, now, database)) }
+        }
+        return (claims.count, crashed)
+    }
+
+    private static func giveUp(_ id: Int64, _ now: WallTime, _ database: Database) throws -> CrashedDelivery {
+        let row = try delivery(id, database)
+        let file = try file(row.fileID, database)
+        let crashed = CrashedDelivery(
+            job: file.id, delivery: id, path: file.fullPath, route: file.route ?? "", destination: row.destination)
+        try endDelivery(id, .failed, code: crashed.error.code, reason: crashed.error.reason, now, database)
+        return crashed
+    }
+
+    /// The owner of a claim whose beginning is known.
+    private static let begunOwner = "begun"
+}
+
+/// What a restore did.
+package struct Restoration: Sendable, Equatable {
+    /// Where the journal went that was there before; nil when there was none.
+    package var setAside: FilePath?
+    /// The files that the backup knows.
+    package var files: Int
+    /// Of its deliveries, those that are still to be made: each may have arrived since.
+    package var open: Int
+}
+
+/// For a state directory whose lock the caller holds: no agent uses the journal. Both block.
+extension Journal {
+    /// Sets the journal at `path` aside, whole and unchanged; the next start begins an empty one.
+    /// - Returns: where it is now; nil when there was none.
+    package static func reset(_ path: FilePath, now: WallTime) throws(JournalError) -> FilePath? {
+        removeDraft(of: path)
+        guard hasAny(of: path) else {
+            try mayBegin(path)
+            return nil
+        }
+        return try setAside(path, as: "reset", now)
+    }
+
+    /// Puts a copy of `backup` in the place of the journal at `path`, which is set aside.
+    ///
+    /// The world has gone on since the backup. Of every delivery that it has no proof of, something may be visible by now:
+    /// it is marked so, and its key is never given to another file. Job numbers and `{seq}` jump ahead of what may have
+    /// been given out since. When it throws, or the process dies, the old journal is in its place, or `path` is empty and
+    /// a start refuses to begin a new journal until a restore has succeeded.
+    package static func restore(
+        _ backup: FilePath, to path: FilePath, now: WallTime
+    ) throws(JournalError) -> Restoration {
+        let draft = draft(of: path)
+        let isFirst = isThere(path) || !isThere(draft)
+        var restoration: Restoration
+        do {
+            // The draft itself stays until it is written over: it keeps a start from beginning an empty journal.
+            removeDraft(of: path, ["-wal", "-shm", "-journal"])
+            restoration = try prepare(draft, from: backup)
+        } catch {
+            if isFirst { removeDraft(of: path) }
+            throw error as? JournalError ?? .failed(backup, "not a sound journal: \(error). Nothing was changed")
+        }
+        if hasAny(of: path) { restoration.setAside = try setAside(path, as: "replaced", now) }
+        do {
+            try FileManager.default.moveItem(atPath: draft.string, toPath: path.string)
+        } catch {
+            throw .failed(path, "the restored journal cannot be put in its place: \(error)")
+        }
+        return restoration
+    }
+
+    /// A restore that died between its two renames left no journal, but its draft: an empty one would be wrong.
+    static func requireNoRestore(_ path: FilePath) throws(JournalError) {
+        let draft = draft(of: path)
+        guard !isThere(path), isThere(draft) else { return }
+        throw .failed(
+            path,
+            "a restore was interrupted; repeat 'inlet queue restore FILE --yes', or begin an empty journal "
+                + "with 'inlet queue reset --yes'")
+    }
+
+    private static func draft(of path: FilePath) -> FilePath { FilePath(path.string + ".restoring") }
+
+    static func isThere(_ path: FilePath) -> Bool { FileManager.default.fileExists(atPath: path.string) }
+
+    /// A restore that died while it set the old journal aside may have left the old log, which belongs to no other journal.
+    private static func hasAny(of path: FilePath) -> Bool {
+        ["", "-wal", "-shm"].contains { isThere(FilePath(path.string + $0)) }
+    }
+
+    private static func removeDraft(of path: FilePath, _ suffixes: [String] = ["", "-wal", "-shm", "-journal"]) {
+        for suffix in suffixes {
+            // Most are not there; one that stays is written over, or is in the way of what is written there, which says so.
+            try? FileManager.default.removeItem(atPath: draft(of: path).string + suffix)
+        }
+    }
+
+    private static func prepare(_ draft: FilePath, from backup: FilePath) throws -> Restoration {
+        makePrivate(draft)
+        // One that was set aside has its latest commits in its log.
+        for suffix in ["", "-wal"] where suffix.isEmpty || isThere(FilePath(backup.string + suffix)) {
+            try copyContent(of: backup.string + suffix, to: draft.string + suffix)
+        }
+        let database = try DatabaseQueue(path: draft.string)
+        try database.inDatabase { database in
+            guard try !Schema.migrator.hasBeenSuperseded(database) else {
+                throw JournalError.failed(backup, "it was written by a newer version of Inlet. Nothing was changed")
+            }
+            guard try !Schema.migrator.appliedIdentifiers(database).isEmpty else {
+                throw JournalError.failed(backup, "it is not a journal of Inlet. Nothing was changed")
+            }
+            try requireSound(database)
+        }
+        try Schema.migrator.migrate(database)
+        return try catchUp(database, draft)
+    }
+
+    private static func catchUp(_ database: DatabaseQueue, _ draft: FilePath) throws -> Restoration {
+        let restoration = try database.inDatabase { database in
+            try database.inTransaction {
+                try markVisible(database)
+                return .commit
+            }
+            let files = try Int.fetchOne(
+                database, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM history_file)")
+            let open = try Int.fetchOne(
+                database, sql: "SELECT count(*) FROM delivery WHERE state IN ('ready', 'claimed', 'parked')")
+            try database.execute(sql: "PRAGMA journal_mode = DELETE")
+            return Restoration(setAside: nil, files: files ?? 0, open: open ?? 0)
+        }
+        try database.close()
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: draft.string))
+        try file.synchronize()
+        try file.close()
+        return restoration
+    }
+
+    private static func markVisible(_ database: Database) throws {
+        try database.execute(
+            sql: """
+                INSERT OR IGNORE INTO checkpoint (delivery_id, name, value)
+                SELECT id, ?, x'' FROM delivery WHERE state <> 'delivered' AND key IS NOT NULL
+                """, arguments: [CheckpointNote.mayBeVisible])
+        try database.execute(
+            sql: """
+                UPDATE history_delivery SET interrupted = interrupted + 1
+                WHERE key IS NOT NULL AND state IS NOT (SELECT id FROM history_word WHERE word = 'delivered');
+                UPDATE counter SET value = value + \(leap) WHERE name = 'sequence';
+                INSERT INTO sqlite_sequence (name, seq) SELECT name, 0 FROM sqlite_master
+                    WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'
+                        AND name NOT IN (SELECT name FROM sqlite_sequence);
+                UPDATE sqlite_sequence SET seq = seq + \(leap);
+                """)
+    }
+
+    /// More than an agent gives out between two backups.
+    private static let leap = 1_000_000
+
+    /// Into a file of our own mode: `copyItem` would give it the mode of the other.
+    private static func copyContent(of source: String, to target: String) throws {
+        makePrivate(FilePath(target))
+        let from: FileHandle
+        do {
+            from = try FileHandle(forReadingFrom: URL(fileURLWithPath: source))
+        } catch {
+            throw JournalError.failed(FilePath(source), "it cannot be read: \(error.localizedDescription)")
+        }
+        // Only read.
+        defer { try? from.close() }
+        let to = try FileHandle(forWritingTo: URL(fileURLWithPath: target))
+        // What is written is synced before it gets its name.
+        defer { try? to.close() }
+        try to.truncate(atOffset: 0)
+        while let chunk = try from.read(upToCount: 1 << 20), !chunk.isEmpty { try to.write(contentsOf: chunk) }
+    }
+}
+
+extension Journal {
+    /// Copies the journal to `target`, which must not exist, as one file that only its owner reads, and checks the copy.
+    ///
+    /// It holds all that was committed before the call, and what was committed while it ran: SQLite copies in steps of
+    /// 1 MiB, each in line with the commits, and what changes in between goes through the same connection and so into the
+    /// copy too. `VACUUM INTO` would keep every commit waiting until the end. Not yet synced to the disk when it returns;
+    /// after an error a part of it may be there.
+    package func copy(to target: FilePath) async throws(JournalError) {
+        do {
+            let copy = try Self.newCopy(target)
+            let steps = try await Self.on(database) { try SteppedCopy($0, to: copy) }
+            do {
+                while try await !Self.on(database, { _ in try steps.step() }) { try Task.checkCancellation() }
+            } catch {
+                // In its turn, too: a commit that runs meanwhile tells the copy of its pages.
+                try await Self.on(database) { _ in steps.finish() }
+                throw error
+            }
+            // On the copy's own thread: the check reads all of it.
+            try await Self.on(copy) { database in
+                try database.execute(sql: "PRAGMA journal_mode = DELETE")
+                try Self.requireSound(database)
+            }
+            try copy.close()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            throw .damaged(path, cause: error.message ?? "found while it was copied")
+        } catch {
+            throw .from(error, at: target)
+        }
+    }
+
+    private static func newCopy(_ target: FilePath) throws -> DatabaseQueue {
+        guard !FileManager.default.fileExists(atPath: target.string) else {
+            throw JournalError.failed(target, "there is a file already")
+        }
+        makePrivate(target)
+        var configuration = Configuration()
+        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = OFF; PRAGMA cache_size = -2048") }
+        return try DatabaseQueue(path: target.string, configuration: configuration)
+    }
+
+    /// Runs `body` on the thread of `queue`, in its turn and outside of a transaction.
+    private static func on<Value: Sendable>(
+        _ queue: DatabaseQueue, _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.asyncWriteWithoutTransaction { database in
+                continuation.resume(with: Result { try body(database) })
+            }
+        }
+    }
+}
+
+/// SQLite's online backup (sqlite.org/c3ref/backup_finish.html).
+///
+/// Unchecked, because its handle is a bare pointer: made and used on the source's queue only, a step at a time.
+private final class SteppedCopy: @unchecked Sendable {
+    private var handle: OpaquePointer?
+    /// Open for as long as the handle is.
+    private let target: DatabaseQueue
+    /// 1 MiB of SQLite's usual pages.
+    private static let pages: Int32 = 256
+
+    init(_ source: Database, to target: DatabaseQueue) throws {
+        self.target = target
+        // SQLite does not look whether there is a connection.
+        guard let from = source.sqliteConnection else { throw DatabaseError(resultCode: .SQLITE_MISUSE) }
+        handle = try target.inDatabase { copy in
+            guard let handle = sqlite3_backup_init(copy.sqliteConnection, "main", from, "main") else {
+                throw DatabaseError(resultCode: copy.lastErrorCode, message: copy.lastErrorMessage)
+            }
+            return handle
+        }
+    }
+
+    deinit { assert(handle == nil, "finish must be called on the source's queue") }
+
+    /// Ends a copy that is not whole.
+    func finish() {
+        sqlite3_backup_finish(handle)
+        handle = nil
+    }
+
+    /// - Returns: whether that was the last.
+    func step() throws -> Bool {
+        let code = sqlite3_backup_step(handle, Self.pages)
+        if code == SQLITE_OK { return false }
+        let end = sqlite3_backup_finish(handle)
+        handle = nil
+        guard code == SQLITE_DONE, end == SQLITE_OK else {
+            throw DatabaseError(resultCode: ResultCode(rawValue: code == SQLITE_DONE ? end : code))
+        }
+        return true
+    }
+}
