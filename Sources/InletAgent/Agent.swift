@@ -68,7 +68,7 @@ package final class Agent: Sendable {
             return (notifier, board, try await Self.remember(former, whole, journal))
         }
         let parts = try AgentParts(
-            running: RunningSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? [])), board: board,
+            live: LiveSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? [])), board: board,
             journal: journal,
             log: log, version: label.version, begun: try await journal.begunDeliveries(limit: EarlierNotes.most),
             resume: ResumeWatch(try await journal.waitingFiles(limit: ResumeWatch.most), log: log),

@@ -19,7 +19,7 @@ extension AgentCommands {
         guard let mark = found else { return false }
         try await journal.setMark(mark, of: root, at: .now)
         live?.log.emit(.watchResumed(root: root, by: by))
-        live?.resumed(root)
+        live?.roots.nudge(root)
         return true
     }
 }

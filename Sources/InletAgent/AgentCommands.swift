@@ -21,8 +21,7 @@ package struct AgentCommands: Sendable {
         var signals: Signals
         var log: EventLog
         var limits: BandwidthKeeper
-        /// A watched folder is right as it is.
-        var resumed: @Sendable (FilePath) -> Void
+        var roots: RootRegistry
         var send: @Sendable ([FilePath], String?, _ again: Bool) async -> [SendAnswer]
         /// nil for an agent that has no configuration file.
         var reload: Reload?

@@ -36,14 +36,15 @@ extension AgentParts {
     }
 
     static func intakes(
-        _ running: RunningSettings, _ admitter: Admitter, _ heartbeat: Heartbeat, _ places: Settler.Places,
+        _ live: LiveSettings, _ roots: RootRegistry, _ admitter: Admitter, _ heartbeat: Heartbeat,
+        _ places: Settler.Places,
         _ restarts: ServiceRestarts
     ) throws -> Intakes {
         try Intakes(
-            running.watch,
+            live.watch,
             Intakes.Tools(
-                admitter: admitter, running: running, journal: admitter.journal, log: admitter.log,
-                heartbeat: heartbeat, restarts: restarts, stateDirectory: running.settings.stateDirectory,
+                admitter: admitter, live: live, roots: roots, journal: admitter.journal, log: admitter.log,
+                heartbeat: heartbeat, restarts: restarts, stateDirectory: live.settings.stateDirectory,
                 places: places))
     }
 
@@ -65,11 +66,11 @@ extension AgentParts {
             })
     }
 
-    func mounts() throws -> MountKeeper { try MountKeeper({ [intakes] in intakes.fixed }, log: log) }
+    func mounts() throws -> MountKeeper { try MountKeeper(roots, log: log) }
 
     func reloadSteps(_ former: FormerRoots, _ tally: MetricsTally) -> ReloadSteps {
         ReloadSteps(
-            running: running, former: former, journal: journal, board: board, intakes: intakes, limits: limits,
+            live: live, former: former, journal: journal, board: board, intakes: intakes, limits: limits,
             room: admitter.room, renewals: renewals, log: log, tally: tally,
             pool: BlockingPool(name: "reload", threads: 1), signals: signals)
     }

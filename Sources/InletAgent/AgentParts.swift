@@ -9,9 +9,10 @@ internal import SystemPackage
 /// The agent's services and what they share: signals, flags, threads. Each service gets what it needs and no more.
 struct AgentParts: Sendable {
     let intakes: Intakes
-    /// As it was at the start; `running` has what holds now.
+    /// As it was at the start; `live` has what holds now.
     private let settings: Settings
-    let running: RunningSettings
+    let live: LiveSettings
+    let roots: RootRegistry
     let board: DestinationBoard
     let journal: Journal
     let log: EventLog
@@ -48,12 +49,13 @@ struct AgentParts: Sendable {
     private static let leastSmallLoops = 32
 
     init(
-        running: RunningSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
+        live: LiveSettings, board: DestinationBoard, journal: Journal, log: EventLog, version: String,
         begun: [Int64], resume: ResumeWatch, valve: BandwidthValve, holdPatience: Duration, notifier: Notifier,
         ping: DeadManPing?, places: Settler.Places, silence: Duration
     ) throws {
-        let settings = running.settings
-        self.running = running
+        let settings = live.settings
+        let roots = RootRegistry()
+        (self.live, self.roots) = (live, roots)
         self.version = version
         earlier = EarlierNotes(begun)
         self.settings = settings
@@ -64,10 +66,10 @@ struct AgentParts: Sendable {
         let signals = Signals(workers: settings.workers)
         let heartbeat = Heartbeat(roots: settings.watch.filter { $0.pattern == nil }.map(\.path))
         let admitter = Admitter(
-            journal: journal, routes: running.routes, board: board, log: log, signals: signals,
+            journal: journal, routes: live.routes, board: board, log: log, signals: signals,
             health: JournalHealth(log: log),
             room: QueueRoom(settings.queueLimit, journal: journal, log: log))
-        intakes = try Self.intakes(running, admitter, heartbeat, places, restarts)
+        intakes = try Self.intakes(live, roots, admitter, heartbeat, places, restarts)
         limits = BandwidthKeeper(
             settings.bandwidth, destinations: board.names.filter { board[$0]?.folder == nil }, valve: valve, log: log,
             shut: { names in
@@ -81,20 +83,11 @@ struct AgentParts: Sendable {
         renewals = Self.renewals(
             settings, notifier, PingPlan(ping: ping, settings.ping), journal, log, restarts,
             keepAlive: KeepAlive(board: board, log: log, signals: signals),
-            pinger: Self.pingers(admitter, heartbeat, Self.nudge(signals, intakes)))
-    }
-
-    private var lookAgain: @Sendable (FileRow) -> Void {
-        { [intakes] file in intakes.of(file.root)?.look(at: file.path) }
-    }
-
-    /// Those of removable volumes are told, which say when all of one has ended.
-    private var ended: @Sendable (FileRow) -> Void {
-        { [intakes] file in if file.volume != nil { intakes.of(file.root)?.fileEnded() } }
+            pinger: Self.pingers(admitter, heartbeat, Self.nudge(signals, roots)))
     }
 
     private var orders: OrderDesk {
-        OrderDesk(journal: journal, board: board, roots: { [running] in running.sendRoots })
+        OrderDesk(journal: journal, board: board, live: live)
     }
 
     var sweeper: Sweeper {
@@ -111,26 +104,24 @@ struct AgentParts: Sendable {
 
     var finisher: Finisher {
         Finisher(
-            journal: journal, roots: { [running] in running.knownRoots }, log: log,
+            journal: journal, live: live, log: log,
             receipts: ReceiptFiles(
                 stateDirectory: settings.stateDirectory,
                 origin: Receipt.Origin(version: version, host: ProcessSetup.hostName), log: log),
-            pool: moving, signals: signals, health: admitter.health, states: intakes.states,
-            ended: ended,
-            lookAgain: lookAgain)
+            pool: moving, signals: signals, health: admitter.health, roots: roots)
     }
 
     var workers: WorkerPool {
         let deliverOne = DeliverOne(
             journal: journal, board: board, orders: orders, inFlight: inFlight, log: log,
             health: admitter.health, heartbeat: heartbeat, isStopping: isStopping, earlier: earlier,
-            roots: intakes.states, hashing: io)
+            roots: roots, hashing: io)
         let ends = DeliveryEnds(
-            log: log, signals: signals, lookAgain: lookAgain, ended: ended, room: admitter.room, looks: admitter.looks,
-            board: board, roots: intakes.states)
+            log: log, signals: signals, room: admitter.room, looks: admitter.looks,
+            board: board, roots: roots)
         return WorkerPool(
             journal: journal, smallWork: smallWork, board: board, deliverOne: deliverOne, loops: loops,
-            signals: signals, ends: ends, pool: io, grace: { [running] in running.settings.shutdownGrace },
+            signals: signals, ends: ends, pool: io, live: live,
             health: admitter.health,
             heartbeat: heartbeat, isStopping: isStopping, silence: silence)
     }
@@ -140,13 +131,13 @@ struct AgentParts: Sendable {
     var housekeeper: Housekeeper {
         Housekeeper(
             journal: journal, board: board, smallWork: smallWork, log: log, signals: signals,
-            queueWarning: { [running] in running.settings.queueWarning })
+            live: live)
     }
 
     func manifests(_ version: String) -> ManifestWriter {
         ManifestWriter(
             journal: journal, board: board, admitter: admitter, log: log, signals: signals, pool: moving,
-            home: settings.stateDirectory.appending("manifests"), roots: { [running] in running.sendRoots },
+            home: settings.stateDirectory.appending("manifests"), live: live,
             version: version)
     }
 
@@ -154,14 +145,14 @@ struct AgentParts: Sendable {
         Watchdog(
             manager: manager, heartbeat: heartbeat, journal: journal, log: log,
             ready: .agentReady(roots: settings.watch.count, destinations: board.count), door: door,
-            nudge: Self.nudge(signals, intakes))
+            nudge: Self.nudge(signals, roots))
     }
 
     /// Makes sleeping loops pass once.
-    private static func nudge(_ signals: Signals, _ intakes: Intakes) -> @Sendable () -> Void {
+    private static func nudge(_ signals: Signals, _ roots: RootRegistry) -> @Sendable () -> Void {
         {
             signals.raiseDeliverable()
-            for intake in intakes.all { intake.nudge() }
+            roots.nudge()
         }
     }
 
@@ -176,9 +167,9 @@ struct AgentParts: Sendable {
     /// By the routes that hold now.
     private var sendDesk: SendDesk {
         var admitter = admitter
-        admitter.routes = running.routes
+        admitter.routes = live.routes
         return SendDesk(
-            admitter: admitter, journal: journal, board: board, hashing: asking, roots: running.sendRoots,
+            admitter: admitter, journal: journal, board: board, hashing: asking, roots: live.sendRoots,
             retry: { [journal, board, signals] job in
                 defer { signals.raiseDeliverable() }
                 return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
@@ -192,7 +183,7 @@ struct AgentParts: Sendable {
     func live(_ reload: Reload?) -> AgentCommands.Live {
         return AgentCommands.Live(
             board: board, inFlight: inFlight, smallWork: smallWork, signals: signals, log: log, limits: limits,
-            resumed: { [intakes] root in intakes.of(root)?.nudge() },
+            roots: roots,
             send: { [self] paths, destination, again in
                 await withTaskExecutorPreference(asking) { await sendDesk.send(paths, to: destination, again: again) }
             },
@@ -202,23 +193,23 @@ struct AgentParts: Sendable {
     func liveView(_ label: Agent.Label, _ reload: Reload?, _ tally: MetricsTally) -> AgentView.LiveView {
         AgentView.LiveView(
             version: label.version, confinement: label.confinement, startedAt: .now, destinations: board.statuses,
-            roots: { [intakes] in intakes.all.map(\.status) }, inFlight: inFlight.snapshots,
+            roots: { [roots] in roots.statuses }, inFlight: inFlight.snapshots,
             waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
             resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
             journalTrouble: { [admitter] in admitter.health.reason }, logStanding: { [log] in log.standing },
             incidents: { [restarts] in restarts.incidents() },
             limits: limits.standings,
-            windows: { [running] in
-                running.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
+            windows: { [live] in
+                live.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
             },
             config: { reload?.shown }, route: trial,
-            watched: { [running] in running.settings.watch.filter { $0.pattern == nil }.map(\.path) }, tally: tally)
+            watched: { [live] in live.settings.watch.filter { $0.pattern == nil }.map(\.path) }, tally: tally)
     }
 
     /// Looks at a file only where it could be taken from: nobody learns here what there is elsewhere.
     private var trial: @Sendable (FilePath, Int64?) async -> RouteTrial {
-        { [running, board, asking] path, size in
-            let settings = running.settings
+        { [live, board, asking] path, size in
+            let settings = live.settings
             let place = RoutePlace(path, in: settings.watch)
             // A folder of another machine may take its time.
             let file = place.root.map { RootedPath($0, place.relative) }

@@ -75,7 +75,7 @@ import Testing
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         let work = SmallWork()
         let housekeeper = Housekeeper(
-            journal: journal, board: board, smallWork: work, log: log, signals: Signals(), queueWarning: { 2 })
+            journal: journal, board: board, smallWork: work, log: log, signals: Signals(), live: .test(queueWarning: 2))
         #expect(try await housekeeper.pass(housekeeper.waiting(), false) == false)
         work.state.withLock { $0.stock.add(claims) }
         #expect(try await housekeeper.pass(housekeeper.waiting(), false))

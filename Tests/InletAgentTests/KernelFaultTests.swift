@@ -72,7 +72,7 @@ import Testing
         let root = try directory.makeDirectory("drop")
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let caution = RootCaution(root: root, journal: journal, states: RootStates([root]))
+        let caution = RootCaution(root: root, journal: journal, roots: RootRegistry())
         let faults = KernelFaults.begin(KernelFaultPlan(below: [root], seed: 1, count: .max, every: 1))
         defer { KernelFaults.end(faults) }
         await #expect(throws: SystemError.self) { try await caution.objection() }

@@ -99,7 +99,7 @@ import Testing
                 journal: stage.journal,
                 board: DestinationBoard(scene.destinations, paused: ["here"], uptimes: [:], workers: 1, log: log),
                 smallWork: SmallWork(), log: log, signals: Signals(),
-                queueWarning: { Settings(stateDirectory: "/").queueWarning })
+                live: .test())
             for number in 1...20 { try scene.drop(FilePath("\(number)")) }
             try await eventually("all are admitted") { try await stage.jobs().count == 20 }
             var isLong = try await keeper.pass(keeper.waiting(), false)
@@ -169,20 +169,20 @@ import Testing
         #expect(!heartbeat.haveAllPassed(since: &last))
     }
 
-    @Test func `an intake's inbox gives what was put, wakes, and is bounded`() throws {
-        let inbox = try IntakeInbox()
-        #expect(try inbox.waker.wait(until: .now) == false)
-        inbox.put("a")
-        inbox.put("b")
-        #expect(try inbox.waker.wait(until: .now))
-        #expect(inbox.takeLooks() == ["a", "b"])
-        #expect(inbox.takeLooks().isEmpty)
-        for _ in 0..<10_001 { inbox.put("a") }
-        #expect(inbox.takeLooks().count == 10_000)
-        #expect(!inbox.isStopped)
-        inbox.stop()
-        #expect(inbox.isStopped)
-        #expect(try inbox.waker.wait(until: .now))
+    @Test func `a root's mailbox gives what was put, wakes, and is bounded`() throws {
+        let mailbox = try RootMailbox("/in")
+        #expect(try mailbox.waker.wait(until: .now) == false)
+        mailbox.put("a")
+        mailbox.put("b")
+        #expect(try mailbox.waker.wait(until: .now))
+        #expect(mailbox.takeLooks() == ["a", "b"])
+        #expect(mailbox.takeLooks().isEmpty)
+        for _ in 0..<10_001 { mailbox.put("a") }
+        #expect(mailbox.takeLooks().count == 10_000)
+        #expect(!mailbox.isStopped)
+        mailbox.stop()
+        #expect(mailbox.isStopped)
+        #expect(try mailbox.waker.wait(until: .now))
     }
 
     @Test func `a state directory belongs to one process at a time`() throws {

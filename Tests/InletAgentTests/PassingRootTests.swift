@@ -71,7 +71,7 @@ import Testing
         let events = EventRecord(log)
         let intake = try RootIntake(
             settings, admitter: admitter(journal, log), journal: journal, log: log, heartbeat: Heartbeat(roots: []),
-            stateDirectory: directory.path, states: RootStates([]), passing: place)
+            stateDirectory: directory.path, roots: RootRegistry(), passing: place)
         let ends = Count()
         try await whileRunning([Ending(intake: intake, ends: ends)]) {
             try await eventually("it is let go") { ends.value == 1 }
@@ -90,24 +90,24 @@ import Testing
         let log = try EventLog(nil)
         let events = EventRecord(log)
         let admitter = try admitter(journal, log)
-        let states = RootStates([])
+        let registry = RootRegistry()
         let made = Count()
         let held = Mutex<VolumeRoots?>(nil)
         defer { held.withLock { $0 = nil } }
         let roots = try VolumeRoots(
             settings, try #require(settings.pattern),
-            arrivals: VolumeArrivals(journal: journal, states: states, signals: Signals(), log: log)
+            arrivals: VolumeArrivals(journal: journal, roots: registry, signals: Signals(), log: log)
         ) { root, place in
             let intake = try RootIntake(
                 root, admitter: admitter, journal: journal, log: log, heartbeat: Heartbeat(roots: []),
-                stateDirectory: directory.path, states: states, passing: place)
+                stateDirectory: directory.path, roots: registry, passing: place)
             if made.add() <= 2 { held.withLock(\.self)?.renew() }
             return intake
         }
         held.withLock { $0 = roots }
         try await whileRunning([roots]) {
             try await eventually("the third is the one that watches") { events.count("watch.mode") == 1 }
-            #expect(made.value == 3 && roots.intakes.count == 1)
+            #expect(made.value == 3 && registry.statuses.count == 1)
         }
     }
 

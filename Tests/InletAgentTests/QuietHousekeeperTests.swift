@@ -23,7 +23,8 @@ import Testing
         board = DestinationBoard(
             [.scripted("here", ScriptedPipeline())], paused: [], uptimes: [:], workers: 1, log: log)
         keeper = Housekeeper(
-            journal: journal, board: board, smallWork: SmallWork(), log: log, signals: Signals(), queueWarning: { 1 })
+            journal: journal, board: board, smallWork: SmallWork(), log: log, signals: Signals(),
+            live: .test(queueWarning: 1))
     }
 
     private func admit(_ name: String, expire: Duration?, window: DeliveryWindow? = nil) async throws {

@@ -70,7 +70,7 @@ import Testing
         named.uuid = "1234-ABCD"
         let place = place(named)
         let arrivals = VolumeArrivals(
-            journal: journal, states: RootStates([]), signals: Signals(), log: try EventLog(nil))
+            journal: journal, roots: RootRegistry(), signals: Signals(), log: try EventLog(nil))
         try await arrivals.arrived(place, at: root, isNew: false)
         let key = try #require(place.volume.key)
         #expect(key.hasPrefix("uuid:"))
@@ -86,7 +86,7 @@ import Testing
         defer { bench.journal.close() }
         try edit(bench.file, "CONTENT")
         let arrivals = VolumeArrivals(
-            journal: bench.journal, states: RootStates([]), signals: Signals(), log: try EventLog(nil))
+            journal: bench.journal, roots: RootRegistry(), signals: Signals(), log: try EventLog(nil))
         try await arrivals.arrived(place, at: bench.root, isNew: false)
         #expect(try await bench.dispose().disposition?.contains("no checksum tells") == true)
         #expect(try text(bench.file) == "CONTENT")

@@ -46,11 +46,11 @@ import Testing
         let log = try EventLog(nil)
         let health = JournalHealth(log: log)
         let finisher = Finisher(
-            journal: journal, roots: { [] }, log: log,
+            journal: journal, live: .test(), log: log,
             receipts: ReceiptFiles(
                 stateDirectory: directory.path, origin: Receipt.Origin(version: "test", host: "test"), log: log),
             pool: BlockingPool(name: "finisher", threads: 1), signals: Signals(), health: health,
-            lookAgain: { _ in })
+            roots: RootRegistry())
         journal.close()
         try await whileRunning([finisher]) { try await eventually("it is said") { health.isFailing } }
     }
@@ -62,7 +62,7 @@ import Testing
         let health = JournalHealth(log: log)
         let board = DestinationBoard([], paused: [], uptimes: [:], workers: 1, log: log)
         let sweeper = Sweeper(
-            journal: journal, board: board, orders: OrderDesk(journal: journal, board: board, roots: { [] }), log: log,
+            journal: journal, board: board, orders: OrderDesk(journal: journal, board: board, live: .test()), log: log,
             signals: Signals(), health: health)
         journal.close()
         try await whileRunning([sweeper]) { try await eventually("it is said") { health.isFailing } }

@@ -195,3 +195,12 @@ func text(_ path: FilePath) throws -> String {
 func names(in directory: FilePath) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory.string).sorted()
 }
+
+extension LiveSettings {
+    /// A configuration that watches nothing.
+    static func test(queueWarning: Int? = nil) -> LiveSettings {
+        var settings = Settings(stateDirectory: "/")
+        settings.queueWarning = queueWarning ?? settings.queueWarning
+        return LiveSettings(settings)
+    }
+}

@@ -28,7 +28,7 @@ final class DeliverOne: Sendable {
     private let isStopping: StopFlag
     private let earlier: EarlierNotes
     private let health: JournalHealth
-    let roots: RootStates
+    let roots: RootRegistry
     /// For sources whose content has to be compared.
     let hashing: BlockingPool
     private let faults = LocalFaults()
@@ -37,7 +37,7 @@ final class DeliverOne: Sendable {
     init(
         journal: Journal, board: DestinationBoard, orders: OrderDesk, inFlight: InFlight,
         log: EventLog, health: JournalHealth, heartbeat: Heartbeat, isStopping: StopFlag, earlier: EarlierNotes,
-        roots: RootStates, hashing: BlockingPool
+        roots: RootRegistry, hashing: BlockingPool
     ) {
         (self.roots, self.hashing) = (roots, hashing)
         self.earlier = earlier

@@ -11,18 +11,13 @@ internal import SystemPackage
 /// that was admitted, and no writer holds it. Each step is journaled before it is taken.
 struct Finisher: Service {
     let journal: Journal
-    /// The watched folders, and those of which files are still under way.
-    let roots: @Sendable () -> [WatchSettings]
+    let live: LiveSettings
     let log: EventLog
     let receipts: ReceiptFiles
     let pool: BlockingPool
     let signals: Signals
     let health: JournalHealth
-    var states = RootStates([])
-    /// Told of a file that is finished.
-    var ended: @Sendable (FileRow) -> Void = { _ in }
-    /// Told of a file that must be looked at anew.
-    let lookAgain: @Sendable (FileRow) -> Void
+    let roots: RootRegistry
 
     private static let shortestPause = Duration.seconds(60)
     private static let longestPause = Duration.seconds(3600)
@@ -70,15 +65,15 @@ struct Finisher: Service {
             return false
         }
         let places = FinishPlaces(
-            root: file.root, settings: roots().first { $0.covers(file.root) }, isVolume: file.volume != nil)
+            root: file.root, settings: live.knownRoots.first { $0.covers(file.root) }, isVolume: file.volume != nil)
         do {
             let ending = try await SourceDisposal(
-                journal: journal, places: places, job: job, hashing: pool, roots: states
+                journal: journal, places: places, job: job, hashing: pool, roots: roots
             ).dispose()
             switch ending {
             case .done(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
-                if state == .superseded { lookAgain(file) }
+                if state == .superseded { roots.look(again: file) }
                 return true
             case .wait(let until, let note):
                 try await journal.postponeFinish(file.id, until: until, note: note)
@@ -124,7 +119,7 @@ struct Finisher: Service {
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)
         Failpoint.finished.reached()
         guard let finish else { return }
-        defer { ended(file) }
+        defer { roots.ended(file) }
         log.emit(
             .jobFinished(
                 job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition,

@@ -7,12 +7,11 @@ internal import SystemPackage
 struct OrderDesk: Sendable {
     let journal: Journal
     let board: DestinationBoard
-    /// The watched folders, for files that a person named.
-    let roots: @Sendable () -> [WatchSettings]
+    let live: LiveSettings
 
     /// Which files are taken from the folder that the file was found in; any of those that a person named.
     func rule(of file: FileRow) -> SourceRule {
-        roots().first { $0.covers(file.root) }?.sources ?? SourceRule()
+        live.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule()
     }
 
     /// The order of a delivery to `destination`; only registrations are told of what came before them.
@@ -21,7 +20,7 @@ struct OrderDesk: Sendable {
     func order(
         _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
     ) async throws(DeliveryError) -> DeliveryOrder {
-        let place = SourcePlace(file, roots: roots().compactMap { $0.root(of: file.fullPath) })
+        let place = SourcePlace(file, roots: live.sendRoots.compactMap { $0.root(of: file.fullPath) })
         var order = DeliveryOrder(
             id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
             fields: delivery.fields, source: file.identity, path: place.path, root: place.root)

@@ -18,7 +18,7 @@ struct SourceDisposal: Sendable {
     let places: FinishPlaces
     let job: Job
     let hashing: BlockingPool
-    var roots = RootStates([])
+    var roots = RootRegistry()
 
     private static let awayPause = Duration.seconds(60)
     private static let soon = Duration.seconds(1)

@@ -15,7 +15,7 @@ final class WorkerPool: Service {
     let standIns: StandIns
     private let ends: DeliveryEnds
     private let pool: BlockingPool
-    private let grace: @Sendable () -> Duration
+    private let live: LiveSettings
     private let health: JournalHealth
     let heartbeat: Heartbeat
     let isStopping: StopFlag
@@ -28,7 +28,7 @@ final class WorkerPool: Service {
 
     init(
         journal: Journal, smallWork: SmallWork, board: DestinationBoard, deliverOne: DeliverOne, loops: Loops,
-        signals: Signals, ends: DeliveryEnds, pool: BlockingPool, grace: @escaping @Sendable () -> Duration,
+        signals: Signals, ends: DeliveryEnds, pool: BlockingPool, live: LiveSettings,
         health: JournalHealth,
         heartbeat: Heartbeat, isStopping: StopFlag, silence: Duration
     ) {
@@ -41,7 +41,7 @@ final class WorkerPool: Service {
         standIns = StandIns(workers: loops.big, patience: silence)
         self.ends = ends
         self.pool = pool
-        self.grace = grace
+        self.live = live
         self.heartbeat = heartbeat
         self.isStopping = isStopping
         smallFiles = SmallLane(
@@ -81,7 +81,7 @@ final class WorkerPool: Service {
     private func endAfterGrace() async {
         await isStopping.wait()
         // Ends early only when the task is cancelled, with which the rest ends too.
-        try? await Task.sleep(for: grace())
+        try? await Task.sleep(for: live.settings.shutdownGrace)
         deliverOne.cancelAll()
     }
 
@@ -132,13 +132,10 @@ final class WorkerPool: Service {
 struct DeliveryEnds: Sendable {
     let log: EventLog
     let signals: Signals
-    let lookAgain: @Sendable (FileRow) -> Void
-    /// Told of a file that has a delivery less to wait for.
-    let ended: @Sendable (FileRow) -> Void
     let room: QueueRoom
     let looks: KeptLooks
     let board: DestinationBoard
-    let roots: RootStates
+    let roots: RootRegistry
 
     /// Says and passes on what has ended.
     func follow(_ report: DeliverOne.Report, _ file: FileRow, _ settled: SettledFile, _ lane: Lane) {
@@ -207,8 +204,8 @@ struct DeliveryEnds: Sendable {
         default:
             signals.raise(.leftover, .destination)
         }
-        if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { lookAgain(changed) }
-        if file.volume != nil { ended(file) }
+        if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { roots.look(again: changed) }
+        roots.ended(file)
         // A place is free again, or others were waiting for this one: a loop that found nothing may have work now. The small
         // files' feeder looks by itself.
         if report?.destinationIsBack == true || settled.hasReleased {

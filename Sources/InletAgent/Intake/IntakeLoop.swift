@@ -9,7 +9,7 @@ struct IntakeLoop: ~Copyable {
     let settings: WatchSettings
     let log: EventLog
     let heartbeat: Heartbeat
-    let inbox: IntakeInbox
+    let inbox: RootMailbox
     var admission: SettledFiles
 
     var inotify: Inotify
@@ -57,7 +57,7 @@ struct IntakeLoop: ~Copyable {
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        hashing: BlockingPool, inbox: IntakeInbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
+        hashing: BlockingPool, inbox: RootMailbox, tolerance: Int64, skipBefore: WallTime?, adoptBefore: WallTime?,
         openUnits: [Batch], places: Settler.Places, volume: Volume? = nil
     ) throws(SystemError) {
         self.settings = settings

@@ -11,7 +11,8 @@ final class Intakes: Service {
     /// What makes the intakes.
     struct Tools: Sendable {
         var admitter: Admitter
-        var running: RunningSettings
+        var live: LiveSettings
+        var roots: RootRegistry
         var journal: Journal
         var log: EventLog
         var heartbeat: Heartbeat
@@ -27,7 +28,6 @@ final class Intakes: Service {
         var new: [WatchedEntry] = []
     }
 
-    let states: RootStates
     private let tools: Tools
     private let signal = WakeSignal()
     private let state = Mutex(State())
@@ -37,20 +37,18 @@ final class Intakes: Service {
 
     init(_ roots: [WatchSettings], _ tools: Tools) throws {
         self.tools = tools
-        states = RootStates(roots.filter { $0.pattern == nil }.map(\.path))
-        let entries = try roots.map { try make($0, tools.running.routes, after: nil) }
+        let entries = try roots.map { try make($0, tools.live.routes, after: nil) }
         state.withLock { $0 = State(entries: entries, new: entries) }
+        enter(entries)
     }
 
-    /// Of the folders that do not come and go.
-    var fixed: [RootIntake] { state.withLock { $0.entries.compactMap(\.fixed) } }
-
-    /// With those of the folders of patterns that are there now.
-    var all: [RootIntake] {
-        state.withLock(\.entries).flatMap { entry in entry.fixed.map { [$0] } ?? entry.volumes?.intakes ?? [] }
+    private func enter(_ entries: [WatchedEntry]) {
+        for entry in entries {
+            guard let intake = entry.fixed else { continue }
+            tools.roots.set(.unknown, entry.settings.path)
+            tools.roots.enter(intake.inbox)
+        }
     }
-
-    func of(_ root: FilePath) -> RootIntake? { all.first { $0.settings.path == root } }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -100,16 +98,16 @@ final class Intakes: Service {
         for entry in leaving {
             // One that was never run ends nowhere.
             if entry.hasBegun { await entry.ended.wait(until: end) }
-            if entry.fixed != nil, !returning.contains(entry.settings.path) { states.set(nil, entry.settings.path) }
+            guard let intake = entry.fixed else { continue }
+            tools.roots.leave(intake.inbox)
+            if !returning.contains(entry.settings.path) { tools.roots.set(nil, entry.settings.path) }
         }
     }
 
     /// Begins what was prepared, and has the folders of unchanged patterns looked at anew where routes have changed.
     func begin(_ entries: [WatchedEntry], _ plan: IntakePlan) {
-        for entry in entries where entry.fixed != nil {
-            states.set(.unknown, entry.settings.path)
-            tools.heartbeat.expect(.intake(entry.settings.path))
-        }
+        enter(entries)
+        for entry in entries where entry.fixed != nil { tools.heartbeat.expect(.intake(entry.settings.path)) }
         let renewed = state.withLock { state in
             state.entries += entries
             state.new += entries
@@ -124,26 +122,26 @@ final class Intakes: Service {
             return WatchedEntry(root, .fixed(try intake(root, routes, passing: nil)), after: after)
         }
         let arrivals = VolumeArrivals(
-            journal: tools.journal, states: states, signals: tools.admitter.signals,
+            journal: tools.journal, roots: tools.roots, signals: tools.admitter.signals,
             log: tools.log)
-        let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools, states] root, place in
-            try Self.intake(root, tools.running.routes, tools, states, passing: place)
+        let volumes = try VolumeRoots(root, pattern, arrivals: arrivals) { [tools] root, place in
+            try Self.intake(root, tools.live.routes, tools, passing: place)
         }
         return WatchedEntry(root, .volumes(volumes), after: after)
     }
 
     private func intake(_ root: WatchSettings, _ routes: RouteTable, passing: RootPlace?) throws -> RootIntake {
-        try Self.intake(root, routes, tools, states, passing: passing)
+        try Self.intake(root, routes, tools, passing: passing)
     }
 
     private static func intake(
-        _ root: WatchSettings, _ routes: RouteTable, _ tools: Tools, _ states: RootStates, passing: RootPlace?
+        _ root: WatchSettings, _ routes: RouteTable, _ tools: Tools, passing: RootPlace?
     ) throws -> RootIntake {
         var admitter = tools.admitter
         admitter.routes = routes
         return try RootIntake(
             root, admitter: admitter, journal: tools.journal, log: tools.log, heartbeat: tools.heartbeat,
-            stateDirectory: tools.stateDirectory, states: states, places: tools.places, passing: passing)
+            stateDirectory: tools.stateDirectory, roots: tools.roots, places: tools.places, passing: passing)
     }
 }
 

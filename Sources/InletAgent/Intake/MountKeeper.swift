@@ -4,13 +4,13 @@ internal import ServiceLifecycle
 /// Has every watched folder looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted
 /// over a folder. Sleeps until then.
 struct MountKeeper: Service {
-    let intakes: @Sendable () -> [RootIntake]
+    let roots: RootRegistry
     let log: EventLog
     private let thread = BlockingPool(name: "mounts", threads: 1)
     private let waker: Waker
 
-    init(_ intakes: @escaping @Sendable () -> [RootIntake], log: EventLog) throws(SystemError) {
-        self.intakes = intakes
+    init(_ roots: RootRegistry, log: EventLog) throws(SystemError) {
+        self.roots = roots
         self.log = log
         waker = try Waker()
     }
@@ -32,7 +32,7 @@ struct MountKeeper: Service {
             let mounts = try MountWatch(onlyMounts: true)
             while !Task.isCancelled {
                 guard try mounts.wait(until: nil, waker: waker) else { continue }
-                for intake in intakes() { intake.mountsChanged() }
+                roots.mountsChanged()
             }
         } catch {
             // Rescans and restarts find the same, only later.

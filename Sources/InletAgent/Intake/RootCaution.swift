@@ -7,7 +7,7 @@ internal import SystemPackage
 struct RootCaution: Sendable {
     let root: FilePath
     let journal: Journal
-    let states: RootStates
+    let roots: RootRegistry
 
     /// By what the folder is recognised now; nil when there is none. Blocks.
     static func mark(of root: FilePath) throws(SystemError) -> RootMark? {
@@ -30,12 +30,12 @@ struct RootCaution: Sendable {
             let holdsFiles = try await journal.holdsFiles(of: root)
             let verdict = RootGuard.judge(before: before, now: now, isEmpty: isEmpty, holdsFiles: holdsFiles)
             if case .pause(let why) = verdict {
-                states.set(.guarded, root)
+                roots.set(.guarded, root)
                 return why
             }
             if before != now { try await journal.setMark(now, of: root, at: .now) }
         }
-        states.set(.present(volume: nil), root)
+        roots.set(.present(volume: nil), root)
         return nil
     }
 

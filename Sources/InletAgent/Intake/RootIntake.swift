@@ -14,8 +14,8 @@ final class RootIntake: Service {
     private let thread: BlockingPool
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
-    private let inbox: IntakeInbox
-    private let states: RootStates
+    let inbox: RootMailbox
+    private let roots: RootRegistry
     private let places: Settler.Places
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
     private let passing: RootPlace?
@@ -26,10 +26,10 @@ final class RootIntake: Service {
 
     init(
         _ settings: WatchSettings, admitter: Admitter, journal: Journal, log: EventLog, heartbeat: Heartbeat,
-        stateDirectory: FilePath, states: RootStates, places: Settler.Places = Settler.Places(),
+        stateDirectory: FilePath, roots: RootRegistry, places: Settler.Places = Settler.Places(),
         passing: RootPlace? = nil
     ) throws(SystemError) {
-        self.states = states
+        self.roots = roots
         self.places = places
         self.passing = passing
         self.settings = settings
@@ -38,7 +38,7 @@ final class RootIntake: Service {
         self.log = log
         self.heartbeat = heartbeat
         thread = BlockingPool(name: "intake", threads: 1)
-        let inbox = try IntakeInbox()
+        let inbox = try RootMailbox(settings.path, isPassing: passing != nil)
         self.inbox = inbox
         var own = admitter
         if admitter.routes.hasDerivations {
@@ -49,22 +49,11 @@ final class RootIntake: Service {
         self.admitter = own
     }
 
-    /// Has a file of this root looked at again.
-    func look(at path: FilePath) { inbox.put(path) }
-
-    /// Makes the loop pass once.
-    func nudge() { inbox.waker.wake() }
-
-    /// A file of this root was proved, or has ended.
-    func fileEnded() { inbox.putEnded() }
-
     /// Ends it, wherever it is.
     func stop() { inbox.stop() }
 
     /// Something was mounted or unmounted, perhaps here.
     func mountsChanged() { inbox.putMountChange() }
-
-    var status: IntakeStatus { inbox.status ?? IntakeStatus(root: settings.path, state: .starting) }
 
     func run() async throws {
         // Cancelled rather than asked: a hash of a large file must not hold up the end.
@@ -90,7 +79,7 @@ final class RootIntake: Service {
             heartbeat.beat(.intake(settings.path))
             guard RootAbsence.isThere(settings.path) else {
                 if isPassing { return }
-                states.set(nil, settings.path)
+                roots.set(nil, settings.path)
                 let absence = RootAbsence.state(settings.path)
                 if absence != lastAbsence {
                     lastAbsence = absence
@@ -151,7 +140,7 @@ final class RootIntake: Service {
     /// Before a folder that is not what it was is looked at again, where nothing tells.
     private static let guardPause = Duration.seconds(30)
 
-    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, states: states) }
+    private var caution: RootCaution { RootCaution(root: settings.path, journal: journal, roots: roots) }
 
     /// Of a removable volume: when that was first seen, wherever it was mounted.
     private func firstSeen() async throws(JournalError) -> WallTime {

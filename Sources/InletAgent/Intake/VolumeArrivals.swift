@@ -6,7 +6,7 @@ internal import SystemPackage
 /// What is done when a removable volume comes and goes: what waits of it is found where it is now, and goes on.
 struct VolumeArrivals: Sendable {
     let journal: Journal
-    let states: RootStates
+    let roots: RootRegistry
     let signals: Signals
     let log: EventLog
 
@@ -16,13 +16,13 @@ struct VolumeArrivals: Sendable {
     /// - Parameter isNew: whether it was not there at the start: what was said of it before is said again.
     func arrived(_ place: RootPlace, at root: FilePath, isNew: Bool) async throws {
         let volume = place.volume
-        guard let key = volume.key else { return states.set(.present(volume: nil), root) }
+        guard let key = volume.key else { return roots.set(.present(volume: nil), root) }
         if isNew { try await journal.forgetLastWord(of: key) }
         // First: what is known by another name would be taken for another volume's.
         try await inherit(place.weakerKeys, key, at: root)
         try await journal.volumeArrived(key, at: root)
         let waiting = try await recognise(key, at: root)
-        states.set(.present(volume: key), root)
+        roots.set(.present(volume: key), root)
         try await journal.volumeIsBack(key, at: .now)
         log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
         if waiting == 0 { return }
@@ -77,7 +77,7 @@ struct VolumeArrivals: Sendable {
     }
 
     func left(_ volume: Volume?, _ root: FilePath) {
-        states.set(nil, root)
+        roots.set(nil, root)
         if let volume, volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
     }
 }

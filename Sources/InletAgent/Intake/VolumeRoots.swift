@@ -56,8 +56,8 @@ final class VolumeRoots: Service {
         waker = try Waker()
     }
 
-    /// The intakes of the folders that are there now.
-    var intakes: [RootIntake] { state.withLock { $0.entries.values.map(\.intake) } }
+    /// Those of the folders that are there now.
+    private var intakes: [RootIntake] { state.withLock { $0.entries.values.map(\.intake) } }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -198,7 +198,8 @@ final class VolumeRoots: Service {
                     self.arrivals.log.emit(.fileTrouble(path: root, reason: "\(error)"))
                 }
                 self.arrivals.left(volume, root)
-                self.state.withLock { $0.entries[root] = nil }
+                let last = self.state.withLock { $0.entries.removeValue(forKey: root) }
+                if let last { self.arrivals.roots.leave(last.intake.inbox) }
                 self.waker.wake()
             }
             return true
@@ -227,6 +228,7 @@ extension VolumeRoots {
             state.entries[root] = entry
             return entry.renewal != state.renewal
         }
+        arrivals.roots.enter(entry.intake.inbox)
         if isOld { entry.intake.stop() }
     }
 
@@ -242,6 +244,9 @@ extension VolumeRoots {
             return (true, state.renewal != renewal)
         }
         if isOld { next.stop() }
-        return isStill ? next : nil
+        guard isStill else { return nil }
+        arrivals.roots.leave(entry.intake.inbox)
+        arrivals.roots.enter(next.inbox)
+        return next
     }
 }

@@ -10,8 +10,7 @@ struct Housekeeper: Service {
     let smallWork: SmallWork
     let log: EventLog
     let signals: Signals
-    /// How many may wait before it warns.
-    let queueWarning: @Sendable () -> Int
+    let live: LiveSettings
 
     private static let interval = Duration.seconds(30)
     /// Between two looks, however much happens.
@@ -76,7 +75,7 @@ struct Housekeeper: Service {
             guard let uptime = uptimes[name] else { continue }
             while await expire(name, uptime), !Task.isCancelled {}
         }
-        let limit = queueWarning()
+        let limit = live.settings.queueWarning
         let isOver = waiting.total > limit
         if isOver, !wasOver {
             log.emit(.queueWarning(waiting: await all(atLeast: waiting.total), limit: limit))

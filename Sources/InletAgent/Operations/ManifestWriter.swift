@@ -18,7 +18,7 @@ struct ManifestWriter: Service {
     let pool: BlockingPool
     /// `manifests` of the state directory.
     let home: FilePath
-    let roots: @Sendable () -> [WatchSettings]
+    let live: LiveSettings
     let version: String
 
     private static let firstPause = Duration.seconds(30)
@@ -117,7 +117,7 @@ struct ManifestWriter: Service {
         guard let delivered = manifest.delivered(to: destination.name) else { return }
         if let folder = destination.folder {
             let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
-            if let root = roots().lazy.compactMap({ $0.root(of: target) }).first {
+            if let root = live.sendRoots.lazy.compactMap({ $0.root(of: target) }).first {
                 let reason = "it would be taken for a new file of the watched folder \(root.display)"
                 if isFirst { log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason)) }
                 return

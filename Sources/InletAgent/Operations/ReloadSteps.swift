@@ -43,7 +43,7 @@ struct ReloadScope: Sendable, Equatable {
 /// ended. A file that settles meanwhile is not in the journal yet: who watches its folder next finds it. One that is in the
 /// journal keeps its keys and destinations.
 struct ReloadSteps: Sendable {
-    let running: RunningSettings
+    let live: LiveSettings
     let former: FormerRoots
     let journal: Journal
     let board: DestinationBoard
@@ -71,10 +71,10 @@ struct ReloadSteps: Sendable {
     func take(
         _ settings: Settings, _ trial: ReloadTrial, _ scope: ReloadScope, _ output: EventLog.Prepared
     ) async throws -> Int {
-        let old = running.settings
+        let old = live.settings
         let plan = IntakePlan(from: old.watch, to: settings.watch, isRouted: scope.isRouted)
         let beginning = try intakes.prepare(plan, RouteTable(settings.routes))
-        let known = old.watch + running.knownRoots
+        let known = old.watch + live.knownRoots
         let left = try await pool.run { [former] () throws(SystemError) in
             try former.remember(settings, former: known, isOwed: true)
         }
@@ -94,7 +94,7 @@ struct ReloadSteps: Sendable {
             settings.bandwidth,
             destinations: board.names.filter { names.contains($0) && board[$0]?.folder == nil })
         await intakes.end(plan)
-        running.replace(settings, former: left)
+        live.replace(settings, former: left)
         intakes.begin(beginning, plan)
         let parked = await settle(names, isNew)
         await closeUnits(settings)

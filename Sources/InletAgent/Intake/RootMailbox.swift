@@ -3,7 +3,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// What others ask of an intake loop, and what it shows them.
-final class IntakeInbox: Sendable {
+final class RootMailbox: Sendable {
     private struct State {
         var looks: [FilePath] = []
         var derived: [FilePath] = []
@@ -19,11 +19,17 @@ final class IntakeInbox: Sendable {
     /// More than this many become a rescan.
     private static let mostLooks = 10_000
 
-    init() throws(SystemError) { waker = try Waker() }
+    let root: FilePath
+    /// Whether the root comes and goes with its volume.
+    let isPassing: Bool
+
+    init(_ root: FilePath, isPassing: Bool = false) throws(SystemError) {
+        (self.root, self.isPassing) = (root, isPassing)
+        waker = try Waker()
+    }
 
     var isStopped: Bool { state.withLock { $0.isStopped } }
-    /// nil before the first look at the folder.
-    var status: IntakeStatus? { state.withLock(\.status) }
+    var status: IntakeStatus { state.withLock(\.status) ?? IntakeStatus(root: root, state: .starting) }
 
     func put(_ path: FilePath) {
         state.withLock { state in

@@ -3,7 +3,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// The configuration that holds now. Whoever must not go on with an older one asks here each time.
-final class RunningSettings: Sendable {
+final class LiveSettings: Sendable {
     private struct State {
         var settings: Settings
         var routes: RouteTable
