@@ -83,7 +83,7 @@ package final class Agent: Sendable {
                 parts.housekeeper, renewals.backups, renewals.history, parts.strays, parts.intakes,
                 try parts.mounts(), parts.watchdog(door),
             ] + (reload.map { [$0] } ?? [])
-        commands = AgentCommands(journal: journal, live: parts.live(reload))
+        commands = AgentCommands(journal: journal, live: parts.commands(reload))
         view = AgentView(journal: journal, live: parts.liveView(label, reload, tally))
     }
 

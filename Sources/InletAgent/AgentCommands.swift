@@ -22,7 +22,7 @@ package struct AgentCommands: Sendable {
         var log: EventLog
         var limits: BandwidthKeeper
         var roots: RootRegistry
-        var send: @Sendable ([FilePath], String?, _ again: Bool) async -> [SendAnswer]
+        var sending: SendService
         /// nil for an agent that has no configuration file.
         var reload: Reload?
     }
@@ -166,7 +166,8 @@ package struct AgentCommands: Sendable {
     ///
     /// - Parameter again: whether what was delivered before is sent once more.
     package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendAnswer] {
-        await live?.send(paths, destination, again) ?? paths.map { _ in .refused("no agent is running") }
+        await live?.sending.send(paths, to: destination, again: again)
+            ?? paths.map { _ in .refused("no agent is running") }
     }
 }
 

@@ -164,59 +164,18 @@ struct AgentParts: Sendable {
 
     // MARK: - What is seen and commanded from outside
 
-    /// By the routes that hold now.
-    private var sendDesk: SendDesk {
-        var admitter = admitter
-        admitter.routes = live.routes
-        return SendDesk(
-            admitter: admitter, journal: journal, board: board, hashing: asking, roots: live.sendRoots,
-            retry: { [journal, board, signals] job in
-                defer { signals.raiseDeliverable() }
-                return try await journal.retry(job, uptimes: board.uptimes(), at: .now)
-            },
-            resend: { [journal, board, signals] deliveries, job in
-                defer { signals.raiseDeliverable() }
-                return try await journal.resend(deliveries, of: job, uptimes: board.uptimes(), at: .now)
-            })
-    }
-
-    func live(_ reload: Reload?) -> AgentCommands.Live {
-        return AgentCommands.Live(
+    func commands(_ reload: Reload?) -> AgentCommands.Live {
+        AgentCommands.Live(
             board: board, inFlight: inFlight, smallWork: smallWork, signals: signals, log: log, limits: limits,
             roots: roots,
-            send: { [self] paths, destination, again in
-                await withTaskExecutorPreference(asking) { await sendDesk.send(paths, to: destination, again: again) }
-            },
-            reload: reload)
+            sending: SendService(admitter: admitter, live: live, reading: asking), reload: reload)
     }
 
     func liveView(_ label: Agent.Label, _ reload: Reload?, _ tally: MetricsTally) -> AgentView.LiveView {
         AgentView.LiveView(
-            version: label.version, confinement: label.confinement, startedAt: .now, destinations: board.statuses,
-            roots: { [roots] in roots.statuses }, inFlight: inFlight.snapshots,
-            waiting: { [smallWork] in smallWork.waiting }, isWaiting: smallWork.isWaiting, step: inFlight.step,
-            resume: { [resume] in resume.summary }, journalIsFailing: { [admitter] in admitter.health.isFailing },
-            journalTrouble: { [admitter] in admitter.health.reason }, logStanding: { [log] in log.standing },
-            incidents: { [restarts] in restarts.incidents() },
-            limits: limits.standings,
-            windows: { [live] in
-                live.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
-            },
-            config: { reload?.shown }, route: trial,
-            watched: { [live] in live.settings.watch.filter { $0.pattern == nil }.map(\.path) }, tally: tally)
-    }
-
-    /// Looks at a file only where it could be taken from: nobody learns here what there is elsewhere.
-    private var trial: @Sendable (FilePath, Int64?) async -> RouteTrial {
-        { [live, board, asking] path, size in
-            let settings = live.settings
-            let place = RoutePlace(path, in: settings.watch)
-            // A folder of another machine may take its time.
-            let file = place.root.map { RootedPath($0, place.relative) }
-            let identity = try? await asking.run { () throws in try file.map { try FileLook.look(at: $0) } }?.identity
-            return RouteTrial(
-                place, identity: identity, size: size, table: RouteTable(settings.routes), destination: { board[$0] },
-                at: .now)
-        }
+            version: label.version, confinement: label.confinement, startedAt: .now, tally: tally, live: live,
+            board: board,
+            registry: roots, transfers: inFlight, smallWork: smallWork, resumes: resume, health: admitter.health,
+            log: log, restarts: restarts, bandwidth: limits, asking: asking, shown: { reload?.shown })
     }
 }

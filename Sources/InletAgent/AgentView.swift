@@ -16,38 +16,65 @@ package struct AgentView: Sendable {
 
     /// What only a running agent knows.
     package struct LiveView: Sendable {
-        package var version: String
-        package var confinement: ConfinementReport?
-        package var startedAt: WallTime
-        package var destinations: @Sendable () -> [DestinationBoard.Status]
-        package var roots: @Sendable () -> [IntakeStatus]
-        package var inFlight: @Sendable () -> [InFlight.Snapshot]
-        /// Deliveries that wait at hand: claimed and not begun, by destination.
-        var waiting: @Sendable () -> [String: Int]
-        var isWaiting: @Sendable (Int64) -> Bool
-        /// How far a delivery is that its destination works on, as far as is known.
-        package var step: @Sendable (Int64) -> StepProgress?
-        /// How far the files are that waited at the start; nil once all have been tried.
-        package var resume: @Sendable () -> ResumeSummary?
-        package var journalIsFailing: @Sendable () -> Bool
-        /// Why, as the log has it.
-        package var journalTrouble: @Sendable () -> String? = { nil }
-        /// What is wrong with the log; nil when nothing is.
-        package var logStanding: @Sendable () -> LogStanding? = { nil }
-        /// Parts that have ended unasked, and begin anew.
-        package var incidents: @Sendable () -> [ServiceIncident] = { [] }
-        /// What holds of the limits, all together first.
-        package var limits: @Sendable () -> [BandwidthBook.Standing]
-        /// The windows of the routes that have one.
-        package var windows: @Sendable () -> [(route: String, window: DeliveryWindow)]
-        /// The configuration that holds; nil for an agent that has no file.
-        package var config: @Sendable () -> ShownConfig?
-        /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read.
-        package var route: @Sendable (FilePath, Int64?) async -> RouteTrial
-        /// The watched folders that have a name of their own, in the configuration's order.
-        package var watched: @Sendable () -> [FilePath]
+        package let version: String
+        package let confinement: ConfinementReport?
+        package let startedAt: WallTime
         /// What has happened since the start, counted.
-        package var tally: MetricsTally
+        package let tally: MetricsTally
+        let live: LiveSettings
+        let board: DestinationBoard
+        let registry: RootRegistry
+        let transfers: InFlight
+        let smallWork: SmallWork
+        let resumes: ResumeWatch
+        let health: JournalHealth
+        let log: EventLog
+        let restarts: ServiceRestarts
+        let bandwidth: BandwidthKeeper
+        /// A folder of another machine may take its time.
+        let asking: BlockingPool
+        let shown: @Sendable () -> ShownConfig?
+
+        package var destinations: [DestinationBoard.Status] { board.statuses() }
+        package var roots: [IntakeStatus] { registry.statuses }
+        package var inFlight: [InFlight.Snapshot] { transfers.snapshots() }
+        /// Deliveries that wait at hand: claimed and not begun, by destination.
+        var waiting: [String: Int] { smallWork.waiting }
+        func isWaiting(_ delivery: Int64) -> Bool { smallWork.isWaiting(delivery) }
+        /// How far a delivery is that its destination works on, as far as is known.
+        package func step(_ delivery: Int64) -> StepProgress? { transfers.step(delivery) }
+        /// How far the files are that waited at the start; nil once all have been tried.
+        package var resume: ResumeSummary? { resumes.summary }
+        package var journalIsFailing: Bool { health.isFailing }
+        /// Why, as the log has it.
+        package var journalTrouble: String? { health.reason }
+        /// What is wrong with the log; nil when nothing is.
+        package var logStanding: LogStanding? { log.standing }
+        /// Parts that have ended unasked, and begin anew.
+        package var incidents: [ServiceIncident] { restarts.incidents() }
+        /// What holds of the limits, all together first.
+        package var limits: [BandwidthBook.Standing] { bandwidth.standings() }
+        /// The windows of the routes that have one.
+        package var windows: [(route: String, window: DeliveryWindow)] {
+            live.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
+        }
+        /// The configuration that holds; nil for an agent that has no file.
+        package var config: ShownConfig? { shown() }
+        /// The watched folders that have a name of their own, in the configuration's order.
+        package var watched: [FilePath] { live.settings.watch.filter { $0.pattern == nil }.map(\.path) }
+
+        /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read. Looks at
+        /// a file only where it could be taken from: nobody learns here what there is elsewhere.
+        package func route(_ path: FilePath, _ size: Int64?) async -> RouteTrial {
+            let settings = live.settings
+            let place = RoutePlace(path, in: settings.watch)
+            let file = place.root.map { RootedPath($0, place.relative) }
+            // What cannot be looked at is judged by its name.
+            let identity = try? await asking.run { () throws in try file.map { try FileLook.look(at: $0) } }?.identity
+            return RouteTrial(
+                place, identity: identity, size: size, table: RouteTable(settings.routes),
+                destination: { board[$0] }, at: .now)
+        }
     }
 
     /// The balance: every file seen is in exactly one state.
@@ -80,7 +107,7 @@ package struct AgentView: Sendable {
 
     /// Where the open deliveries are. What a process that is gone was sending waits.
     package func queue() async throws(JournalError) -> Queue {
-        let atHand = live?.waiting() ?? [:]
+        let atHand = live?.waiting ?? [:]
         var queue = Queue()
         for (name, counts) in try await journal.queueCounts() {
             let waitingClaims = live == nil ? counts.claimed : min(atHand[name] ?? 0, counts.claimed)
@@ -132,7 +159,7 @@ package struct AgentView: Sendable {
     }
 
     package func balance() async throws(JournalError) -> Balance {
-        let ignored = live?.roots().reduce(0) { $0 + $1.ignored } ?? 0
+        let ignored = live?.roots.reduce(0) { $0 + $1.ignored } ?? 0
         return Balance(totals: try await journal.totals(), ignored: ignored)
     }
 }

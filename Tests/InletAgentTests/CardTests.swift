@@ -34,7 +34,7 @@ import Testing
             try await eventually("it is safe to remove") { stage.events.count("volume.done") == 1 }
             try reader.pull("one")
             try await eventually("it has gone") { stage.events.count("volume.removed") == 1 }
-            try await eventually("nothing is watched") { stage.agent.view.live?.roots().isEmpty == true }
+            try await eventually("nothing is watched") { stage.agent.view.live?.roots.isEmpty == true }
             try reader.shoot("100CANON/b.jpg", on: "A")
             try reader.insert("A", at: "two")
             try await stage.finished("100CANON/b.jpg")
@@ -255,7 +255,7 @@ import Testing
             try await eventually("it is guarded") { stage.events.count("watch.guard") == 1 }
             #expect(try await stage.job("a").file.state == .pending)
             #expect(
-                stage.agent.view.live?.roots().contains { if case .guarded = $0.state { true } else { false } } == true)
+                stage.agent.view.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true)
         }
         try await scene.run { stage in try await stage.finished("a") }
     }

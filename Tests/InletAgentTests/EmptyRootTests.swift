@@ -11,7 +11,7 @@ import Testing
 /// server has lost its disk.
 @Suite struct EmptyRootTests {
     private func isGuarded(_ stage: Stage) -> Bool {
-        stage.agent.view.live?.roots().contains { if case .guarded = $0.state { true } else { false } } == true
+        stage.agent.view.live?.roots.contains { if case .guarded = $0.state { true } else { false } } == true
     }
 
     @Test func `a folder that somebody empties while it is watched is no alarm, then or later`() async throws {

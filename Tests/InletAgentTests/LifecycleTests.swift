@@ -35,7 +35,7 @@ import Testing
             try scene.drop("a")
             try await eventually("its note is durable") {
                 let running = scene.here.record.running == 1
-                return running && stage.agent.view.live?.inFlight().count == 1
+                return running && stage.agent.view.live?.inFlight.count == 1
             }
         }
         try await scene.run { stage in

@@ -33,11 +33,11 @@ import Testing
             #expect(job.deliveries[0].attempts == 0)
             try scene.drop("b")
             try await stage.job("b")
-            guard case .credentialsRefused? = stage.agent.view.live?.destinations().first?.state else {
+            guard case .credentialsRefused? = stage.agent.view.live?.destinations.first?.state else {
                 Issue.record("the destination is not marked as refusing its credentials")
                 return
             }
-            #expect(stage.agent.view.live?.destinations().first?.lastError == DeliveryError.refused.reason)
+            #expect(stage.agent.view.live?.destinations.first?.lastError == DeliveryError.refused.reason)
             #expect(scene.here.record.orders.count == 1)
         }
     }
@@ -70,7 +70,7 @@ import Testing
             #expect(try await commands.setPaused(true, "nowhere", known: ["here"], by: "test") == [])
             try scene.drop("a")
             try await stage.job("a")
-            #expect(stage.agent.view.live?.destinations().first?.isPaused == true)
+            #expect(stage.agent.view.live?.destinations.first?.isPaused == true)
             #expect(scene.here.record.orders.isEmpty)
             _ = try await commands.setPaused(false, "here", known: ["here"], by: "test")
             try await stage.finished("a")

@@ -47,7 +47,7 @@ import Testing
             site.write(ReloadSite.text(roots: ["second"]))
             #expect(try ReloadSite.done(await stage.agent.commands.reload()).changes.count == 2)
             try await stage.finished("b")
-            try await eventually("one folder is watched") { stage.agent.view.live?.roots().count == 1 }
+            try await eventually("one folder is watched") { stage.agent.view.live?.roots.count == 1 }
             try scene.drop("late")
             try scene.directory.write(Array("y".utf8), to: "second/c")
             try await stage.finished("c")
@@ -116,7 +116,7 @@ import Testing
         let site = try ReloadSite(ReloadSite.text())
         let scene = try site.scene()
         try await scene.run { stage in
-            let before = stage.agent.view.live?.config()
+            let before = stage.agent.view.live?.config
             site.write(ReloadSite.text(to: "[nowhere]", key: "new/{name}"))
             guard case .refused(let faults)? = await stage.agent.commands.reload() else {
                 Issue.record("it was taken")
@@ -127,7 +127,7 @@ import Testing
                 if case .configRefused(_, let errors) = event { errors } else { nil }
             }
             #expect(refused == [faults.map(\.text)])
-            #expect(stage.agent.view.live?.config() == before)
+            #expect(stage.agent.view.live?.config == before)
             try scene.drop("a")
             try await stage.finished("a")
             #expect(site.here.record.stored.keys.sorted() == ["a"])
@@ -141,8 +141,8 @@ import Testing
             site.write(ReloadSite.text(top: "workers: 9\nlimits: { bandwidth: 0, queue_warning: 3 }"))
             let changes = try ReloadSite.done(await stage.agent.commands.reload()).changes
             #expect(changes.sorted() == ["limits.bandwidth", "limits.queue_warning", "workers"])
-            #expect(stage.agent.view.live?.limits().first?.rate == 0)
-            #expect(stage.agent.view.live?.destinations().allSatisfy(\.isShut) == true)
+            #expect(stage.agent.view.live?.limits.first?.rate == 0)
+            #expect(stage.agent.view.live?.destinations.allSatisfy(\.isShut) == true)
             let restart = stage.events.all.compactMap { event -> [String]? in
                 if case .configReloaded(_, _, _, let restart, _) = event { restart } else { nil }
             }

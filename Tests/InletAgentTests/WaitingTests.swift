@@ -35,7 +35,7 @@ import Testing
         try await scene.run { stage in
             try scene.drop("film")
             try await eventually("it is asked again and again") { scene.here.record.orders.count == 4 }
-            let running = try #require(stage.agent.view.live?.inFlight().first)
+            let running = try #require(stage.agent.view.live?.inFlight.first)
             // What was reported last holds until something else is.
             #expect(running.step == StepProgress(percent: 80, step: "scoring"))
             gate.open()

@@ -24,7 +24,7 @@ struct DashboardScene: Sendable {
 
     init(
         token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
-        proxy: Bool = false, roots: [IntakeStatus] = [], resume: ResumeSummary? = nil,
+        proxy: Bool = false, roots: [IntakeStatus] = [], resuming: [Int64] = [],
         bounds: DashboardServer.Bounds = DashboardServer.Bounds()
     ) throws {
         directory = try TemporaryDirectory()
@@ -36,7 +36,7 @@ struct DashboardScene: Sendable {
             password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
             proxy: proxy)
         standing = DashboardStanding(url: DashboardServer.url(settings.listen))
-        let view = AgentView(journal: journal, live: Self.live(directory.path, roots, resume))
+        let view = AgentView(journal: journal, live: try Self.live(directory.path, roots, resuming: resuming, log))
         control = LocalControl(
             view: view, commands: AgentCommands(journal: journal), configured: [("disk", "folder")],
             dashboard: standing)
@@ -45,19 +45,25 @@ struct DashboardScene: Sendable {
     }
 
     private static func live(
-        _ folder: FilePath, _ roots: [IntakeStatus], _ resume: ResumeSummary?
-    ) -> AgentView.LiveView {
-        let watch = [WatchSettings(path: folder)]
+        _ folder: FilePath, _ roots: [IntakeStatus], resuming: [Int64], _ log: EventLog
+    ) throws -> AgentView.LiveView {
+        var settings = Settings(stateDirectory: folder)
+        (settings.watch, settings.routes) = ([WatchSettings(path: folder)], [route])
+        let registry = RootRegistry()
+        for status in roots {
+            let mailbox = try RootMailbox(status.root)
+            mailbox.publish(status)
+            registry.enter(mailbox)
+        }
         return AgentView.LiveView(
-            version: "1.2.3", startedAt: .now, destinations: { [] }, roots: { roots }, inFlight: { [] },
-            waiting: { [:] }, isWaiting: { _ in false }, step: { _ in nil }, resume: { resume },
-            journalIsFailing: { false }, limits: { [] }, windows: { [] },
-            config: { ShownConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now) },
-            route: { path, size in
-                RouteTrial(
-                    RoutePlace(path, in: watch), identity: nil, size: size, table: RouteTable([Self.route]),
-                    destination: { _ in nil }, at: .now)
-            }, watched: { [folder] }, tally: MetricsTally(destinations: ["disk"], routes: ["all"]))
+            version: "1.2.3", confinement: nil, startedAt: .now,
+            tally: MetricsTally(destinations: ["disk"], routes: ["all"]), live: LiveSettings(settings),
+            board: DestinationBoard([], paused: [], uptimes: [:], workers: 1, log: log), registry: registry,
+            transfers: InFlight(), smallWork: SmallWork(), resumes: ResumeWatch(resuming, log: log),
+            health: JournalHealth(log: log), log: log, restarts: ServiceRestarts(log: log),
+            bandwidth: BandwidthKeeper(BandwidthLimits(), destinations: [], valve: BandwidthValve(), log: log),
+            asking: BlockingPool(name: "asking", threads: 1),
+            shown: { ShownConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now) })
     }
 
     /// Runs `body` while the port is served.

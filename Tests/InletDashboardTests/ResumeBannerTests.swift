@@ -10,8 +10,13 @@ import Testing
     @Test func `the page is told how far what waited at the start has gone, and in the end what came of it`()
         async throws
     {
-        let now = ResumeSummary(of: 9, resumed: 7, failed: 0, waiting: 1)
-        let scene = try DashboardScene(resume: now)
+        let scene = try DashboardScene(resuming: Array(1...9))
+        for job in 1...7 as ClosedRange<Int64> {
+            scene.log.emit(
+                .jobFinished(job: job, path: "/in/a", state: .delivered, disposition: "kept", route: "all"))
+        }
+        let waiting = AgentEvent.JobRef(job: 8, delivery: 8, path: "/in/b", route: "all", destination: "disk")
+        scene.log.emit(.jobWaiting(waiting, until: .now, saying: nil, isRepeated: false))
         try await scene.serving { port in
             let client = try RawClient(port: port)
             let status = try await client.request("GET", "/api/v1/status")

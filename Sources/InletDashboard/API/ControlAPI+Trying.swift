@@ -26,7 +26,7 @@ extension LocalControl {
     /// - Parameter destination: the only one that is meant; nil = all.
     func obstacles(to destination: String?, at now: WallTime) -> [String] {
         let away = awayDestinations().filter { destination == nil || $0.key == destination }
-        let windows = (view.live?.windows() ?? []).compactMap { route, window in
+        let windows = (view.live?.windows ?? []).compactMap { route, window in
             window.opening(at: now).map { "route \(route): \(Self.closed(window, until: $0))" }
         }
         return Set(away.values).sorted() + windows

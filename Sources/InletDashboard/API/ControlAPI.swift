@@ -189,7 +189,7 @@ package struct LocalControl: ControlAPI {
     /// Takes a watched folder as it is now, which was paused because it is not what it was.
     package func resume(root: FilePath) async throws -> CommandReport {
         let root = watched(root)
-        if let live = view.live, !live.watched().contains(root) {
+        if let live = view.live, !live.watched.contains(root) {
             return CommandReport(done: false, message: "\(root.display) is not watched")
         }
         let isThere: Bool

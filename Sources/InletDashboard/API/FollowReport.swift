@@ -83,10 +83,10 @@ extension LocalControl {
         guard let live = view.live else {
             return Dictionary(uniqueKeysWithValues: configured.map { ($0.name, "\($0.name) is not running") })
         }
-        let shut = live.limits().filter { $0.rate == 0 }
+        let shut = live.limits.filter { $0.rate == 0 }
         // Those that are about to be asked, or asked for time themselves, are there.
         let fine = ["up", "not asked yet", "asks for time"]
-        return live.destinations().reduce(into: [:]) { away, status in
+        return live.destinations.reduce(into: [:]) { away, status in
             let report = StatusReport.destination(status, [:])
             if !fine.contains(report.state) {
                 away[report.name] = "\(report.name) is \(report.state)" + (report.last_error.map { ": \($0)" } ?? "")
@@ -105,7 +105,7 @@ extension LocalControl {
     }
 
     private func moving(_ job: Int64) async throws -> [StatusReport.Transfer] {
-        let running = (view.live?.inFlight() ?? []).filter { $0.ref.job == job }
+        let running = (view.live?.inFlight ?? []).filter { $0.ref.job == job }
         if !running.isEmpty { return running.map { StatusReport.transfer($0) } }
         return try await view.journal.waiting(limit: StatusReport.mostWaiting).filter { $0.file == job }
             .map { StatusReport.transfer($0, view.live?.step($0.id)) }

@@ -81,7 +81,7 @@ package struct LimitWish: Codable, Sendable {
 }
 
 extension LocalControl {
-    package func limits() async throws -> [LimitReport] { view.live?.limits().map { LimitReport($0) } ?? [] }
+    package func limits() async throws -> [LimitReport] { view.live?.limits.map { LimitReport($0) } ?? [] }
 
     package func limit(_ wish: LimitWish) async throws -> CommandReport {
         let (order, fault) = LimitWish.order(wish.limit)

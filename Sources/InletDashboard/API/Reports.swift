@@ -168,7 +168,7 @@ package struct StatusReport: Codable, Sendable {
             oldest_waiting_ms: open.oldest.map { max(0, (.now - $0).milliseconds) })
         let paused = try await view.journal.paused()
         (running, confinement, version) = (view.live != nil, view.live?.confinement, view.live?.version)
-        (started_at, journal_reason) = (view.live?.startedAt.rfc3339, view.live?.journalTrouble())
+        (started_at, journal_reason) = (view.live?.startedAt.rfc3339, view.live?.journalTrouble)
         journal_failing = journal_reason != nil
         seen = balance.seen
         (pending, ignored) = (balance.pending, balance.ignored)
@@ -178,15 +178,15 @@ package struct StatusReport: Codable, Sendable {
             uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
         oldest_pending = try await view.journal.oldestPending()?.rfc3339
         destinations =
-            view.live?.destinations().map { Self.destination($0, waiting) }
+            view.live?.destinations.map { Self.destination($0, waiting) }
             ?? configured.map {
                 Destination(
                     name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
                     waiting: waiting[$0.name] ?? 0)
             }
         (resuming, limits, windows, incidents, log) = Self.live(view)
-        roots = view.live?.roots().map(Self.root) ?? []
-        in_flight = view.live?.inFlight().map(Self.transfer) ?? []
+        roots = view.live?.roots.map(Self.root) ?? []
+        in_flight = view.live?.inFlight.map(Self.transfer) ?? []
         in_flight += try await view.journal.waiting(limit: Self.mostWaiting).map { delivery in
             Self.transfer(delivery, view.live?.step(delivery.id))
         }
@@ -218,12 +218,12 @@ package struct StatusReport: Codable, Sendable {
     private static func live(
         _ view: AgentView
     ) -> (ResumeSummary?, [LimitReport]?, [WindowReport]?, [Incident]?, Log?) {
-        let incidents = view.live?.incidents() ?? []
+        let incidents = view.live?.incidents ?? []
         return (
-            view.live?.resume(), view.live?.limits().map { LimitReport($0) },
-            view.live?.windows().map { WindowReport(route: $0.route, $0.window, at: .now) },
+            view.live?.resume, view.live?.limits.map { LimitReport($0) },
+            view.live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) },
             incidents.isEmpty ? nil : incidents.map { Incident(service: $0.service, reason: $0.reason) },
-            view.live?.logStanding().map { Log(reason: $0.reason, lost: $0.lost) }
+            view.live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
         )
     }
 

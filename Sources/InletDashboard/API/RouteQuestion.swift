@@ -82,7 +82,7 @@ extension RouteAnswer.Delivery: Described {
 extension LocalControl {
     /// The watched folder that is meant, by its name or by what is shown of it: a name that is no text is shown escaped.
     func watched(_ root: FilePath) -> FilePath {
-        let known = view.live?.watched() ?? []
+        let known = view.live?.watched ?? []
         if known.contains(root) { return root }
         return known.first { $0.display == root.string } ?? root
     }
@@ -103,7 +103,7 @@ extension LocalControl {
         if let size = question.size, size < 0 { throw APIFault.badRequest("'size' is less than nothing") }
         var path = FilePath(question.path)
         if path.isRelative {
-            guard let root = question.root.map({ watched(FilePath($0)) }) ?? live.watched().first, root.isAbsolute
+            guard let root = question.root.map({ watched(FilePath($0)) }) ?? live.watched.first, root.isAbsolute
             else {
                 throw APIFault.badRequest("'path' is the whole path of a file, or one below 'root'")
             }

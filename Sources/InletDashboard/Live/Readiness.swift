@@ -39,9 +39,9 @@ struct Readiness: Sendable, Equatable {
             return
         }
         self.init(
-            journal: live.journalTrouble(),
-            roots: live.roots().map { ($0.root.display, $0.state) },
-            destinations: live.destinations().map { ($0.name, StatusReport.destination($0, [:]).state) })
+            journal: live.journalTrouble,
+            roots: live.roots.map { ($0.root.display, $0.state) },
+            destinations: live.destinations.map { ($0.name, StatusReport.destination($0, [:]).state) })
     }
 }
 

@@ -30,7 +30,7 @@ extension MetricsPage {
     }
 
     func addDestinations(_ live: AgentView.LiveView, to page: inout PrometheusText) {
-        for destination in live.destinations() {
+        for destination in live.destinations {
             let label = [(name: "destination", value: destination.name)]
             let state = BreakerWord(destination.state)
             page.add(.destinationUp, state.isUp, label)
@@ -39,11 +39,11 @@ extension MetricsPage {
                 page.add(.destinationState, word == state, label + [(name: "state", value: word.rawValue)])
             }
         }
-        for limit in live.limits() {
+        for limit in live.limits {
             guard let rate = limit.rate else { continue }
             page.add(.limit, .whole(rate), [("destination", limit.destination ?? "*")])
         }
-        page.add(.bytesInFlight, .whole(live.inFlight().reduce(0) { $0 + $1.size }))
+        page.add(.bytesInFlight, .whole(live.inFlight.reduce(0) { $0 + $1.size }))
     }
 
     func addRoots(_ roots: [IntakeStatus], to page: inout PrometheusText) {

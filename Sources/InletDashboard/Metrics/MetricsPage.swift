@@ -26,8 +26,8 @@ package struct MetricsPage: Sendable {
         if let figures = tally?.figures { addCounters(figures, to: &page) }
         if let live = view.live {
             addDestinations(live, to: &page)
-            addRoots(live.roots(), to: &page)
-            addRecovery(live.resume() ?? tally?.figures.resume, to: &page)
+            addRoots(live.roots, to: &page)
+            addRecovery(live.resume ?? tally?.figures.resume, to: &page)
         }
         addProcess(.now(), to: &page)
         return page.text
@@ -37,7 +37,7 @@ package struct MetricsPage: Sendable {
         if let live = view.live {
             page.add(.info, true, [("version", live.version)])
             page.add(.startTime, .real(Double(live.startedAt.milliseconds) / 1000))
-            page.add(.journalFailing, live.journalIsFailing())
+            page.add(.journalFailing, live.journalIsFailing)
         }
         page.add(.journalWrites, .histogram(view.journal.writeTimes))
     }
@@ -53,7 +53,7 @@ package struct MetricsPage: Sendable {
         page.add(.queueWaiting, queue.waiting)
         let waited = queue.oldest.map { max(0, (WallTime.now - $0).seconds) } ?? 0
         page.add(.oldestWaiting, .real(waited))
-        let configured = view.live?.destinations().map(\.name) ?? []
+        let configured = view.live?.destinations.map(\.name) ?? []
         for name in Set(configured).union(queue.counts.keys) {
             let counts = queue.counts[name] ?? QueueCounts()
             let places = [

@@ -7,15 +7,18 @@ internal import SystemPackage
 
 /// Takes single files that a person names (`inlet send`) into the queue. They are never moved or deleted, and sending the
 /// same file to the same place again goes on with what is there.
-struct SendDesk: Sendable {
-    let admitter: Admitter
-    let journal: Journal
-    let board: DestinationBoard
-    let hashing: BlockingPool
-    let roots: [WatchSettings]
-    let retry: @Sendable (Int64) async throws -> Bool
-    /// Sends what has arrived again.
-    let resend: @Sendable (Set<Int64>, Int64) async throws -> Bool
+struct SendService: Sendable {
+    private var admitter: Admitter
+    private let live: LiveSettings
+    /// Files are looked at, and read, on its threads.
+    private let reading: BlockingPool
+
+    init(admitter: Admitter, live: LiveSettings, reading: BlockingPool) {
+        (self.admitter, self.live, self.reading) = (admitter, live, reading)
+    }
+
+    private var journal: Journal { admitter.journal }
+    private var board: DestinationBoard { admitter.board }
 
     /// Groups that are looked at side by side, so that one is written while another is read.
     private static let abreast = 16
@@ -26,9 +29,19 @@ struct SendDesk: Sendable {
         case refused(String)
     }
 
+    /// By the routes that hold now.
+    ///
     /// - Parameter again: whether what was delivered before is sent once more.
     /// - Returns: what came of each, in their order.
     func send(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
+        var current = self
+        current.admitter.routes = live.routes
+        return await withTaskExecutorPreference(reading) { [current] in
+            await current.sendByRoutes(paths, to: destination, again: again)
+        }
+    }
+
+    private func sendByRoutes(_ paths: [FilePath], to destination: String?, again: Bool) async -> [SendAnswer] {
         if let destination, board[destination] == nil {
             return paths.map { _ in .refused(Self.unknown(destination, board.names)) }
         }
@@ -67,21 +80,21 @@ struct SendDesk: Sendable {
             guard let identity = try FileLook.look(at: path).identity else {
                 return .refused("\(path.display): not a regular file, or not there")
             }
-            let place = SourcePlace(path, roots: roots.compactMap { $0.root(of: path) })
+            let place = SourcePlace(path, roots: live.sendRoots.compactMap { $0.root(of: path) })
             // A group's files are mostly of one file system, which takes longer to find out about than they do.
             if volumes[identity.device] == nil, let found = try? VolumeFinder().identity(of: path) {
                 volumes[identity.device] = Volume(name: found.name)
             }
             let arrival = Arrival(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
-            let tools = Hashing(pool: hashing)
+            let tools = Hashing(pool: reading)
             let file = RootedPath("", path)
             var facts = try await admitter.firstFacts(of: arrival, at: file, tools)
             let routes =
                 destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? kept
             // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
             facts.add(
-                try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing))
+                try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: reading))
             let decision = try await admitter.decide(arrival, by: routes, at: file, facts: facts, hashing: tools)
             return answer(decision, arrival, at: path)
         } catch let error as ConfigErrors {
@@ -136,7 +149,7 @@ struct SendDesk: Sendable {
     private func goOn(_ last: Job, _ identity: FileIdentity, _ again: Bool) async -> SendAnswer? {
         let file = last.file
         do {
-            if [.failed, .expired, .cancelled, .gone].contains(file.state) { _ = try await retry(file.id) }
+            if [.failed, .expired, .cancelled, .gone].contains(file.state) { try await retry(file.id) }
             // Of these nothing was sent that could go on.
             if [.superseded, .rejected].contains(file.state) { return nil }
             guard [.delivered, .duplicate].contains(file.state) else { return .queued(job: file.id) }
@@ -149,6 +162,17 @@ struct SendDesk: Sendable {
         } catch {
             return .refused("\(error)")
         }
+    }
+
+    private func retry(_ job: Int64) async throws(JournalError) {
+        defer { admitter.signals.raiseDeliverable() }
+        _ = try await journal.retry(job, uptimes: board.uptimes(), at: .now)
+    }
+
+    /// Sends what has arrived again.
+    private func resend(_ deliveries: Set<Int64>, _ job: Int64) async throws(JournalError) -> Bool {
+        defer { admitter.signals.raiseDeliverable() }
+        return try await journal.resend(deliveries, of: job, uptimes: board.uptimes(), at: .now)
     }
 
     private static func delivered(_ job: Job) -> String {
