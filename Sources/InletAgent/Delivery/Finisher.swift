@@ -28,11 +28,7 @@ struct Finisher: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withTaskExecutorPreference(pool) {
-                while !Task.isCancelled {
-                    let next = await finishBatch()
-                    if let next, next <= .now { continue }
-                    await signals.wait(for: .finishable, until: next)
-                }
+                await signals.loop(on: .finishable) { await finishBatch() }
             }
         }
     }

@@ -13,10 +13,10 @@ struct HeldDeliveries: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             var clock = ShutClock(patience: patience)
-            while !Task.isCancelled {
+            await signals.loop(on: .limit) {
                 let now = ContinuousClock.now
                 let busy = clock.due(board.shut, at: now).filter { inFlight.sendBack(heldAt: $0) }
-                await signals.wait(for: .limit, until: clock.nextLook(busy, at: now))
+                return clock.nextLook(busy, at: now)
             }
         }
     }

@@ -32,18 +32,16 @@ struct Sweeper: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             var pace = SweepPace()
-            while !Task.isCancelled {
+            await signals.loop(on: .leftover) {
                 do throws(JournalError) {
                     let mayHaveMore = try await sweep(&pace)
-                    let next = mayHaveMore ? nil : try await journal.nextLeftover()
+                    let next = mayHaveMore ? .now : try await journal.nextLeftover()
                     health.works(for: .sweeper)
-                    if mayHaveMore { continue }
-                    await signals.wait(
-                        for: .leftover, until: next.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
+                    return next.map { .now.advanced(by: mayHaveMore ? .zero : max($0 - .now, .seconds(1))) }
                 } catch {
-                    if Task.isCancelled { return }
+                    if Task.isCancelled { return nil }
                     health.fails(error, for: .sweeper)
-                    await signals.wait(for: .leftover, until: .now.advanced(by: Self.journalPause))
+                    return .now.advanced(by: Self.journalPause)
                 }
             }
         }

@@ -26,18 +26,16 @@ struct ManifestWriter: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
+            await signals.loop(on: .batch) {
                 do {
                     if let order = try await journal.nextManifest(at: .now) {
                         try await serve(order)
-                    } else {
-                        let due = try await journal.manifestDue()
-                        await signals.wait(
-                            for: .batch, until: due.map { .now.advanced(by: max($0 - .now, .seconds(1))) })
+                        return .now
                     }
+                    return try await journal.manifestDue().map { .now.advanced(by: max($0 - .now, .seconds(1))) }
                 } catch {
                     // The journal cannot be used now; who admits says so.
-                    await signals.wait(for: .batch, until: .now.advanced(by: Self.firstPause))
+                    return .now.advanced(by: Self.firstPause)
                 }
             }
         }
