@@ -1,5 +1,4 @@
 import Foundation
-import InletAgent
 import InletConfig
 import InletCore
 import InletJournal
@@ -9,6 +8,7 @@ import Synchronization
 import SystemPackage
 import Testing
 
+@testable import InletAgent
 @testable import InletPipelines
 
 /// What an agent of a test is made of: one watched folder `drop`, one scripted destination `here`, every file taken.

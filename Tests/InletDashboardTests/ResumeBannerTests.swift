@@ -1,6 +1,9 @@
 import InletCore
+import InletLinux
 import InletTestSupport
+import SystemPackage
 import Testing
+
 
 @testable import InletAgent
 @testable import InletDashboard

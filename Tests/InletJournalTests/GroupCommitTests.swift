@@ -29,16 +29,16 @@ import Testing
 
     @Test func `what is durable is told before anybody can claim it`() async throws {
         let bench = try Bench()
-        let told = Mutex<Set<Int64>>([])
+        let told = ToldFiles()
         let claimed = try await withThrowingTaskGroup(of: [Int64].self) { group in
             for number in 0..<200 {
                 group.addTask {
                     _ = try await bench.journal.admit([.test("\(number)")], at: Bench.start) { outcomes in
-                        for case .admitted(let id) in outcomes { told.withLock { _ = $0.insert(id) } }
+                        for case .admitted(let id) in outcomes { told.ids.withLock { _ = $0.insert(id) } }
                     }
                     let wish = ClaimWish(lane: .big, rooms: [.test("r2", 1000)], most: 1000, owner: "test")
                     let claims = try await bench.journal.exchange([], for: wish, at: Bench.start).claims
-                    let unsaid = claims.map(\.file.id).filter { id in told.withLock { !$0.contains(id) } }
+                    let unsaid = claims.map(\.file.id).filter { id in told.ids.withLock { !$0.contains(id) } }
                     #expect(unsaid.isEmpty)
                     return claims.map(\.file.id)
                 }
@@ -119,4 +119,8 @@ import Testing
         await #expect(throws: JournalError.self) { _ = try await bench.journal.totals() }
         bench.journal.close()
     }
+}
+
+private final class ToldFiles: Sendable {
+    let ids = Mutex<Set<Int64>>([])
 }

@@ -181,7 +181,7 @@ struct ManifestWriter: Service {
         var admission = admitter.admission(Arrival(root: "", path: path, identity: identity), plan, path: path)
         admission.newerThan = last?.file.id ?? 0
         let list = PlainAdmission(admission: admission, plan: plan)
-        guard case .some(.some) = await admitter.commit([list]).first else { throw NotQueued() }
+        guard case .some(.some) = await admitter.commit([list], within: QueueLimit()).first else { throw NotQueued() }
     }
 
     private struct NotQueued: Error, CustomStringConvertible {

@@ -75,7 +75,7 @@ package struct LocalControl: ControlAPI {
 
     /// The destinations' names and types. A running agent's may change.
     var configured: [(name: String, type: String)] {
-        view.live.map { $0.destinations().map { ($0.name, $0.type) } } ?? known
+        view.live.map { $0.destinations.map { ($0.name, $0.type) } } ?? known
     }
 
     package func status() async throws -> StatusReport {
