@@ -58,6 +58,9 @@ final class Place: Sendable {
         try configure(config)
     }
 
+    /// One that is there already.
+    init(in folder: TemporaryDirectory) { self.folder = folder }
+
     func configure(_ config: ConfigText) throws { try configure(text: config.text) }
 
     /// Writes the configuration as its owner should: readable by nobody else.

@@ -1,0 +1,118 @@
+import Foundation
+import InletCore
+import InletSandbox
+import InletTestSupport
+import InletTransfer
+import SystemPackage
+import Testing
+
+/// A journal that the version before has left when it was killed, with 10,000 files in all states that are not the last one
+/// (`packaging/bench/upgrade.sh` makes it), and what this version makes of it.
+struct UpgradeTests {
+    private static let archive = FilePath(#filePath).removingLastComponent().removingLastComponent()
+        .appending("Fixtures").appending("Upgrade").appending("open.tar.xz")
+
+    /// What the script says of the archive.
+    private struct About: Decodable {
+        let folder: String
+        let port: String
+        let key: String
+        /// Parts of big files that lay at the store.
+        let parts: Int
+        /// Files with which the version before was done.
+        let finished: Int
+        let counts: [String: Int]
+
+        var all: Int { counts.values.reduce(0, +) }
+
+        /// The files of some kinds, by their paths below the watched folder.
+        func names(_ kinds: String...) -> Set<String> {
+            Set(kinds.flatMap { kind in (0..<(counts[kind] ?? 0)).map { "\(kind)/\($0 / 500)/\($0).bin" } })
+        }
+    }
+
+    /// What the script has written into a file.
+    private static func content(_ name: String) -> Data {
+        let line = Data((Checksum.sha256(Data(name.utf8)).hex.prefix(16) + "\n").utf8)
+        let count = name.hasPrefix("big/") ? (11 << 20) / line.count : 3
+        return Data(repeatElement(line, count: count).joined())
+    }
+
+    /// Unpacks it into a folder whose path is as long as the one that the journal knows, so that each may stand for the other.
+    private static func unpack(_ outer: TemporaryDirectory) throws -> (Place, About) {
+        let length = 80 - outer.path.string.utf8.count - 1
+        let folder = try outer.makeDirectory(FilePath("upgrade" + String(repeating: "-", count: length - 7)))
+        try Tool.run("/usr/bin/env", "python3", "-m", "tarfile", "-e", archive.string, folder.string)
+        let place = Place(in: TemporaryDirectory(existing: folder))
+        let about = try JSONDecoder().decode(About.self, from: place.content(folder.appending("about.json")))
+        try #require(about.folder.utf8.count == folder.string.utf8.count)
+        return (place, about)
+    }
+
+    /// Moves what the archive has to this machine: its folder, the store's port and key. The destination is there again that the
+    /// configuration had lost.
+    private static func move(_ place: Place, _ about: About, port: Int) throws {
+        let state = try FileManager.default.subpathsOfDirectory(atPath: place.state.string)
+        for name in state.map({ place.state.pushing(FilePath($0)) }) + [place.configuration] {
+            guard var content = try? place.content(name) else { continue }
+            for (old, new) in [(about.folder, place.folder.path.string), (":\(about.port)", ":\(port)")] {
+                content.replace(Data(old.utf8), with: Data(new.utf8))
+            }
+            try content.write(to: URL(fileURLWithPath: name.string))
+        }
+        try place.configure(replacing: about.key, with: ConfigText.apiKey)
+        try place.configure(replacing: "destinations:", with: "destinations:\n  gone: { type: folder, path: gone }")
+        try place.configure(
+            replacing: "routes:",
+            with: "routes:\n  - { name: gone, match: { path: \"gone/**\" }, to: gone, key: \"{dir}/{name}\" }")
+        try place.folder.makeDirectory("gone")
+    }
+
+    private static func files(_ folder: FilePath) throws -> Set<String> {
+        Set(try FileManager.default.subpathsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(".bin") })
+    }
+
+    private static func expect(_ names: Set<String>, in folder: FilePath, _ place: Place) throws {
+        let found = try files(folder)
+        #expect(found.symmetricDifference(names).sorted().prefix(5) == [])
+        let damaged = try found.filter { try place.content(folder.pushing(FilePath($0))) != content($0) }
+        #expect(damaged.sorted().prefix(5) == [])
+    }
+
+    @Test(.timeLimit(.minutes(8)))
+    func `10,000 open files of the version before end once, and whole`() async throws {
+        let outer = try TemporaryDirectory()
+        let (place, about) = try Self.unpack(outer)
+        let store = place.folder.path.appending("sandbox").appending("store")
+        try await withSandbox(store) { sandbox, port in
+            try Self.move(place, about, port: port)
+            let agent = try await place.run()
+            try await agent.wait("the end of every file", within: .seconds(300)) {
+                agent.lines("job.finished").count >= about.all - about.finished
+            }
+            #expect(agent.lines("job.failed").isEmpty, "\(agent.lines("job.failed").prefix(5))")
+            #expect(try await agent.stop() == .code(0))
+            try await Self.check(place, about, sandbox)
+            let sent = sandbox.traffic.counts
+            let next = try await place.run()
+            #expect(try await next.stop() == .code(0))
+            #expect(sandbox.traffic.counts == sent)
+        }
+    }
+
+    private static func check(_ place: Place, _ about: About, _ sandbox: SpiralSandbox) async throws {
+        try expect(about.names("both", "archive", "library"), in: place.library, place)
+        try expect(about.names("gone"), in: place.folder.path.appending("gone"), place)
+        try expect(about.names("archive"), in: place.folder.path.appending("archive"), place)
+        try expect(about.names("small", "both", "gone", "big"), in: place.drop, place)
+        let objects = sandbox.objects()
+        #expect(Set(objects.map(\.key)) == about.names("small", "both", "big"))
+        #expect(objects.filter { $0.versions > 1 }.map(\.key) == [])
+        #expect(try objects.filter { try place.content($0.path) != content($0.key) }.map(\.key) == [])
+        #expect(try CrashScene.withParts(sandbox.openUploads(), in: place.folder.path.appending("sandbox/store")) == [])
+        let receipts = try await place.inlet("receipts", "--limit", "20000").objects()
+        #expect(receipts.count == about.all)
+        #expect(receipts.filter { $0["state"] as? String != "delivered" }.map(\.description) == [])
+        #expect(Set(receipts.compactMap { $0["path"] as? String }).count == about.all)
+    }
+}
