@@ -1,5 +1,6 @@
 import Foundation
 import InletCore
+import InletLinux
 import InletSandbox
 import InletTestSupport
 import InletTransfer
@@ -16,7 +17,9 @@ struct UpgradeTests {
     private struct About: Decodable {
         let folder: String
         let port: String
-        let key: String
+        let bucket: String
+        let accessKey: String
+        let secretKey: String
         /// Parts of big files that lay at the store.
         let parts: Int
         /// Files with which the version before was done.
@@ -44,12 +47,14 @@ struct UpgradeTests {
         let folder = try outer.makeDirectory(FilePath("upgrade" + String(repeating: "-", count: length - 7)))
         try Tool.run("/usr/bin/env", "python3", "-m", "tarfile", "-e", archive.string, folder.string)
         let place = Place(in: TemporaryDirectory(existing: folder))
-        let about = try JSONDecoder().decode(About.self, from: place.content(folder.appending("about.json")))
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        let about = try decoder.decode(About.self, from: place.content(folder.appending("about.json")))
         try #require(about.folder.utf8.count == folder.string.utf8.count)
         return (place, about)
     }
 
-    /// Moves what the archive has to this machine: its folder, the store's port and key. The destination is there again that the
+    /// Moves what the archive has to this machine: its folder and the store's port. The destination is there again that the
     /// configuration had lost.
     private static func move(_ place: Place, _ about: About, port: Int) throws {
         let state = try FileManager.default.subpathsOfDirectory(atPath: place.state.string)
@@ -60,12 +65,32 @@ struct UpgradeTests {
             }
             try content.write(to: URL(fileURLWithPath: name.string))
         }
-        try place.configure(replacing: about.key, with: ConfigText.apiKey)
         try place.configure(replacing: "destinations:", with: "destinations:\n  gone: { type: folder, path: gone }")
         try place.configure(
             replacing: "routes:",
             with: "routes:\n  - { name: gone, match: { path: \"gone/**\" }, to: gone, key: \"{dir}/{name}\" }")
         try place.folder.makeDirectory("gone")
+        try renumber(place)
+    }
+
+    /// What was unpacked has other numbers and times of its own than the files that the journal knows.
+    private static func renumber(_ place: Place) throws {
+        var statements = "BEGIN;\n"
+        for name in try files(place.drop) {
+            guard let identity = try FileLook.look(at: place.drop.pushing(FilePath(name))).identity else { continue }
+            statements += """
+                UPDATE file SET inode = \(identity.inode), device = \(identity.device), changed = \(identity.changed)
+                WHERE path = X'\(Data(name.utf8).map { String(format: "%02x", $0) }.joined())';
+
+                """
+        }
+        let script = try place.folder.write((statements + "COMMIT;\n").utf8, to: "renumber.sql")
+        try Tool.run(
+            "/usr/bin/env", "sqlite3", "-bail", place.state.appending("journal.sqlite").string, ".read \(script)")
+    }
+
+    private static func store(_ place: Place) -> FilePath {
+        place.folder.path.appending("sandbox").appending("archive")
     }
 
     private static func files(_ folder: FilePath) throws -> Set<String> {
@@ -81,11 +106,13 @@ struct UpgradeTests {
 
     @Test(.timeLimit(.minutes(8)))
     func `10,000 open files of the version before end once, and whole`() async throws {
-        let outer = try TemporaryDirectory()
+        let outer = try TemporaryDirectory.inMemory()
         let (place, about) = try Self.unpack(outer)
-        let store = place.folder.path.appending("sandbox").appending("store")
-        try await withSandbox(store) { sandbox, port in
-            try Self.move(place, about, port: port)
+        let account = S3Sandbox.Account(
+            bucket: about.bucket, accessKey: about.accessKey, secretKey: Secret(about.secretKey), region: "us-east-1")
+        let sandbox = try S3Sandbox(directory: Self.store(place), account: account)
+        try await whileServing({ try await sandbox.run() }) {
+            try Self.move(place, about, port: try await sandbox.port())
             let agent = try await place.run()
             try await agent.wait("the end of every file", within: .seconds(300)) {
                 agent.lines("job.finished").count >= about.all - about.finished
@@ -94,13 +121,15 @@ struct UpgradeTests {
             #expect(try await agent.stop() == .code(0))
             try await Self.check(place, about, sandbox)
             let sent = sandbox.traffic.counts
+            // Those that lay there were not sent again.
+            #expect(sent[.uploadPart] == (about.counts["big"] ?? 0) * 3 - about.parts)
             let next = try await place.run()
             #expect(try await next.stop() == .code(0))
             #expect(sandbox.traffic.counts == sent)
         }
     }
 
-    private static func check(_ place: Place, _ about: About, _ sandbox: SpiralSandbox) async throws {
+    private static func check(_ place: Place, _ about: About, _ sandbox: S3Sandbox) async throws {
         try expect(about.names("both", "archive", "library"), in: place.library, place)
         try expect(about.names("gone"), in: place.folder.path.appending("gone"), place)
         try expect(about.names("archive"), in: place.folder.path.appending("archive"), place)
@@ -109,7 +138,7 @@ struct UpgradeTests {
         #expect(Set(objects.map(\.key)) == about.names("small", "both", "big"))
         #expect(objects.filter { $0.versions > 1 }.map(\.key) == [])
         #expect(try objects.filter { try place.content($0.path) != content($0.key) }.map(\.key) == [])
-        #expect(try CrashScene.withParts(sandbox.openUploads(), in: place.folder.path.appending("sandbox/store")) == [])
+        #expect(try CrashScene.withParts(sandbox.openUploads(), in: store(place)) == [])
         let receipts = try await place.inlet("receipts", "--limit", "20000").objects()
         #expect(receipts.count == about.all)
         #expect(receipts.filter { $0["state"] as? String != "delivered" }.map(\.description) == [])

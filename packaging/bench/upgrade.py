@@ -47,8 +47,9 @@ def configure(folder, place, has_gone, more=()):
     lines = [
         "state_dir: state", "log: { level: info, output: stderr, format: json }", *more,
         "destinations:",
-        f'  store: {{ type: r2, api: "{place["spiral"]}", dialect: v1, api_key: {place["api_key"]}, part_size: 5MiB,'
-        " parallel_parts: 1 }",
+        f'  store: {{ type: s3, endpoint: "{place["s3"]}", region: us-east-1, bucket: {place["bucket"]},'
+        f' access_key: {place["access_key"]}, secret_key: {place["secret_key"]}, part_size: 5MiB,'
+        " multipart_threshold: 5MiB, parallel_parts: 1 }",
         "  library: { type: folder, path: library }",
         *(["  gone: { type: folder, path: gone }"] if has_gone else []),
         "watch:", f'  - {{ path: drop, settle: 0s, archive_dir: "{folder}/archive" }}', "routes:"]
@@ -153,12 +154,12 @@ def make(folder, log):
 
 
 def pack(folder, place, commit, target):
-    port = place["spiral"].rsplit(":", 1)[1]
+    port = place["s3"].rsplit(":", 1)[1]
     if len(port) != 5:
         sys.exit(f"port {port} has not five digits: try again")
     receipts = len(inlet("receipts", "--limit", "20000", config=folder / "inlet.yaml").splitlines())
-    about = {"commit": commit, "folder": str(folder), "port": port, "key": place["api_key"], "parts": len(parts(folder)),
-             "finished": receipts, "counts": COUNTS}
+    about = {"commit": commit, "folder": str(folder), "port": port, "bucket": place["bucket"],
+             "access_key": place["access_key"], "secret_key": place["secret_key"], "parts": len(parts(folder)), "finished": receipts, "counts": COUNTS}
     (folder / "about.json").write_text(json.dumps(about))
     with tarfile.open(target, "w:xz", preset=9) as archive:
         archive.add(folder, arcname=".", filter=lambda entry: None if entry.name.endswith(("-wal", "-shm")) else entry)
