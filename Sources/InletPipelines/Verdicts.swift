@@ -118,9 +118,7 @@ extension DeliveryError {
     static func said(_ response: HTTPResponse) -> String {
         // What is no XML is shown as it is.
         guard let error = try? XMLReader.read(response.body), error.name == "Error" else {
-            let body = response.redactor.redacted(Array(response.body.prefix(16 << 10)))
-            return excerpt(
-                response.isPage ? Array(GigHiveSaid.plain(String(decoding: body, as: UTF8.self)).utf8) : body)
+            return response.isPage ? excerpt(Array(response.plainText(16 << 10).utf8)) : excerpt(response)
         }
         let words = ["Code", "Message"].compactMap { error.text(of: $0) }.map { response.redactor.redacted($0) }
         return excerpt(Array(words.joined(separator: ": ").utf8))

@@ -18,7 +18,7 @@ struct Finalizing: Sendable {
             throw DeliveryError(.giveUp, .internalFault, "\(job.name.display): there is no upload to finalize")
         }
         let request = job.api.finalize(upload, job.fields)
-        let response = try await job.api.send(request)
+        let response = try await job.api.service.answer(to: request)
         let verdict = GigHiveVerdict(response, at: .finalize)
         switch verdict {
         case .done, .duplicate:

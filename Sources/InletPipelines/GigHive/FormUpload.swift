@@ -18,7 +18,7 @@ struct FormUpload: Sendable {
         async let hashed = job.hashed(RunningHash(), to: job.size)
         let response: HTTPResponse
         do throws(DeliveryError) {
-            response = try await job.api.send(request, meter: job.attempt.meter)
+            response = try await job.api.service.answer(to: request, meter: job.attempt.meter)
         } catch {
             // Its answer may be all that was lost.
             await noteMayBeVisible()

@@ -6,20 +6,23 @@ internal import InletTransfer
 /// The calls of a GigHive server besides tus. Every call is one request, never retried here.
 struct GigHiveAPI: Sendable {
     let settings: GigHiveSettings
-    let client: HTTPClient
+    let service: ServiceClient
 
     /// Apache gives PHP 300 s, and the server hashes and probes the file before it answers.
     static let patience = Duration.seconds(330)
 
-    /// JSON only: with `text/html` among the accepted types the server answers with pages.
-    var headers: HTTPFields {
-        let credential =
+    init(settings: GigHiveSettings, client: HTTPClient) {
+        self.settings = settings
+        let login: ServiceLogin =
             switch settings.credentials {
             case .basic(let user, let password):
-                ("Authorization", "Basic " + Data("\(user):\(password.reveal())".utf8).base64EncodedString())
-            case .token(let token, _): ("X-Upload-Token", token.reveal())
+                .field(
+                    name: "Authorization",
+                    value: Secret(
+                        "Basic " + Data("\(user):\(password.reveal())".utf8).base64EncodedString()))
+            case .token(let token, _): .field(name: "X-Upload-Token", value: token)
             }
-        return [("Accept", "application/json"), credential]
+        service = ServiceClient(settings.url, client, login: login)
     }
 
     /// The one user who deletes by ids, and is refused tokens.
@@ -31,7 +34,7 @@ struct GigHiveAPI: Sendable {
     func form(_ form: FormData, _ source: SourceFile, size: Int64) -> HTTPRequest {
         var request = HTTPRequest(
             "POST", settings.url.appending(path: "api/uploads"),
-            headers: headers + [("Content-Type", form.contentType)],
+            headers: [("Content-Type", form.contentType)],
             body: .form(header: form.header, source, offset: 0, length: size, footer: form.footer),
             answerDeadline: Self.patience)
         request.silenceTimeout = Self.patience
@@ -40,13 +43,13 @@ struct GigHiveAPI: Sendable {
 
     /// `POST /api/uploads/finalize`.
     func finalize(_ upload: String, _ fields: GigHiveFields) -> HTTPRequest {
-        var message = fields.values.map { (JSONString.quote($0.name), JSONString.quote($0.value)) }
-        message.append(("\"upload_id\"", JSONString.quote(upload)))
+        var message = fields.values.map { ($0.name, JSONString.quote($0.value)) }
+        message.append(("upload_id", JSONString.quote(upload)))
         if case .token(_, let name) = settings.credentials {
-            message.append(("\"tos_accepted\"", "true"))
-            if let name { message.append(("\"display_name\"", JSONString.quote(name))) }
+            message.append(("tos_accepted", "true"))
+            if let name { message.append(("display_name", JSONString.quote(name))) }
         }
-        return json("api/uploads/finalize", message)
+        return post("api/uploads/finalize", message)
     }
 
     /// Deletes an asset with the token that came with it.
@@ -54,41 +57,49 @@ struct GigHiveAPI: Sendable {
     /// - Throws: `.notFound` when the server deleted nothing, `.unauthorized` when it refuses the token.
     func delete(asset: Int64, token: String) async throws(DeliveryError) {
         let what = "deleting asset \(asset) at \(settings.url.redacted)"
-        var request = json(
+        var request = post(
             "db/delete_media_files.php",
             isAdmin
-                ? [("\"asset_ids\"", "[\(asset)]")]
-                : [
-                    ("\"asset_id\"", String(asset)), ("\"delete_token\"", JSONString.quote(token)),
-                ])
+                ? [("asset_ids", "[\(asset)]")]
+                : [("asset_id", String(asset)), ("delete_token", JSONString.quote(token))])
         request.secrets = [Secret(token)]
-        let response = try await send(request)
-        let verdict = GigHiveVerdict(response, at: .delete)
-        guard verdict == .done else { throw verdict.error(response, what) }
-        struct Deleted: Decodable { var deleted_count: Int? }
-        // What is not that answer has deleted nothing, as is said below.
-        let deleted = try? JSONDecoder().decode(Deleted.self, from: Data(response.body))
-        guard deleted?.deleted_count ?? 0 > 0 else {
+        let response = try await service.send(request) { GigHiveVerdict($0, at: .delete).error($0, what) }
+        guard response.jsonBody?["deleted_count"]?.integer ?? 0 > 0 else {
             throw DeliveryError(
                 .giveUp, .notFound, "\(what): the server deleted nothing: \(DeliveryError.excerpt(response))")
         }
     }
 
+    /// What the server's records say of an asset.
+    struct Asset {
+        var size: Int64?
+        var checksum: String?
+    }
+
+    /// `GET /api/uploads/{id}`; nil when there is none.
+    func asset(_ id: Int64) async throws(DeliveryError) -> Asset? {
+        let what = "looking at asset \(id) at \(settings.url.redacted)"
+        let response = try await service.answer(to: fresh("GET", "api/uploads/\(id)"))
+        if response.status == 404, response.isJSON { return nil }
+        guard response.isSuccess else { throw GigHiveVerdict(response, at: .probe).error(response, what) }
+        do {
+            guard let json = response.jsonBody, json.object != nil else { throw JSONMismatch() }
+            return Asset(size: try json.number("size_bytes"), checksum: try json.text("checksum_sha256"))
+        } catch {
+            throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer is not the JSON it should be")
+        }
+    }
+
     /// Whether the server takes our credentials.
     func probe() async throws(DeliveryError) -> String {
-        // A random query, because mod_cache and Cloudflare keep answers.
-        let nonce = String(UInt64.random(in: .min ... .max), radix: 36)
         let what = "asking \(settings.url.redacted)"
         if case .token(let token, _) = settings.credentials {
-            let url = settings.url.appending(path: "api/upload-token.php")
-                .appending(queryItem: "token", token.reveal()).appending(queryItem: "r", nonce)
-            try await look(HTTPRequest("GET", url, headers: [("Accept", "application/json")]), what, fine: 200..<300)
+            let request = fresh("GET", "api/upload-token.php", [("token", token.reveal())])
+            try await look(request, what, isOpen: true)
         } else if settings.transport == .multipart {
-            let url = settings.url.appending(path: "api/uploads/0").appending(queryItem: "r", nonce)
-            try await look(HTTPRequest("GET", url, headers: headers), what, fine: 404..<405)
+            try await look(fresh("GET", "api/uploads/0"), what, mayBeMissing: true)
         } else {
-            let url = settings.url.appending(path: "files/").appending(queryItem: "r", nonce)
-            let said = try await look(HTTPRequest("OPTIONS", url, headers: headers), what, fine: 200..<300)
+            let said = try await look(fresh("OPTIONS", "files/"), what)
             guard said.header("Tus-Version")?.contains(Tus.version) == true else {
                 throw DeliveryError(
                     .outage(after: nil), .badAnswer,
@@ -100,25 +111,23 @@ struct GigHiveAPI: Sendable {
 
     @discardableResult
     private func look(
-        _ request: HTTPRequest, _ what: String, fine: Range<Int>
+        _ request: HTTPRequest, _ what: String, isOpen: Bool = false, mayBeMissing: Bool = false
     ) async throws(DeliveryError) -> HTTPResponse {
-        let response = try await send(request)
-        if (200..<300).contains(response.status) || fine.contains(response.status) { return response }
+        let response = try await service.answer(to: request, isOpen: isOpen)
+        if response.isSuccess || mayBeMissing && response.status == 404 { return response }
         throw GigHiveVerdict(response, at: .probe).error(response, what)
     }
 
-    private func json(_ path: String, _ message: [(String, String)]) -> HTTPRequest {
-        let body = "{" + message.map { "\($0.0):\($0.1)" }.joined(separator: ",") + "}"
-        return HTTPRequest(
-            "POST", settings.url.appending(path: path), headers: headers + [("Content-Type", "application/json")],
-            body: .bytes(Array(body.utf8)), answerDeadline: Self.patience, stallTimeout: Self.patience)
+    /// With a random query, because mod_cache and Cloudflare keep answers.
+    private func fresh(_ method: String, _ path: String, _ query: HTTPFields = []) -> HTTPRequest {
+        let nonce = String(UInt64.random(in: .min ... .max), radix: 36)
+        return service.request(method, path, query: query + [("r", nonce)])
     }
 
-    func send(_ request: HTTPRequest, meter: TransferMeter? = nil) async throws(DeliveryError) -> HTTPResponse {
-        do {
-            return try await client.send(request, meter: meter)
-        } catch {
-            throw DeliveryError(error)
-        }
+    /// - Parameter message: members and their values in JSON.
+    private func post(_ path: String, _ message: [(name: String, value: String)]) -> HTTPRequest {
+        let members = message.map { "\(JSONString.quote($0.name)):\($0.value)" }
+        return service.request(
+            "POST", path, json: "{" + members.joined(separator: ",") + "}", patience: Self.patience)
     }
 }

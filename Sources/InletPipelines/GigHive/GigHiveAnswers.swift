@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import InletCore
 internal import InletLinux
 internal import InletTransfer
@@ -103,41 +102,20 @@ struct GigHiveSaid: Sendable {
     let text: String
     let isJSON: Bool
 
-    private struct Message: Decodable {
-        var error: String?
-        var message: String?
-    }
-
     init(_ response: HTTPResponse) {
-        let type = response.header("Content-Type")?.lowercased() ?? ""
-        let body = response.body.prefix(64 << 10)
-        // Whatever else it is, it is shown as it is.
-        if type.hasPrefix("application/json"), let json = try? JSONDecoder().decode(Message.self, from: Data(body)) {
-            error = response.redactor.redacted(json.error ?? "")
-            text = response.redactor.redacted(
-                [json.error, json.message].compactMap(\.self).joined(separator: ": "))
-            isJSON = true
-        } else {
-            error = ""
-            text = Self.plain(String(decoding: response.redactor.redacted(Array(body)), as: UTF8.self))
-            isJSON = false
-        }
+        let said = Self.members(response)
+        isJSON = said != nil
+        error = response.redactor.redacted(said?.error ?? "")
+        text =
+            said.map { response.redactor.redacted([$0.error, $0.message].compactMap(\.self).joined(separator: ": ")) }
+            ?? response.plainText(64 << 10)
     }
 
-    /// Without anything between `<` and `>`, and with single blanks.
-    static func plain(_ text: String) -> String {
-        var isTag = false
-        var result = ""
-        for character in text {
-            switch character {
-            case "<": isTag = true
-            case ">":
-                isTag = false
-                result.append(" ")
-            default: if !isTag { result.append(character) }
-            }
-        }
-        return result.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    /// nil for what is not JSON of the server's kind, which is shown as it is.
+    private static func members(_ response: HTTPResponse) -> (error: String?, message: String?)? {
+        guard response.isJSON, let json = try? JSONValue(parsing: response.body.prefix(64 << 10)), json.object != nil
+        else { return nil }
+        return try? (json.text("error"), json.text("message"))
     }
 }
 

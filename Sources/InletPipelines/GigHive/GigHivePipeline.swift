@@ -68,7 +68,7 @@ package struct GigHivePipeline: Pipeline {
 
     /// The pin of the key that the server has now, as `pin:` takes it; nil without TLS.
     package func serverPin() async throws(DeliveryError) -> String? {
-        try await api.client.serverPin(of: settings.url)
+        try await api.service.http.serverPin(of: settings.url)
     }
 
     /// Deletes what a proof is about, with the token that came with it.

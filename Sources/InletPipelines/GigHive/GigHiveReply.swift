@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import InletCore
 internal import InletTransfer
 
@@ -17,48 +16,23 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     var statusNonce: String?
     var isDuplicate: Bool
 
-    private struct Message: Decodable {
-        var asset_id: Number?
-        var id: Number?
-        var existing_asset_id: Number?
-        var checksum_sha256: String?
-        var delete_token: String?
-        var status_nonce: String?
-    }
-
-    /// PHP's drivers write numbers from a database as they like: 7 or "7".
-    struct Number: Decodable {
-        var value: Int64
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            // Some servers write numbers as texts.
-            if let number = try? container.decode(Int64.self) {
-                value = number
-            } else if let number = Int64(try container.decode(String.self)) {
-                value = number
-            } else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a number")
-            }
-        }
-    }
-
     /// nil when the answer is not the JSON it should be.
     init?(_ response: HTTPResponse, request: String) {
-        let type = response.header("Content-Type")?.lowercased() ?? ""
-        // As said above.
-        guard type.hasPrefix("application/json"),
-            let message = try? JSONDecoder().decode(Message.self, from: Data(response.body)),
-            let asset = message.asset_id ?? message.id ?? message.existing_asset_id
-        else { return nil }
+        guard response.isJSON, let json = response.jsonBody else { return nil }
+        do throws(JSONMismatch) {
+            let ids = [try json.number("asset_id"), try json.number("id"), try json.number("existing_asset_id")]
+            guard let id = ids.compactMap(\.self).first else { return nil }
+            assetID = id
+            checksum = try json.text("checksum_sha256")?.lowercased()
+            deleteToken = try json.text("delete_token")
+            statusNonce = try json.text("status_nonce")
+        } catch {
+            return nil
+        }
         status = response.status
         self.request = request
-        assetID = asset.value
-        checksum = message.checksum_sha256?.lowercased()
-        deleteToken = message.delete_token
-        statusNonce = message.status_nonce
         isDuplicate = response.status == 409
-        let given = [message.delete_token, message.status_nonce].compactMap(\.self).map { Secret($0) }
+        let given = [deleteToken, statusNonce].compactMap(\.self).map { Secret($0) }
         let words = response.redactor(also: given).redacted(Array(response.body.prefix(64 << 10)))
         head = String(DisplayText.escape(words).prefix(500))
     }

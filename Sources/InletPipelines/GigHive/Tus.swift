@@ -16,7 +16,7 @@ struct Tus: Sendable {
             ("Upload-Length", String(length)),
             ("Upload-Metadata", Self.metadata([("filename", fileName), ("filetype", Array(mediaType.utf8))])),
         ]
-        let response = try await call(HTTPRequest("POST", files, headers: headers + fields), what)
+        let response = try await call(HTTPRequest("POST", files, headers: Self.headers + fields), what)
         guard response.status == 201, let location = response.header("Location") else {
             throw GigHiveVerdict.done.error(response, what)
         }
@@ -30,7 +30,7 @@ struct Tus: Sendable {
     /// How many bytes of the upload the server has.
     func offset(of upload: String, length: Int64) async throws(DeliveryError) -> Int64 {
         let what = "looking up the upload at \(files.redacted)"
-        let response = try await call(HTTPRequest("HEAD", url(upload), headers: headers), what)
+        let response = try await call(HTTPRequest("HEAD", url(upload), headers: Self.headers), what)
         guard let offset = Self.offset(response, length) else {
             throw .misunderstood("\(what): the answer has no usable Upload-Offset", response.status)
         }
@@ -50,7 +50,7 @@ struct Tus: Sendable {
             ("Upload-Offset", String(range.lowerBound)), ("Content-Type", "application/offset+octet-stream"),
         ]
         let request = HTTPRequest(
-            "PATCH", url(upload), headers: headers + fields,
+            "PATCH", url(upload), headers: Self.headers + fields,
             body: .slice(source, offset: range.lowerBound, length: Int64(range.count)), answerDeadline: .seconds(120))
         let response = try await call(request, what, meter: meter)
         // Any other offset says that nothing of this arrived, or something else; it must not keep us here.
@@ -65,7 +65,7 @@ struct Tus: Sendable {
     func delete(_ upload: String) async throws(DeliveryError) {
         do throws(DeliveryError) {
             let what = "dropping an upload at \(files.redacted)"
-            _ = try await call(HTTPRequest("DELETE", url(upload), headers: headers), what)
+            _ = try await call(HTTPRequest("DELETE", url(upload), headers: Self.headers), what)
         } catch {
             guard error.code == .uploadGone else { throw error }
         }
@@ -87,15 +87,12 @@ struct Tus: Sendable {
 
     private func url(_ upload: String) -> HTTPURL { api.settings.url.appending(path: "files/\(upload)") }
 
-    private var headers: HTTPFields { api.headers + [("Tus-Resumable", Self.version)] }
+    private static let headers: HTTPFields = [("Tus-Resumable", version)]
 
     private func call(
         _ request: HTTPRequest, _ what: String, meter: TransferMeter? = nil
     ) async throws(DeliveryError) -> HTTPResponse {
-        let response = try await api.send(request, meter: meter)
-        let verdict = GigHiveVerdict(response, at: .files)
-        guard verdict == .done else { throw verdict.error(response, what) }
-        return response
+        try await api.service.send(request, meter: meter) { GigHiveVerdict($0, at: .files).error($0, what) }
     }
 
     /// How much of an upload of `length` bytes a server says that it has; nil for what cannot be so.

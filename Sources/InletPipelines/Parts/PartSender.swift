@@ -89,14 +89,14 @@ struct PartSender: Sendable {
         await client.untilOpen()
         let request = try target.request(body, sums)
         guard proof.kind == .md5, sums.md5 == nil else {
-            let answer = try await send(request)
+            let answer = try await client.exchange(request, meter: attempt.meter)
             return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in
                 proof.kind == .checksum ? try await md5(range, sums.md5).get() : sums.md5
             }
         }
         // A send that fails ends the scope, and with it the hashing.
         async let hashed = md5(range, nil)
-        let answer = try await send(request)
+        let answer = try await client.exchange(request, meter: attempt.meter)
         let digest = await hashed
         return try await claim(answer, range, target, what, sums) { () throws(DeliveryError) in try digest.get() }
     }
@@ -107,7 +107,7 @@ struct PartSender: Sendable {
         _ answer: HTTPResponse, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String,
         _ sums: SliceSums, md5: () async throws(DeliveryError) -> Digest?
     ) async throws(DeliveryError) -> Claim {
-        guard (200..<300).contains(answer.status) else { throw target.refusal(answer, what()) }
+        guard answer.isSuccess else { throw target.refusal(answer, what()) }
         guard let etag = answer.header("ETag"), !ETagJudge.bare(etag).isEmpty else {
             attempt.meter.add(range.lowerBound - range.upperBound)
             throw DeliveryError(
@@ -121,14 +121,6 @@ struct PartSender: Sendable {
         }
         let md5 = try await md5()
         return Claim(said: etag, wanted: md5, part: UploadRecord.ProvedPart(etag: etag, md5: md5?.hex))
-    }
-
-    private func send(_ request: HTTPRequest) async throws(DeliveryError) -> HTTPResponse {
-        do {
-            return try await client.send(request, meter: attempt.meter)
-        } catch {
-            throw DeliveryError(error)
-        }
     }
 
     /// The MD5 of a slice, unless it is known.

@@ -23,14 +23,14 @@ struct ObjectLookup: Sendable {
             return try await firstByte(url)
         }
         guard let base = api.settings.publicURL else { return .unknown }
-        let response = try await api.send(HTTPRequest("HEAD", base.appending(path: key)))
+        let response = try await api.client.exchange(HTTPRequest("HEAD", base.appending(path: key)))
         return Self.finding(response, length: response.header("Content-Length"))
     }
 
     /// A presigned GET cannot be sent as HEAD: it asks for one byte and reads the length from Content-Range.
     private func firstByte(_ url: HTTPURL) async throws(DeliveryError) -> Finding {
         let request = HTTPRequest("GET", url, headers: [("Range", "bytes=0-0")], answerLimit: 64 << 10)
-        let response = try await api.send(request)
+        let response = try await api.client.exchange(request)
         if response.status == 416 { return .found(size: 0, etag: response.header("ETag")) }
         let total = response.header("Content-Range")?.split(separator: "/").last.map(String.init)
         return Self.finding(response, length: total ?? response.header("Content-Length"))

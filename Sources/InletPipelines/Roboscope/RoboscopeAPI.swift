@@ -4,7 +4,7 @@ internal import InletTransfer
 /// The calls of a Roboscope server. Every call is one request, never retried here.
 struct RoboscopeAPI: Sendable {
     let settings: RoboscopeSettings
-    let client: HTTPClient
+    private let service: ServiceClient
     /// How long an answer may take in all, and how long nothing may move: what the server's own app allows.
     let patience: Duration
     /// Whether requests go on, for a moment, when their task is cancelled.
@@ -20,16 +20,16 @@ struct RoboscopeAPI: Sendable {
 
     init(settings: RoboscopeSettings, client: HTTPClient, patience: Duration = .seconds(30)) {
         self.settings = settings
-        self.client = client
         self.patience = patience
+        let token = settings.token.map { Secret("Bearer \($0.reveal())") }
+        service = ServiceClient(
+            settings.url, client, login: token.map { .field(name: "Authorization", value: $0) } ?? .none)
     }
 
     /// Of a connection, and again of an answer, in a cancelled task.
     private static let partingPatience = Duration.milliseconds(400)
     /// An answer with all markers of a session: 100,000 of them with some text.
     static let longList = 128 << 20
-
-    private static let json = "application/json"
 
     // MARK: - Spaces, sessions, markers
 
@@ -166,14 +166,8 @@ struct RoboscopeAPI: Sendable {
     func request(
         _ method: String, _ path: String, query: [(String, String)] = [], body: String? = nil, limit: Int
     ) -> HTTPRequest {
-        var url = settings.url.appending(path: path)
-        for (name, value) in query { url = url.appending(queryItem: name, value) }
-        var headers: HTTPFields = [("Accept", Self.json)]
-        if let token = settings.token { headers.append(("Authorization", "Bearer \(token.reveal())")) }
-        if body != nil { headers.append(("Content-Type", Self.json)) }
-        var request = HTTPRequest(
-            method, url, headers: headers, body: body.map { .bytes(Array($0.utf8)) } ?? .none, answerLimit: limit,
-            answerDeadline: patience, stallTimeout: patience)
+        var request = service.request(
+            method, path, query: query.map { ($0.0, $0.1) }, json: body, limit: limit, patience: patience)
         if isParting {
             request.outlivesCancellation = true
             request.connectTimeout = Self.partingPatience
@@ -183,14 +177,7 @@ struct RoboscopeAPI: Sendable {
     }
 
     private func send(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> HTTPResponse {
-        let response: HTTPResponse
-        do {
-            response = try await client.send(request)
-        } catch {
-            throw DeliveryError(error)
-        }
-        if (200..<300).contains(response.status) { return response }
-        throw RoboscopeAnswer.error(response, "\(what) at \(settings.url.redacted)")
+        try await service.send(request) { RoboscopeAnswer.error($0, "\(what) at \(settings.url.redacted)") }
     }
 
     private static func path(_ folder: String, _ id: String) throws(DeliveryError) -> String {

@@ -83,14 +83,8 @@ struct S3API: Sendable {
     func send(_ call: Call, _ what: @autoclosure () -> String) async throws(DeliveryError) -> HTTPResponse {
         // A limit of 0 may hold for hours, and signatures for a quarter of one.
         if call.body.length > 0 { await client.untilOpen() }
-        let request = try signed(call)
-        let response: HTTPResponse
-        do {
-            response = try await client.send(request)
-        } catch {
-            throw DeliveryError(error)
-        }
-        guard (200..<300).contains(response.status) else { throw refusal(response, what(), call.method) }
+        let response = try await client.exchange(try signed(call))
+        guard response.isSuccess else { throw refusal(response, what(), call.method) }
         return response
     }
 

@@ -15,13 +15,12 @@ extension VOPIAPI {
     /// Stops a job that has not begun; one that runs goes on, and may still complete.
     /// - Throws: `.conflict` when the job has ended, `.notFound` as `job`.
     package func cancel(_ id: String) async throws(DeliveryError) {
-        let post = try VOPICall("POST", job: id, "/cancel", .cancel, "cancelling job")
-        let delete = try VOPICall("DELETE", job: id, "", .cancel, "cancelling job")
+        let (post, delete) = (try request("POST", job: id, "/cancel"), try request("DELETE", job: id))
         var generation = try await generation()
         // A server may have been renewed since it was asked, and would now destroy what it is to cancel.
         if generation == .older, !book.isConfirmed { generation = try await askGeneration() }
         do throws(DeliveryError) {
-            _ = try await send(generation == .newer ? post : delete)
+            _ = try await send(generation == .newer ? post : delete, .cancel, "cancelling job \(id)")
         } catch {
             // It may have been replaced by an older one: ask again before the next.
             if error.code == .badRequest { await book.forget() }
@@ -32,10 +31,10 @@ extension VOPIAPI {
     /// Deletes a job that has ended or not begun, and its files. A job that is not there counts as deleted.
     /// - Throws: `.conflict` while the job runs; `.badRequest` where the server can only cancel.
     package func delete(_ id: String) async throws(DeliveryError) {
-        let call = try VOPICall("DELETE", job: id, "", .delete, "deleting job")
+        let request = try request("DELETE", job: id)
         try await requireDeleting()
         do throws(DeliveryError) {
-            _ = try await send(call)
+            _ = try await send(request, .delete, "deleting job \(id)")
         } catch {
             guard error.code == .notFound else { throw error }
         }
@@ -52,19 +51,12 @@ extension VOPIAPI {
     /// Cancels a job that cannot exist: a server that has the call misses the job, one that has not misses the route.
     private func askGeneration() async throws(DeliveryError) -> VOPIGeneration {
         let nobody = UUID().uuidString.lowercased()
-        let call = try VOPICall("POST", job: nobody, "/cancel", .cancel, "asking for the generation, with job")
-        let credential = try await login.credential()
-        var response = try await exchange(call, credential)
-        if VOPIVerdict(response, at: .cancel) == .renew, let other = try await login.credential(after: credential) {
-            response = try await exchange(call, other)
-        }
+        let response = try await service.answer(to: try request("POST", job: nobody, "/cancel"))
         let said = VOPISaid(response)
         if response.status == 404, said.code == "NOT_FOUND" { return try await book.remember(.newer) }
         if response.status == 404, said.isUnknownRoute { return try await book.remember(.older) }
         // Any other 404 is nothing that the server itself says, and least of all that a job is gone.
         let verdict = response.status == 404 ? .done : VOPIVerdict(response, at: .cancel)
-        throw verdict.error(
-            response, "\(call.what) at \(settings.url.redacted)", hint: login.hint(said),
-            now: .now)
+        throw refusal(verdict, response, "asking for the generation, with job \(nobody)")
     }
 }

@@ -10,7 +10,7 @@ extension VOPIAPI {
         _ = try await jobs(limit: 1)
         let taken = "\(settings.url.redacted) answers and takes this login"
         // An API key has no account whose credits could be asked for.
-        if case .key = login { return taken }
+        guard case .tokens = service.login else { return taken }
         guard let balance = try await balance() else { return taken }
         let credits = balance.credits.formatted
         guard balance.credits > 0 else {
@@ -25,12 +25,12 @@ extension VOPIAPI {
     /// For a destination that may be idle: renews a login that is a day old. Otherwise does nothing.
     /// - Throws: `.credentials` when the login has ended.
     package func keepAlive() async throws(DeliveryError) {
-        if case .own(let tokens) = login { try await tokens.keepAlive() }
+        try await tokens?.keepAlive()
     }
 
     /// When the login was last renewed, and what to do where that fails; nil before the first time.
     package func renewal() async -> (at: WallTime, remedy: String)? {
-        guard case .own(let tokens) = login, let time = await tokens.lastRenewal() else { return nil }
+        guard let tokens, let time = await tokens.lastRenewal() else { return nil }
         return (time, tokens.remedy)
     }
 
@@ -38,14 +38,10 @@ extension VOPIAPI {
     /// - Parameter refused: one that the server no longer takes; another is given then.
     /// - Throws: `.badRequest` with an API key, which is no secret between the two.
     package func accessToken(after refused: Secret? = nil) async throws(DeliveryError) -> Secret {
-        switch login {
-        case .own(let tokens):
-            guard let refused else { return try await tokens.access() }
-            return try await tokens.access(after: refused)
-        case .borrowed(let lend): return try await lend(refused)
-        case .key:
+        guard case .tokens(let give, _) = service.login else {
             throw DeliveryError(.giveUp, .badRequest, "the destination has an api_key, and so no access tokens")
         }
+        return try await give(refused)
     }
 }
 

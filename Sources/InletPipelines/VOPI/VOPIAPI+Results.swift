@@ -9,11 +9,10 @@ extension VOPIAPI {
     /// - Throws: `.conflict` when the job has no results yet, `.notFound` as `job`.
     package func downloadURLs(_ id: String, life: Duration) async throws(DeliveryError) -> VOPIDownloads {
         let life = Self.life(life)
-        var call = try VOPICall("GET", job: id, "/download-urls", .downloads, "asking for the results of job")
-        call.query = [("expiresIn", String(life.components.seconds))]
-        call.answerLimit = 16 << 20
-        call.deadline = .seconds(60)
-        let answer = try await send(call)
+        let request = try request(
+            "GET", job: id, "/download-urls", query: [("expiresIn", String(life.components.seconds))], limit: 16 << 20,
+            patience: .seconds(60))
+        let answer = try await send(request, .downloads, "asking for the results of job \(id)")
         guard let downloads = VOPIDownloads(answer.value, asked: life, rules: settings.linkRules) else {
             throw answer.misunderstood
         }
@@ -23,9 +22,9 @@ extension VOPIAPI {
     /// `GET /api/v1/jobs/:id/metadata`: transcript, product and platform texts as they are; nil when there are none, or no
     /// such job.
     package func metadata(_ id: String) async throws(DeliveryError) -> VOPIValue? {
-        var call = try VOPICall("GET", job: id, "/metadata", .read, "asking for the metadata of job")
-        call.answerLimit = 4 << 20
-        return try await found(call)?.value.objectIfSet
+        try await found(
+            try request("GET", job: id, "/metadata", limit: 4 << 20), "asking for the metadata of job \(id)"
+        )?.value.objectIfSet
     }
 
     /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at; thousands for a long video.
@@ -46,18 +45,16 @@ extension VOPIAPI {
     /// `GET /api/v1/jobs/:id/images/grouped`: variant, then version, then URL of the private bucket. An unknown job has
     /// none.
     package func groupedImages(_ id: String) async throws(DeliveryError) -> [String: [String: String]] {
-        var call = try VOPICall("GET", job: id, "/images/grouped", .read, "listing the images of job")
-        call.answerLimit = 16 << 20
-        let answer = try await send(call)
+        let request = try request("GET", job: id, "/images/grouped", limit: 16 << 20)
+        let answer = try await send(request, .read, "listing the images of job \(id)")
         guard answer.value.isObject || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
         return VOPIValue.links(answer.value)
     }
 
     /// `GET /api/v1/jobs/:id/video`; nil when the server has not measured it.
     package func video(_ id: String) async throws(DeliveryError) -> VOPIVideo? {
-        guard
-            let answer = try await found(try VOPICall("GET", job: id, "/video", .read, "asking about the video of job"))
-        else { return nil }
+        let request = try request("GET", job: id, "/video")
+        guard let answer = try await found(request, "asking about the video of job \(id)") else { return nil }
         guard let video = VOPIVideo(answer.value) else { throw answer.misunderstood }
         return video
     }
@@ -68,20 +65,19 @@ extension VOPIAPI {
     package func deleteImage(
         _ id: String, frame: String, version: String
     ) async throws(DeliveryError) -> [String: [String: String]] {
-        try VOPICall.check(frame, "frame id")
-        try VOPICall.check(version, "version")
-        let call = try VOPICall("DELETE", job: id, "/images/\(frame)/\(version)", .delete, "deleting an image of job")
+        try Self.check(frame, "frame id")
+        try Self.check(version, "version")
+        let request = try request("DELETE", job: id, "/images/\(frame)/\(version)")
         try await requireDeleting()
-        let answer = try await send(call)
+        let answer = try await send(request, .delete, "deleting an image of job \(id)")
         return VOPIValue.links(answer.value["commercialImages"])
     }
 
     /// `GET /api/v1/credits/balance`; nil where the server has no such thing.
     package func balance() async throws(DeliveryError) -> VOPIBalance? {
-        var call = VOPICall("GET", "api/v1/credits/balance", .read, "asking for the balance")
-        call.query = [("includeHistory", "false")]
+        let request = request("GET", "api/v1/credits/balance", query: [("includeHistory", "false")])
         do throws(DeliveryError) {
-            let answer = try await send(call)
+            let answer = try await send(request, .read, "asking for the balance")
             guard let balance = VOPIBalance(answer.value) else { throw answer.misunderstood }
             return balance
         } catch {
@@ -92,33 +88,29 @@ extension VOPIAPI {
 
     /// `GET /ready`, without credentials: whether the server's own parts are there.
     package func ready() async throws(DeliveryError) -> VOPIReadiness {
-        var call = VOPICall("GET", "ready", .read, "asking whether it is ready")
-        call.isOpen = true
-        let response = try await exchange(call, nil)
-        let value = VOPIValue(response.body) ?? .null
+        let response = try await service.answer(to: request("GET", "ready"), isOpen: true)
+        let value = VOPIValue(response.jsonBody ?? .null)
         let checks = value["checks"].members.compactMapValues(\.text)
         let isOwnAnswer = response.status == 503 && !checks.isEmpty
-        guard (200..<300).contains(response.status) || isOwnAnswer else {
+        guard response.isSuccess || isOwnAnswer else {
             throw VOPIVerdict(response, at: .read).error(
-                response, "\(call.what) at \(settings.url.redacted)", hint: "it needs none", now: .now)
+                response, "asking whether it is ready at \(settings.url.redacted)", hint: "it needs none", now: .now)
         }
         return VOPIReadiness(isReady: response.status != 503 && !checks.values.contains("error"), checks: checks)
     }
 
     private func list(_ id: String, _ rest: String) async throws(DeliveryError) -> [VOPIValue] {
-        var call = try VOPICall("GET", job: id, rest, .read, "listing the results of job")
         // Unpaged: a video of five minutes has 3000 frames of about 400 bytes each.
-        call.answerLimit = 32 << 20
-        call.deadline = .seconds(120)
-        let answer = try await send(call)
+        let request = try request("GET", job: id, rest, limit: 32 << 20, patience: .seconds(120))
+        let answer = try await send(request, .read, "listing the results of job \(id)")
         guard answer.value.isList || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
         return answer.value.list
     }
 
     /// nil for what the server does not have.
-    private func found(_ call: VOPICall) async throws(DeliveryError) -> VOPIAnswer? {
+    private func found(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> VOPIAnswer? {
         do throws(DeliveryError) {
-            return try await send(call)
+            return try await send(request, .read, what)
         } catch {
             guard error.code == .notFound else { throw error }
             return nil

@@ -2,81 +2,66 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Who we are to the server; one header, never two.
-enum VOPILogin: Sendable {
-    case key(Secret)
-    /// Renewed here, and kept.
-    case own(VOPITokens)
-    /// Renewed by the agent.
-    case borrowed(@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)
+extension VOPIAPI {
+    func request(
+        _ method: String, _ path: String, query: HTTPFields = [], body: VOPIValue? = nil, limit: Int = 1 << 20,
+        patience: Duration = .seconds(30)
+    ) -> HTTPRequest {
+        service.request(method, path, query: query, json: body?.plain.text, limit: limit, patience: patience)
+    }
 
-    /// What goes with a request now.
-    func credential() async throws(DeliveryError) -> Secret {
-        switch self {
-        case .key(let key): key
-        case .own(let tokens): try await tokens.access()
-        case .borrowed(let lend): try await lend(nil)
+    /// A request about one job.
+    /// - Throws: `.badRequest` for an id that no server gives, and that would turn the path into another one.
+    func request(
+        _ method: String, job id: String, _ rest: String = "", query: HTTPFields = [], limit: Int = 1 << 20,
+        patience: Duration = .seconds(30)
+    ) throws(DeliveryError) -> HTTPRequest {
+        try Self.check(id, "job id")
+        return request(method, "api/v1/jobs/\(id)\(rest)", query: query, limit: limit, patience: patience)
+    }
+
+    /// What the server takes in a path: `[A-Za-z0-9_.-]+`, and no dots alone, which would name the folder above.
+    static func check(_ text: String, _ what: String) throws(DeliveryError) {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+        guard isPlain, (1...200).contains(text.utf8.count), text.contains(where: { $0 != "." }) else {
+            let shown = DisplayText.escape(String(text.prefix(60)))
+            throw DeliveryError(
+                .giveUp, .badRequest, "'\(shown)' is no \(what): it takes letters, digits, '_', '.' and '-'")
         }
     }
 
-    /// Another credential after the server refused `rejected`; nil when there is none.
-    func credential(after rejected: Secret) async throws(DeliveryError) -> Secret? {
-        switch self {
-        case .key: return nil
-        case .own(let tokens): return try await tokens.access(after: rejected)
-        case .borrowed(let lend):
-            let other = try await lend(rejected)
-            return other == rejected ? nil : other
-        }
+    /// The answer to a call that succeeded.
+    /// - Parameter what: for error texts: `creating a job`.
+    func send(
+        _ request: HTTPRequest, _ endpoint: VOPIEndpoint, _ what: String
+    ) async throws(DeliveryError) -> VOPIAnswer {
+        let response = try await service.send(request) { refusal(VOPIVerdict($0, at: endpoint), $0, what) }
+        return VOPIAnswer(response, "\(what) at \(settings.url.redacted)")
     }
 
-    func header(_ credential: Secret) -> (name: String, value: String) {
-        if case .key = self { return ("x-api-key", credential.reveal()) }
-        return ("Authorization", "Bearer " + credential.reveal())
+    /// What an answer that ends a call means. A login that is refused is looked at again before the next one.
+    func refusal(_ verdict: VOPIVerdict, _ response: HTTPResponse, _ what: String) -> DeliveryError {
+        if verdict == .credentials { tokens?.doubt() }
+        return verdict.error(
+            response, "\(what) at \(settings.url.redacted)", hint: hint(VOPISaid(response)), now: .now)
     }
 
     /// What a person can do when the server refuses us.
-    func hint(_ said: VOPISaid) -> String {
-        switch self {
-        case .key where said.code == "USAGE_LIMIT_EXCEEDED": "this API key has no uses left; give another"
-        case .key where said.message.contains("User authentication required"):
-            "this server takes no API keys; set auth: { refresh_token_file: ... }"
-        case .key: "check the api_key"
-        case .own, .borrowed:
-            said.message.contains("Missing API key")
+    private func hint(_ said: VOPISaid) -> String {
+        if case .tokens = service.login {
+            return said.message.contains("Missing API key")
                 ? "this server takes API keys only; set auth: { api_key: ... }"
                 : "log in again, and put the new refresh token into refresh_token_file"
         }
-    }
-}
-
-extension VOPIAPI {
-    /// Sends `call` with our credentials, and once more with renewed ones where that may help.
-    func send(_ call: VOPICall) async throws(DeliveryError) -> VOPIAnswer {
-        let what = "\(call.what) at \(settings.url.redacted)"
-        var credential = call.isOpen ? nil : try await login.credential()
-        var response = try await exchange(call, credential)
-        var verdict = VOPIVerdict(response, at: call.endpoint)
-        if verdict == .renew, let used = credential, let other = try await login.credential(after: used) {
-            credential = other
-            response = try await exchange(call, other)
-            verdict = VOPIVerdict(response, at: call.endpoint)
-        }
-        guard verdict == .done else {
-            if verdict == .credentials, case .own(let tokens) = login { tokens.doubt() }
-            let hint = login.hint(VOPISaid(response))
-            throw verdict.error(response, what, hint: hint, now: .now)
-        }
-        return VOPIAnswer(response, what)
-    }
-
-    /// The answer as it is, whatever its status.
-    func exchange(_ call: VOPICall, _ credential: Secret?) async throws(DeliveryError) -> HTTPResponse {
-        do {
-            return try await client.send(
-                call.request(at: settings.url, credential: credential.map { login.header($0) }))
-        } catch {
-            throw DeliveryError(error)
-        }
+        if said.code == "USAGE_LIMIT_EXCEEDED" { return "this API key has no uses left; give another" }
+        return said.message.contains("User authentication required")
+            ? "this server takes no API keys; set auth: { refresh_token_file: ... }" : "check the api_key"
     }
 }

@@ -7,8 +7,9 @@ package import SystemPackage
 /// renewed. Answers are read without expectations: `{}`, `""`, 0 and missing fields are all "not set".
 package final class VOPIAPI: Sendable {
     package let settings: VOPISettings
-    let client: HTTPClient
-    let login: VOPILogin
+    let service: ServiceClient
+    /// The login that is renewed here; nil with an API key, and where the agent lends its own.
+    let tokens: VOPITokens?
     let book: VOPIServerBook
 
     /// - Parameters:
@@ -18,22 +19,30 @@ package final class VOPIAPI: Sendable {
     ///     refused, another.
     package init(
         _ settings: VOPISettings, name: String, client: HTTPClient, pool: BlockingPool, tokens: FilePath,
-        borrowing: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)? = nil
+        borrowing: TokenSource? = nil
     ) {
         self.settings = settings
-        self.client = client
         book = VOPIServerBook(folder: tokens, name: name, server: settings.url, pool: pool)
-        switch settings.login {
-        case .apiKey(let key): login = .key(key)
-        case .tokens(let seed):
-            if let borrowing {
-                login = .borrowed(borrowing)
-            } else {
-                let store = VOPITokenStore(folder: tokens, name: name, seed: seed, pool: pool)
-                login = .own(VOPITokens(server: settings.url, client: client, store: store))
-            }
+        let login: ServiceLogin
+        switch (settings.login, borrowing) {
+        case (.apiKey(let key), _):
+            self.tokens = nil
+            login = .field(name: "x-api-key", value: key)
+        case (.tokens, let borrowing?):
+            self.tokens = nil
+            login = .tokens(borrowing, isRefused: VOPIVerdict.asksForRenewal)
+        case (.tokens(let seed), nil):
+            let store = VOPITokenStore(folder: tokens, name: name, seed: seed, pool: pool)
+            let own = VOPITokens(server: settings.url, client: client, store: store)
+            self.tokens = own
+            login = .tokens(
+                { refused async throws(DeliveryError) in try await own.access(after: refused) },
+                isRefused: VOPIVerdict.asksForRenewal)
         }
+        service = ServiceClient(settings.url, client, login: login)
     }
+
+    var client: HTTPClient { service.http }
 
     // MARK: - Uploads and jobs
 
@@ -47,13 +56,12 @@ package final class VOPIAPI: Sendable {
         filename: String?, contentType: String, life: Duration
     ) async throws(DeliveryError) -> VOPIUploadPlace {
         let life = Self.life(life)
-        var call = VOPICall("POST", "api/v1/uploads/presign", .presign, "asking for an upload URL")
         var members: [String: VOPIValue] = [
             "contentType": .text(contentType), "expiresIn": .integer(life.components.seconds),
         ]
         members["filename"] = filename.map { .text(String($0.suffix(255))) }
-        call.body = .object(members)
-        let answer = try await send(call)
+        let request = request("POST", "api/v1/uploads/presign", body: .object(members))
+        let answer = try await send(request, .presign, "asking for an upload URL")
         let place: VOPIUploadPlace?
         do {
             place = try VOPIUploadPlace(answer.value, asked: life, rules: settings.linkRules)
@@ -66,11 +74,9 @@ package final class VOPIAPI: Sendable {
 
     /// `POST /api/v1/jobs`. Not idempotent, and no key makes it so: see `mayHaveCreated`.
     package func createJob(_ job: VOPINewJob) async throws(DeliveryError) -> VOPIJob {
-        var call = VOPICall("POST", "api/v1/jobs", .create, "creating a job")
-        call.body = job.json
         // The server adds the job to its queue before it answers, and its queue may hang.
-        call.deadline = .seconds(60)
-        let answer = try await send(call)
+        let request = request("POST", "api/v1/jobs", body: job.json, patience: .seconds(60))
+        let answer = try await send(request, .create, "creating a job")
         guard let created = VOPIJob(answer.value) else { throw answer.misunderstood }
         return created
     }
@@ -91,12 +97,9 @@ package final class VOPIAPI: Sendable {
     package func jobs(
         status: String? = nil, limit: Int = 100, offset: Int = 0
     ) async throws(DeliveryError) -> VOPIJobPage {
-        var call = VOPICall("GET", "api/v1/jobs", .read, "listing jobs")
-        if let status { call.query.append(("status", status)) }
-        call.query.append(("limit", String(min(max(limit, 1), 100))))
-        call.query.append(("offset", String(max(offset, 0))))
-        call.answerLimit = 4 << 20
-        let answer = try await send(call)
+        var query: HTTPFields = status.map { [("status", $0)] } ?? []
+        query += [("limit", String(min(max(limit, 1), 100))), ("offset", String(max(offset, 0)))]
+        let answer = try await send(request("GET", "api/v1/jobs", query: query, limit: 4 << 20), .read, "listing jobs")
         guard let page = VOPIJobPage(answer.value) else { throw answer.misunderstood }
         return page
     }
@@ -104,19 +107,17 @@ package final class VOPIAPI: Sendable {
     /// `GET /api/v1/jobs/:id`.
     /// - Throws: `.notFound` for a job that is not there, or somebody else's.
     package func job(_ id: String) async throws(DeliveryError) -> VOPIJob {
-        try await one(id, try VOPICall("GET", job: id, "", .read, "looking at job"))
+        try await one(id, "", "looking at job")
     }
 
     /// `GET /api/v1/jobs/:id/status`: without `error`, `result` and `config`.
     /// - Throws: as `job`.
     package func status(_ id: String) async throws(DeliveryError) -> VOPIJob {
-        try await one(id, try VOPICall("GET", job: id, "/status", .read, "asking for the status of job"))
+        try await one(id, "/status", "asking for the status of job")
     }
 
-    private func one(_ id: String, _ call: VOPICall) async throws(DeliveryError) -> VOPIJob {
-        var call = call
-        call.answerLimit = 4 << 20
-        let answer = try await send(call)
+    private func one(_ id: String, _ rest: String, _ what: String) async throws(DeliveryError) -> VOPIJob {
+        let answer = try await send(try request("GET", job: id, rest, limit: 4 << 20), .read, "\(what) \(id)")
         guard var job = VOPIJob(answer.value, asked: id) else { throw answer.misunderstood }
         job.hide(by: answer.response.redactor)
         return job
@@ -136,7 +137,7 @@ struct VOPIAnswer: Sendable {
     init(_ response: HTTPResponse, _ what: String) {
         self.response = response
         self.what = what
-        value = VOPIValue(response.body) ?? .null
+        value = VOPIValue(response.jsonBody ?? .null)
     }
 
     /// The error for a caller who misses something in it.

@@ -41,6 +41,9 @@ extension VOPIVerdict {
         }
     }
 
+    /// Whether the access token was refused, and another one may be taken: at every endpoint alike.
+    static func asksForRenewal(_ response: HTTPResponse) -> Bool { VOPIVerdict(response, at: .read) == .renew }
+
     private static func verdict(
         _ response: HTTPResponse, _ said: VOPISaid, _ endpoint: VOPIEndpoint
     ) -> VOPIVerdict {

@@ -21,8 +21,7 @@ struct VOPISaid: Sendable, Equatable {
             code = nil
             details = []
             isJSON = false
-            let words = response.redactor.redacted(Array(body.prefix(4096)))
-            message = GigHiveSaid.plain(String(decoding: words, as: UTF8.self))
+            message = response.plainText(4096)
             return
         }
         isJSON = true

@@ -21,8 +21,8 @@ final class VOPITokens: Sendable {
         var failure: (error: DeliveryError, at: WallTime, until: WallTime)?
     }
 
-    private let server: HTTPURL
-    private let client: HTTPClient
+    /// Asked without a login: the refresh token is in the body.
+    private let service: ServiceClient
     private let store: VOPITokenStore
     private let now: @Sendable () -> WallTime
     private let flight = SingleFlight<VOPITokenPair>()
@@ -31,21 +31,14 @@ final class VOPITokens: Sendable {
     init(
         server: HTTPURL, client: HTTPClient, store: VOPITokenStore, now: @escaping @Sendable () -> WallTime = { .now }
     ) {
-        self.server = server
-        self.client = client
+        service = ServiceClient(server, client)
         self.store = store
         self.now = now
     }
 
-    /// A token for a request, renewed where 70 % of its life are over.
+    /// A token for a request, renewed where 70 % of its life are over; another one than `rejected`, which the server refused.
     /// - Throws: `.credentials` when the login has ended, `.outage` when it cannot be renewed now.
-    func access() async throws(DeliveryError) -> Secret {
-        if let pair, pair.isFresh(at: now()) { return pair.accessToken }
-        return try await flight.run { () throws(DeliveryError) in try await self.renewed(not: nil) }.accessToken
-    }
-
-    /// A token other than `rejected`, which the server refused.
-    func access(after rejected: Secret) async throws(DeliveryError) -> Secret {
+    func access(after rejected: Secret? = nil) async throws(DeliveryError) -> Secret {
         if let pair, pair.accessToken != rejected, pair.isFresh(at: now()) { return pair.accessToken }
         let pair = try await flight.run { () throws(DeliveryError) in try await self.renewed(not: rejected) }
         if pair.accessToken != rejected { return pair.accessToken }
@@ -77,6 +70,8 @@ final class VOPITokens: Sendable {
     /// Has the configured token looked at again before the next request: the server refused us, and somebody may have
     /// logged in anew.
     func doubt() { state.withLock { $0.pair = nil } }
+
+    private var server: HTTPURL { service.url }
 
     private var pair: VOPITokenPair? { state.withLock { $0.pair } }
 
@@ -131,21 +126,19 @@ final class VOPITokens: Sendable {
     /// One renewal. - Returns: why the token has ended, if it has.
     /// - Throws: what passes; nothing is known of the token then.
     private func ask(_ token: Secret) async throws(DeliveryError) -> Result<VOPIValue, DeliveryError> {
-        var call = VOPICall("POST", "api/v1/auth/refresh", .refresh, "renewing the login")
-        call.body = .object(["refreshToken": .text(token.reveal())])
-        var request = call.request(at: server, credential: nil)
+        let body = JSONValue.object(["refreshToken": .string(token.reveal())]).text
+        var request = service.request("POST", "api/v1/auth/refresh", json: body, patience: .seconds(30))
         request.outlivesCancellation = true
         request.secrets = [token]
         let response: HTTPResponse
-        do throws(TransferError) {
-            response = try await client.send(request)
+        do throws(DeliveryError) {
+            response = try await service.answer(to: request)
         } catch {
             // The agent is stopping, and the answer lost: the old token is shown once more at the next start.
-            if error.code == .cancelled { throw DeliveryError(error) }
-            throw failed(DeliveryError(error))
+            throw error.code == .cancelled ? error : failed(error)
         }
         let verdict = VOPIVerdict(response, at: .refresh)
-        if verdict == .done { return .success(VOPIValue(response.body) ?? .null) }
+        if verdict == .done { return .success(VOPIValue(response.jsonBody ?? .null)) }
         let error = verdict.error(
             response, "renewing the login at \(server.redacted)", hint: remedy, now: now())
         guard verdict == .credentials else { throw failed(error) }

@@ -96,7 +96,7 @@ extension R2Pipeline: DeliveryVerifying {
             isPresigned
             ? HTTPRequest("GET", url, headers: [("Range", "bytes=0-0")], answerLimit: 64 << 10)
             : HTTPRequest("HEAD", url)
-        let answer = try await api.send(request)
+        let answer = try await api.client.exchange(request)
         let size: Int64?
         switch answer.status {
         case 416: size = 0

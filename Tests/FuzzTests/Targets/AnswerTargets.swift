@@ -80,9 +80,7 @@ extension FuzzTarget {
         _ = GigHiveReply(response, request: "POST")
         _ = try? RoboscopeAnswer.list(response, "step")
         _ = try? RoboscopeAnswer.object(response, "step")
-        _ = (try? SpiralMessages.decode(response.body)) as SpiralMessages.Created?
-        _ = (try? SpiralMessages.decode(response.body)) as SpiralMessages.Completed?
-        _ = (try? SpiralMessages.decode(response.body)) as SpiralMessages.Location?
+        _ = try? response.jsonBody.flatMap { json throws(JSONMismatch) in try SpiralAPI.Created(json) }
         let tag = DownloadTag(response)
         _ = tag.judge(response, offset: 5)
         _ = DownloadTag(tag.note) == tag

@@ -104,9 +104,9 @@ struct VOPIReplay: Sendable {
 
     /// What nobody calls is at least sent and judged like the rest.
     private func other() async throws(DeliveryError) -> String {
-        var call = VOPICall(vector.method, String(vector.path.dropFirst()), .read, "asking")
-        if vector.body != .null { call.body = vector.body }
-        _ = try await api.send(call)
+        let request = api.request(
+            vector.method, String(vector.path.dropFirst()), body: vector.body == .null ? nil : vector.body)
+        _ = try await api.send(request, .read, "asking")
         return "done"
     }
 
