@@ -145,3 +145,232 @@ struct VOPIAnswer: Sendable {
         VOPIVerdict.done.error(response, what, hint: "", now: .now)
     }
 }
+
+/// What jobs made, and what the account can pay.
+extension VOPIAPI {
+    /// `GET /api/v1/jobs/:id/download-urls`, the one way to the files; ask right before fetching.
+    /// - Parameter life: held to what the server takes, 60 s to a day.
+    /// - Throws: `.conflict` when the job has no results yet, `.notFound` as `job`.
+    package func downloadURLs(_ id: String, life: Duration) async throws(DeliveryError) -> VOPIDownloads {
+        let life = Self.life(life)
+        let request = try request(
+            "GET", job: id, "/download-urls", query: [("expiresIn", String(life.components.seconds))], limit: 16 << 20,
+            patience: .seconds(60))
+        let answer = try await send(request, .downloads, "asking for the results of job \(id)")
+        guard let downloads = VOPIDownloads(answer.value, asked: life, rules: settings.linkRules) else {
+            throw answer.misunderstood
+        }
+        return downloads
+    }
+
+    /// `GET /api/v1/jobs/:id/metadata`: transcript, product and platform texts as they are; nil when there are none, or no
+    /// such job.
+    package func metadata(_ id: String) async throws(DeliveryError) -> VOPIValue? {
+        try await found(
+            try request("GET", job: id, "/metadata", limit: 4 << 20), "asking for the metadata of job \(id)"
+        )?.value.objectIfSet
+    }
+
+    /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at; thousands for a long video.
+    package func frames(_ id: String) async throws(DeliveryError) -> [VOPIFrame] {
+        try await list(id, "/frames").compactMap { VOPIFrame($0) }
+    }
+
+    /// `GET /api/v1/jobs/:id/frames/final`: the frames that were chosen.
+    package func finalFrames(_ id: String) async throws(DeliveryError) -> [VOPIFrame] {
+        try await list(id, "/frames/final").compactMap { VOPIFrame($0) }
+    }
+
+    /// `GET /api/v1/jobs/:id/images`.
+    package func images(_ id: String) async throws(DeliveryError) -> [VOPIImage] {
+        try await list(id, "/images").compactMap { VOPIImage($0) }
+    }
+
+    /// `GET /api/v1/jobs/:id/images/grouped`: variant, then version, then URL of the private bucket. An unknown job has
+    /// none.
+    package func groupedImages(_ id: String) async throws(DeliveryError) -> [String: [String: String]] {
+        let request = try request("GET", job: id, "/images/grouped", limit: 16 << 20)
+        let answer = try await send(request, .read, "listing the images of job \(id)")
+        guard answer.value.isObject || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
+        return VOPIValue.links(answer.value)
+    }
+
+    /// `GET /api/v1/jobs/:id/video`; nil when the server has not measured it.
+    package func video(_ id: String) async throws(DeliveryError) -> VOPIVideo? {
+        let request = try request("GET", job: id, "/video")
+        guard let answer = try await found(request, "asking about the video of job \(id)") else { return nil }
+        guard let video = VOPIVideo(answer.value) else { throw answer.misunderstood }
+        return video
+    }
+
+    /// `DELETE /api/v1/jobs/:id/images/:frame/:version`.
+    /// - Returns: the images that are left: variant, version, URL of the private bucket.
+    /// - Throws: `.conflict` for a job that is not completed; `.notFound` for an image that is not there; as `delete`.
+    package func deleteImage(
+        _ id: String, frame: String, version: String
+    ) async throws(DeliveryError) -> [String: [String: String]] {
+        try Self.check(frame, "frame id")
+        try Self.check(version, "version")
+        let request = try request("DELETE", job: id, "/images/\(frame)/\(version)")
+        try await requireDeleting()
+        let answer = try await send(request, .delete, "deleting an image of job \(id)")
+        return VOPIValue.links(answer.value["commercialImages"])
+    }
+
+    /// `GET /api/v1/credits/balance`; nil where the server has no such thing.
+    package func balance() async throws(DeliveryError) -> VOPIBalance? {
+        let request = request("GET", "api/v1/credits/balance", query: [("includeHistory", "false")])
+        do throws(DeliveryError) {
+            let answer = try await send(request, .read, "asking for the balance")
+            guard let balance = VOPIBalance(answer.value) else { throw answer.misunderstood }
+            return balance
+        } catch {
+            guard error.code == .notFound || error.code == .badRequest else { throw error }
+            return nil
+        }
+    }
+
+    /// `GET /ready`, without credentials: whether the server's own parts are there.
+    package func ready() async throws(DeliveryError) -> VOPIReadiness {
+        let response = try await service.answer(to: request("GET", "ready"), isOpen: true)
+        let value = VOPIValue(response.jsonBody ?? .null)
+        let checks = value["checks"].members.compactMapValues(\.text)
+        let isOwnAnswer = response.status == 503 && !checks.isEmpty
+        guard response.isSuccess || isOwnAnswer else {
+            throw VOPIVerdict(response, at: .read).error(
+                response, "asking whether it is ready at \(settings.url.redacted)", hint: "it needs none", now: .now)
+        }
+        return VOPIReadiness(isReady: response.status != 503 && !checks.values.contains("error"), checks: checks)
+    }
+
+    private func list(_ id: String, _ rest: String) async throws(DeliveryError) -> [VOPIValue] {
+        // Unpaged: a video of five minutes has 3000 frames of about 400 bytes each.
+        let request = try request("GET", job: id, rest, limit: 32 << 20, patience: .seconds(120))
+        let answer = try await send(request, .read, "listing the results of job \(id)")
+        guard answer.value.isList || answer.value.isEmptyOfAnyKind else { throw answer.misunderstood }
+        return answer.value.list
+    }
+
+    /// nil for what the server does not have.
+    private func found(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> VOPIAnswer? {
+        do throws(DeliveryError) {
+            return try await send(request, .read, what)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+}
+
+/// The login, and whether the server takes it.
+extension VOPIAPI {
+    /// Whether the server answers, takes our login and has credits left.
+    /// - Returns: what it said, in a few words.
+    /// - Throws: `.outOfCredits` when there are none.
+    package func probe() async throws(DeliveryError) -> String {
+        _ = try await jobs(limit: 1)
+        let taken = "\(settings.url.redacted) answers and takes this login"
+        // An API key has no account whose credits could be asked for.
+        guard case .tokens = service.login else { return taken }
+        guard let balance = try await balance() else { return taken }
+        let credits = balance.credits.formatted
+        guard balance.credits > 0 else {
+            throw DeliveryError(
+                .outage(after: VOPIVerdict.creditsPause), .outOfCredits,
+                "the account at \(settings.url.redacted) has no credits left; buy some, and deliveries go on by themselves"
+            )
+        }
+        return "\(taken); \(credits) credits left"
+    }
+
+    /// For a destination that may be idle: renews a login that is a day old. Otherwise does nothing.
+    /// - Throws: `.credentials` when the login has ended.
+    package func keepAlive() async throws(DeliveryError) {
+        try await tokens?.keepAlive()
+    }
+
+    /// When the login was last renewed, and what to do where that fails; nil before the first time.
+    package func renewal() async -> (at: WallTime, remedy: String)? {
+        guard let tokens, let time = await tokens.lastRenewal() else { return nil }
+        return (time, tokens.remedy)
+    }
+
+    /// An access token for the command line.
+    /// - Parameter refused: one that the server no longer takes; another is given then.
+    /// - Throws: `.badRequest` with an API key, which is no secret between the two.
+    package func accessToken(after refused: Secret? = nil) async throws(DeliveryError) -> Secret {
+        guard case .tokens(let give, _) = service.login else {
+            throw DeliveryError(.giveUp, .badRequest, "the destination has an api_key, and so no access tokens")
+        }
+        return try await give(refused)
+    }
+}
+
+extension Double {
+    /// Without a fraction where there is none.
+    fileprivate var formatted: String { Int64(exactly: self).map { String($0) } ?? String(self) }
+}
+
+extension VOPIAPI {
+    func request(
+        _ method: String, _ path: String, query: HTTPFields = [], body: VOPIValue? = nil, limit: Int = 1 << 20,
+        patience: Duration = .seconds(30)
+    ) -> HTTPRequest {
+        service.request(method, path, query: query, json: body?.plain.text, limit: limit, patience: patience)
+    }
+
+    /// A request about one job.
+    /// - Throws: `.badRequest` for an id that no server gives, and that would turn the path into another one.
+    func request(
+        _ method: String, job id: String, _ rest: String = "", query: HTTPFields = [], limit: Int = 1 << 20,
+        patience: Duration = .seconds(30)
+    ) throws(DeliveryError) -> HTTPRequest {
+        try Self.check(id, "job id")
+        return request(method, "api/v1/jobs/\(id)\(rest)", query: query, limit: limit, patience: patience)
+    }
+
+    /// What the server takes in a path: `[A-Za-z0-9_.-]+`, and no dots alone, which would name the folder above.
+    static func check(_ text: String, _ what: String) throws(DeliveryError) {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+        guard isPlain, (1...200).contains(text.utf8.count), text.contains(where: { $0 != "." }) else {
+            let shown = DisplayText.escape(String(text.prefix(60)))
+            throw DeliveryError(
+                .giveUp, .badRequest, "'\(shown)' is no \(what): it takes letters, digits, '_', '.' and '-'")
+        }
+    }
+
+    /// The answer to a call that succeeded.
+    /// - Parameter what: for error texts: `creating a job`.
+    func send(
+        _ request: HTTPRequest, _ endpoint: VOPIEndpoint, _ what: String
+    ) async throws(DeliveryError) -> VOPIAnswer {
+        let response = try await service.send(request) { refusal(VOPIVerdict($0, at: endpoint), $0, what) }
+        return VOPIAnswer(response, "\(what) at \(settings.url.redacted)")
+    }
+
+    /// What an answer that ends a call means. A login that is refused is looked at again before the next one.
+    func refusal(_ verdict: VOPIVerdict, _ response: HTTPResponse, _ what: String) -> DeliveryError {
+        if verdict == .credentials { tokens?.doubt() }
+        return verdict.error(
+            response, "\(what) at \(settings.url.redacted)", hint: hint(VOPISaid(response)), now: .now)
+    }
+
+    /// What a person can do when the server refuses us.
+    private func hint(_ said: VOPISaid) -> String {
+        if case .tokens = service.login {
+            return said.message.contains("Missing API key")
+                ? "this server takes API keys only; set auth: { api_key: ... }"
+                : "log in again, and put the new refresh token into refresh_token_file"
+        }
+        if said.code == "USAGE_LIMIT_EXCEEDED" { return "this API key has no uses left; give another" }
+        return said.message.contains("User authentication required")
+            ? "this server takes no API keys; set auth: { refresh_token_file: ... }" : "check the api_key"
+    }
+}
