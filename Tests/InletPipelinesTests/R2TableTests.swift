@@ -77,6 +77,26 @@ import Testing
         #expect(trusting.judge("anything", md5: nil) == .proved)
     }
 
+    // MARK: - Answers
+
+    @Test(arguments: [
+        (#"{"upload_id":"u","parts":[{"part_number":1,"url":"a"},{"part_number":2.0,"url":"b"}]}"#, "u - 1a 2b"),
+        (#"{"upload_id":"u","key":"k","part_urls":[{"part_number":1,"url":"a"}],"parts":null}"#, "u k 1a"),
+        (#"{"upload_id":"u","key":null}"#, "u -"), (#"{"key":"k"}"#, nil), (#"{"upload_id":1}"#, nil),
+        (#"{"upload_id":"u","key":1}"#, nil), (#"{"upload_id":"u","parts":{}}"#, nil),
+        (#"{"upload_id":"u","parts":[{"part_number":"1","url":"a"}]}"#, nil),
+        (#"{"upload_id":"u","parts":[{"part_number":1}]}"#, nil), ("[]", nil),
+    ])
+    func `an opened upload is read by the names of each generation, and not by halves`(
+        _ text: String, _ wanted: String?
+    ) throws {
+        let json = try JSONValue(parsing: text.utf8)
+        // Of another kind or missing: neither is an upload.
+        let created = try? SpiralAPI.Created(json)
+        let words = created.map { [$0.id, $0.key ?? "-"] + $0.parts.map { "\($0.number)\($0.url)" } }
+        #expect(words?.joined(separator: " ") == wanted)
+    }
+
     // MARK: - UploadRecord
 
     @Test(arguments: 0..<100 as Range<UInt64>)

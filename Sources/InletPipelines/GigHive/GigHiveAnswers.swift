@@ -115,6 +115,7 @@ struct GigHiveSaid: Sendable {
     private static func members(_ response: HTTPResponse) -> (error: String?, message: String?)? {
         guard response.isJSON, let json = try? JSONValue(parsing: response.body.prefix(64 << 10)), json.object != nil
         else { return nil }
+        // As said above.
         return try? (json.text("error"), json.text("message"))
     }
 }
@@ -203,6 +204,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
             deleteToken = try json.text("delete_token")
             statusNonce = try json.text("status_nonce")
         } catch {
+            // As said above.
             return nil
         }
         status = response.status

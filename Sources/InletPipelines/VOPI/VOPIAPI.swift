@@ -127,25 +127,6 @@ package final class VOPIAPI: Sendable {
     static func life(_ asked: Duration) -> Duration { .seconds(min(max(asked.components.seconds, 60), 86_400)) }
 }
 
-/// The answer to a call that succeeded.
-struct VOPIAnswer: Sendable {
-    let response: HTTPResponse
-    let what: String
-    /// `.null` for an empty body and for what is no JSON.
-    let value: VOPIValue
-
-    init(_ response: HTTPResponse, _ what: String) {
-        self.response = response
-        self.what = what
-        value = VOPIValue(response.jsonBody ?? .null)
-    }
-
-    /// The error for a caller who misses something in it.
-    var misunderstood: DeliveryError {
-        VOPIVerdict.done.error(response, what, hint: "", now: .now)
-    }
-}
-
 /// What jobs made, and what the account can pay.
 extension VOPIAPI {
     /// `GET /api/v1/jobs/:id/download-urls`, the one way to the files; ask right before fetching.
