@@ -287,11 +287,7 @@ extension VOPIAPI {
     }
 }
 
-extension Double {
-    /// Without a fraction where there is none.
-    fileprivate var formatted: String { Int64(exactly: self).map { String($0) } ?? String(self) }
-}
-
+/// How a call is made, and what is no success.
 extension VOPIAPI {
     func request(
         _ method: String, _ path: String, query: HTTPFields = [], body: VOPIValue? = nil, limit: Int = 1 << 20,
@@ -354,4 +350,9 @@ extension VOPIAPI {
         return said.message.contains("User authentication required")
             ? "this server takes no API keys; set auth: { refresh_token_file: ... }" : "check the api_key"
     }
+}
+
+extension Double {
+    /// Without a fraction where there is none.
+    fileprivate var formatted: String { Int64(exactly: self).map { String($0) } ?? String(self) }
 }
