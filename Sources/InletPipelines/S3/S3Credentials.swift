@@ -33,7 +33,7 @@ enum CredentialsSource: Sendable, Hashable {
         let file =
             values.string("credentials_file").map { FilePath($0) }
             ?? variable("AWS_SHARED_CREDENTIALS_FILE").map { FilePath($0) }
-            ?? surroundings.home?.appending(".aws").appending("credentials")
+            ?? surroundings.home.map { Self.usualFile(home: $0) }
         switch (configured("access_key"), configured("secret_key")) {
         case (let access?, let secret?):
             let token = configured("session_token")
@@ -57,6 +57,8 @@ enum CredentialsSource: Sendable, Hashable {
                     + "the environment, or profile: of a credentials file")
         }
     }
+
+    static func usualFile(home: FilePath) -> FilePath { home.appending(".aws").appending("credentials") }
 
     private static func isReadable(_ file: FilePath) -> Bool {
         // It is only asked whether it can be read.

@@ -11,7 +11,8 @@ package struct JournalSeal: Sealing {
     private static let size = 32
 
     /// Takes the key that is in the state directory, or makes one; the caller holds its lock. What was sealed with a key that
-    /// is lost is unknown from then on: uploads are begun anew, and a file at GigHive can be deleted by its admin only.
+    /// is lost is unknown from then on: uploads are begun anew, and what a
+    /// token would delete only the server's admin can.
     /// Where no key can be kept, one serves until the process ends. Blocks.
     ///
     /// - Throws: where a key is that cannot be read now; it is not replaced.

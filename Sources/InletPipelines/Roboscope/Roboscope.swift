@@ -61,3 +61,66 @@ package struct RoboscopeSettings: Sendable {
         connections = values.integer("connections") ?? 8
     }
 }
+
+/// A Roboscope 2 server.
+package struct RoboscopeKind: DestinationKind {
+    package var type: DestinationType { RoboscopeSettings.type }
+    package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
+
+    /// Nothing of size goes there but markers, which share the connections.
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = try RoboscopeSettings(destination.values)
+        let pipeline = RoboscopePipeline(
+            settings: settings,
+            client: try factory.client(
+                for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
+            pool: factory.pool, readYAML: factory.readYAML)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,
+            connections: settings.connections, maxInFlight: nil)
+        made.setAddress(settings.url)
+        made.testExtension = "glb"
+        made.storage = StorageNeed(
+            destination: settings.storage,
+            isNeededWith: { path, fields in
+                // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
+                let role = (try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)
+                return role.needsStorage
+            })
+        made.reading = { path, fields in RoboscopeFields.reading(fields, path: path) }
+        made.closesBatches = true
+        return made
+    }
+
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try RoboscopeSettings(destination.values)
+        return (settings.url, Trust(caFile: settings.caFile))
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "spaces",
+            questions: [
+                .init(
+                    "url", "Address of the Roboscope API?", help: "the server's address",
+                    example: "https://roboscope.example/api/v1"),
+                .init("token", "Its token", .secret(variable: "ROBOSCOPE_TOKEN"), need: .never),
+            ],
+            route: [
+                "match: { extensions: [glb, usdc, usdz, obj, ply] }", "key: \"models/{dir}/{name}\"",
+                "sidecars: { extensions: [png, jpg], wait: 30s }   # previews, which go with their models",
+            ])
+    }
+}
+
+extension PipelineFactory {
+    /// What people ask of a Roboscope server. - Throws: `SettingFault` as `make` does.
+    package func roboscopeDesk(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeDesk {
+        let settings = try RoboscopeSettings(destination.values)
+        return RoboscopeDesk(
+            settings: settings,
+            client: try client(Trust(caFile: settings.caFile), connections: settings.connections, of: destination))
+    }
+}

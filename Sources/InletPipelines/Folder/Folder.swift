@@ -1,4 +1,5 @@
 package import InletCore
+internal import InletLinux
 package import SystemPackage
 
 /// What a `type: folder` destination is told: a local or mounted folder.
@@ -24,11 +25,43 @@ package struct FolderSettings: Sendable {
                 "verify", .choice(Verify.allCases.map(\.rawValue)), default: "read-back",
                 "read-back compares the SHA-256 of what the disk holds; size compares lengths."),
             KeySpec("min_free", .bytes, default: "0", "Space that must stay free on the file system."),
-        ])
+        ], folderKey: "path")
 
     package init(_ values: ConfigSection) {
         path = FilePath(values.string("path") ?? "")
         verify = values.string("verify").flatMap(Verify.init) ?? .readBack
         minFree = values.bytes("min_free") ?? 0
+    }
+}
+
+/// A folder of this machine.
+package struct FolderKind: DestinationKind {
+    package var type: DestinationType { FolderSettings.type }
+    package var pipeline: any Pipeline.Type { FolderPipeline.self }
+
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = FolderSettings(destination.values)
+        var made = Destination(
+            name: destination.name, type: destination.type,
+            pipeline: FolderPipeline(
+                settings: settings, pool: BlockingPool(name: "folder", threads: 4), hashing: factory.pool),
+            smallLimit: 8 << 20, connections: 4, maxInFlight: nil)
+        made.folder = settings.path
+        made.setAddress(settings.path.lexicallyNormalized().string)
+        return made
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "library",
+            questions: [
+                .init(
+                    "path", "Which folder shall they go to?", .path, help: "the folder that files go to",
+                    example: "/nonexistent/library")
+            ],
+            hints: ["min_free: 10GiB              # space that must stay free"], route: DestinationSetup.mirrored,
+            example: "--watch ~/Drop --to folder --path /srv/library --on-success archive --yes")
     }
 }

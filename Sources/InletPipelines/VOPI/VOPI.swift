@@ -130,3 +130,129 @@ package struct VOPISettings: Sendable {
         }
     }
 }
+
+/// A VOPI server.
+package struct VOPIKind: DestinationKind {
+    package var type: DestinationType { VOPISettings.type }
+    package var pipeline: any Pipeline.Type { VOPIPipeline.self }
+
+    /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let api = try factory.vopiAPI(destination)
+        let client = try factory.client(for: destination, Trust(caFile: api.settings.caFile))
+        var made = Destination(
+            name: destination.name, type: destination.type,
+            pipeline: VOPIPipeline(api: api, client: client, pool: factory.pool), smallLimit: -1, connections: 16,
+            maxInFlight: api.settings.maxInFlight)
+        made.setAddress(api.settings.url)
+        made.testExtension = "mp4"
+        made.untried = "no test video is sent, as every job costs credits; 'inlet send' of a video tries it"
+        made.results = api.settings.results
+        made.accessToken = { refused async throws(DeliveryError) in try await api.accessToken(after: refused) }
+        made.keepAlive = { () async throws(DeliveryError) in try await api.keepAlive() }
+        made.renewal = {
+            await api.renewal().map { LoginRenewal(at: $0.at, lasts: Self.loginLife, remedy: $0.remedy) }
+        }
+        return made
+    }
+
+    /// After so long a login that was not renewed has ended; renewals are tried every day.
+    private static let loginLife = Duration.seconds(7 * 86_400)
+
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try VOPISettings(destination.values)
+        return (settings.url, Trust(caFile: settings.caFile))
+    }
+
+    /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
+    package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
+        guard name == UploadRecord.openingName, var upload: VOPIRecord.Upload = SecretNotes.read(note) else {
+            return nil
+        }
+        let isSigned = upload.publicURL.contains("?")
+        if upload.url.isEmpty, !isSigned { return nil }
+        upload.url = ""
+        if isSigned { upload.publicURL = "" }
+        return SecretNotes.write(upload)
+    }
+
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "products",
+            questions: [
+                .init(
+                    "url", "Address of the VOPI server?", help: "the server's address", example: "https://vopi.example"),
+                .init(
+                    "refresh_token_file", "File with the refresh token of a login (empty: an API key)?", .path,
+                    help: "a file with the refresh token of a login", example: "vopi.token", need: .never, in: "auth"),
+                .init(
+                    "api_key", "Its API key", .secret(variable: "VOPI_KEY"), need: .insteadOf("refresh_token_file"),
+                    in: "auth"),
+                .init(
+                    "results", "Folder for what it makes of the videos?", .path, help: "the folder for what it makes",
+                    example: "/nonexistent/results"),
+            ],
+            hints: [
+                "job: { commercial_versions: [transparent] }   # of transparent, solid, real, creative",
+                "                                              # a job costs 1 credit or more; more kinds may cost more",
+            ],
+            route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"])
+    }
+}
+
+// MARK: - What is ordered
+
+extension VOPIKind {
+    /// How many kinds of pictures are ordered of each video, which the server wants credits for.
+    package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingRemark] {
+        // One that cannot be read was refused when the destination was made.
+        guard let job = try? VOPIJobConfig(destination.values.section("job")) else { return [] }
+        var remarks = [SettingRemark("orders " + Self.kinds(job.orderedVersions))]
+        for route in routes where route.to.contains(destination.name) {
+            // Where it says nothing, the destination's stand.
+            guard let text = route.with["commercial_versions"]?.text, !text.allSatisfy(\.isWhitespace) else { continue }
+            remarks.append(Self.remark(on: text, of: "route \(route.name)", job))
+        }
+        return remarks
+    }
+
+    private static func remark(on text: String, of route: String, _ job: VOPIJobConfig) -> SettingRemark {
+        if text.contains("{") { return SettingRemark("\(route) orders the kinds of pictures that '\(text)' names") }
+        var job = job
+        job.commercialVersions = VOPIJobConfig.versions(in: text)
+        if let (_, reason) = job.objection() { return SettingRemark(isFine: false, "\(route): \(reason)") }
+        return SettingRemark("\(route) orders " + kinds(job.orderedVersions))
+    }
+
+    private static func kinds(_ ordered: [String]) -> String {
+        "\(ordered.count) of \(VOPIJobConfig.versions.count) kinds of pictures for each video: "
+            + ordered.joined(separator: ", ")
+    }
+}
+
+// MARK: - For the command line
+
+extension PipelineFactory {
+    /// - Parameter borrowing: gives access tokens instead of the login's own, another one after one that the server has
+    ///   refused; for processes beside the agent.
+    package func vopiAPI(
+        _ destination: DestinationSettings,
+        borrowing: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)? = nil
+    ) throws(SettingFault) -> VOPIAPI {
+        let settings = try VOPISettings(destination.values)
+        guard let tokens else {
+            throw SettingFault(key: "auth", message: "needs a state_dir to keep the login in")
+        }
+        return VOPIAPI(
+            settings, name: destination.name, client: try client(Trust(caFile: settings.caFile), of: destination),
+            pool: pool,
+            tokens: tokens, borrowing: borrowing)
+    }
+
+    /// Fetches the results of any job.
+    package func vopiResults(_ api: VOPIAPI) -> VOPIResults {
+        VOPIResults(api: api, client: api.client, pool: pool)
+    }
+}

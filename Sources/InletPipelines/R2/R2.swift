@@ -96,24 +96,45 @@ package struct R2Settings: Sendable {
     }
 }
 
-/// A value that its reader let through but its destination cannot use.
-package struct SettingFault: Error, Sendable, Equatable {
-    package var key: String
-    /// Continues "`key` …".
-    package var message: String
+/// Cloudflare R2 behind the Spiral Storage API.
+package struct R2Kind: DestinationKind {
+    package var type: DestinationType { R2Settings.type }
+    package var pipeline: any Pipeline.Type { R2Pipeline.self }
 
-    package init(key: String, message: String) {
-        self.key = key
-        self.message = message
+    package func make(
+        _ destination: DestinationSettings, _ factory: PipelineFactory
+    ) throws(SettingFault) -> Destination {
+        let settings = try R2Settings(destination.values)
+        let pipeline = R2Pipeline(
+            settings: settings,
+            client: try factory.client(
+                for: destination, Trust(caFile: settings.caFile), connections: settings.connections),
+            hashing: factory.pool)
+        var made = Destination(
+            name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
+            connections: settings.connections, maxInFlight: settings.maxInFlight)
+        made.setAddress(settings.api)
+        return made
     }
 
-    /// An address that cannot be used. Without it: what stands in the wrong place may be a credential, and the configuration's
-    /// own line is shown beside the message.
-    init(_ key: String, _ error: TransferError) { self.init(key: key, message: Self.words(error)) }
+    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
+        let settings = try R2Settings(destination.values)
+        return (settings.api, Trust(caFile: settings.caFile))
+    }
 
-    static func words(_ error: TransferError) -> String {
-        error.code == .insecureURL
-            ? "is not encrypted; use https, or set allow_http: true for this destination"
-            : "is no http or https address that can be used (one with a user or a password in it is not)"
+    package var setup: DestinationSetup {
+        DestinationSetup(
+            name: "r2",
+            questions: [
+                .init(
+                    "api", "Address of the Spiral Storage API?", help: "the address of the API",
+                    example: "https://storage.example.com"),
+                .init("api_key", "Its API key", .secret(variable: "SPIRAL_KEY")),
+            ],
+            hints: [
+                "public_url: \"https://cdn.example.com\"   # where stored objects can be read", "parallel_parts: 4",
+                "bandwidth: 20MiB/s",
+            ], route: DestinationSetup.mirrored,
+            example: "--watch /srv/drop --to r2 --api https://storage.example.com --env api_key=SPIRAL_KEY")
     }
 }
