@@ -65,3 +65,38 @@ package struct FolderKind: DestinationKind {
             example: "--watch ~/Drop --to folder --path /srv/library --on-success archive --yes")
     }
 }
+
+// MARK: - Looking at what was delivered
+
+extension FolderPipeline: DeliveryVerifying {
+    /// Looks at the file; reads it past the page cache.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
+            _ = try requireFolder()
+            let key = FilePath(order.proof.key)
+            guard key.isRelative, key.components.allSatisfy({ $0.kind == .regular }) else {
+                return .cannotTell("the key '\(DisplayText.escape(order.proof.key))' is not a path below a folder")
+            }
+            do throws(SystemError) {
+                return try Self.look(settings.path.pushing(key), order)
+            } catch {
+                return try Verification(error)
+            }
+        }
+    }
+
+    private static func look(_ path: FilePath, _ order: VerifyOrder) throws(SystemError) -> Verification {
+        guard let name = path.lastComponent else { return .cannotTell("the key is empty") }
+        let folder = try Folder(path.removingLastComponent())
+        let look = try folder.look(name)
+        if look == .missing { return .missing("\(path.display) is not there") }
+        guard let size = look.identity?.size else { return .differs("\(path.display) is no regular file") }
+        guard order.comparesBytes, size == order.proof.size else { return order.compare(size: size, etag: nil) }
+        var check = ContentCheck(order)
+        var reader = try UncachedReader.open(name, in: folder)
+        while try reader.next({ check.update($0) }) {
+            if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }
+        }
+        return check.finish()
+    }
+}

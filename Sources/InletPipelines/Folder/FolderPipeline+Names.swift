@@ -19,7 +19,7 @@ extension FolderPipeline {
         do {
             return try top.canHold(name)
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
     }
 }

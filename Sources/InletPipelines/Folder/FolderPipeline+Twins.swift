@@ -39,7 +39,7 @@ extension FolderPipeline {
             }
             return try folder.look(name) != .missing
         } catch {
-            throw unwritable(error)
+            throw .unwritable(error)
         }
     }
 }

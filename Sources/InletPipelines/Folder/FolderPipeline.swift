@@ -50,7 +50,7 @@ package struct FolderPipeline: Pipeline {
                 let free = try FreeSpace.available(at: settings.path)
                 return "\(settings.path.display) is writable, \(ByteText.format(free)) free"
             } catch {
-                throw Self.unwritable(error)
+                throw .unwritable(error)
             }
         }
     }
@@ -116,7 +116,7 @@ package struct FolderPipeline: Pipeline {
         do {
             return try Folder(settings.path)
         } catch {
-            guard error.isMissing else { throw Self.unwritable(error) }
+            guard error.isMissing else { throw .unwritable(error) }
             throw DeliveryError(
                 .outage(after: nil), .destinationUnwritable,
                 error.isLinked
@@ -132,7 +132,7 @@ package struct FolderPipeline: Pipeline {
             return try Folder(directory)
         } catch {
             if error.isMissing, !error.isLinked { return nil }
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
     }
 
@@ -141,7 +141,7 @@ package struct FolderPipeline: Pipeline {
         do {
             free = try FreeSpace.available(at: settings.path)
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
         guard free - size >= settings.minFree else {
             throw DeliveryError(
@@ -152,7 +152,7 @@ package struct FolderPipeline: Pipeline {
         do {
             return try Folder.making(directory, mode: 0o755)
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
     }
 
@@ -174,7 +174,7 @@ package struct FolderPipeline: Pipeline {
         do {
             look = try folder.look(name)
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
         if case .missing = look { return nil }
         guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
@@ -187,7 +187,7 @@ package struct FolderPipeline: Pipeline {
             // The process may have died between the rename and this.
             try folder.synchronize()
         } catch {
-            throw Self.unwritable(error)
+            throw .unwritable(error)
         }
         return proof(order, key, target, wanted)
     }
@@ -202,16 +202,5 @@ package struct FolderPipeline: Pipeline {
         Proof(
             key: key, size: order.source.size, method: digest == nil ? .size : .readBack,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, etag: nil, url: target.display)
-    }
-
-    /// A destination that is full or not writable is out of order for every file: that is an outage, not an attempt.
-    static func unwritable(_ error: SystemError) -> DeliveryError {
-        if error.code == .canceled { return DeliveryError(.cancelled, .cancelled, "\(error)") }
-        if error.isShortage { return DeliveryError(.outage(after: nil), .outOfResources, "\(error)") }
-        if error.isFull { return DeliveryError(.outage(after: nil), .destinationFull, "\(error)") }
-        if error.code == .fileNameTooLong { return DeliveryError(.giveUp, .nameTooLong, "\(error)") }
-        let isOutage = error.isPermission || error.code == .readOnlyFileSystem || error.code == .ioError
-        return DeliveryError(
-            isOutage ? .outage(after: nil) : .retry(after: nil), .destinationUnwritable, "\(error)")
     }
 }

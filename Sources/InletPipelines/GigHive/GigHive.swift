@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 package import InletCore
 package import InletTransfer
 internal import SystemPackage
@@ -184,5 +185,59 @@ package struct GigHiveKind: DestinationKind {
                 "with:                          # label is the file's name and event_date its day, unless given",
                 "  org_name: \"{folder[1]}\"      # the first folder below the watched one", "  event_type: band",
             ])
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension GigHivePipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
+    /// The server's record of the asset. Its bytes cannot be fetched with an uploader's login: the checksum in the record is
+    /// the one that the server computed when it took the file.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        guard let id = order.proof.details?["asset_id"].flatMap({ Int64($0) }) else {
+            return .cannotTell("the server did not say which asset it is")
+        }
+        if api.isGuest { return .cannotTell("guests may not look at assets") }
+        guard let asset = try await api.asset(id) else { return .missing("asset \(id) is not there") }
+        if let size = asset.size_bytes?.value, size != order.proof.size {
+            return .differs("asset \(id) has \(size) bytes, not \(order.proof.size)")
+        }
+        let wanted =
+            ([order.proof.content].compactMap(\.self).filter { $0.partSize == nil }.map(\.digest) + order.digests)
+            .first { $0.algorithm == .sha256 }
+        guard let wanted, let said = asset.checksum_sha256?.lowercased() else {
+            return .same("the server's record of asset \(id)")
+        }
+        return said == wanted.hex
+            ? .same("the server's record of asset \(id): length, sha256")
+            : .differs("asset \(id) has the sha256 \(DisplayText.escape(said)), not \(wanted.hex)")
+    }
+}
+
+extension GigHiveAPI {
+    struct Asset: Decodable {
+        var size_bytes: GigHiveReply.Number?
+        var checksum_sha256: String?
+    }
+
+    /// `GET /api/uploads/{id}`; nil when there is none.
+    func asset(_ id: Int64) async throws(DeliveryError) -> Asset? {
+        // A random query, because mod_cache and Cloudflare keep answers.
+        let url = settings.url.appending(path: "api/uploads/\(id)")
+            .appending(queryItem: "r", String(UInt64.random(in: .min ... .max), radix: 36))
+        let what = "looking at asset \(id) at \(settings.url.redacted)"
+        let response = try await send(HTTPRequest("GET", url, headers: headers))
+        let isJSON = response.header("Content-Type")?.lowercased().hasPrefix("application/json") == true
+        if response.status == 404, isJSON { return nil }
+        guard (200..<300).contains(response.status) else {
+            throw GigHiveVerdict(response, at: .probe).error(response, what)
+        }
+        // What was wrong with it is no matter.
+        guard let asset = try? JSONDecoder().decode(Asset.self, from: Data(response.body)) else {
+            throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer is not the JSON it should be")
+        }
+        return asset
     }
 }

@@ -138,3 +138,77 @@ package struct R2Kind: DestinationKind {
             example: "--watch /srv/drop --to r2 --api https://storage.example.com --env api_key=SPIRAL_KEY")
     }
 }
+
+// MARK: - Looking at what was delivered
+
+extension R2Pipeline: DeliveryVerifying {
+    /// One byte through a presigned URL (dialect v1), or a HEAD below `public_url`; a GET of either for all bytes.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        let url: HTTPURL
+        do throws(DeliveryError) {
+            url = try await location(of: order.proof.key)
+        } catch {
+            switch error.code {
+            case .notFound: return .missing("there is no such object")
+            case .badRequest where error.verdict == .giveUp: return .cannotTell(error.reason)
+            default: throw error
+            }
+        }
+        let what = "looking up \(url.redacted)"
+        if order.comparesBytes {
+            let (verification, answer) = try await api.client.check(HTTPRequest("GET", url), order)
+            if let verification { return verification }
+            return try Self.missing(answer, what)
+        }
+        // What was presigned for GET cannot be sent as HEAD.
+        let isPresigned = settings.dialect == .v1
+        let request =
+            isPresigned
+            ? HTTPRequest("GET", url, headers: [("Range", "bytes=0-0")], answerLimit: 64 << 10)
+            : HTTPRequest("HEAD", url)
+        let answer = try await api.send(request)
+        let size: Int64?
+        switch answer.status {
+        case 416: size = 0
+        case 200..<300: size = Self.length(answer)
+        default: return try Self.missing(answer, what)
+        }
+        guard let size else { return .cannotTell("\(url.redacted) does not say how long it is") }
+        return order.compare(size: size, etag: answer.header("ETag"))
+    }
+
+    private static func length(_ answer: HTTPResponse) -> Int64? {
+        let total = answer.header("Content-Range")?.split(separator: "/").last.map(String.init)
+        return (total ?? answer.header("Content-Length")).flatMap { Int64($0) }
+    }
+
+    private static func missing(_ answer: HTTPResponse, _ what: String) throws(DeliveryError) -> Verification {
+        if answer.status == 404 || answer.status == 410 { return .missing("there is no such object") }
+        throw DeliveryError.ofStore(answer, what)
+    }
+}
+
+extension R2Pipeline: ObjectReading {
+    /// Through a presigned URL, asked for anew before each request (dialect v1), or below `public_url`.
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+        try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
+            HTTPRequest("GET", try await location(of: key), headers: attempt.headers)
+        }
+    }
+
+    /// Where the object can be read. - Throws: `.notFound`; `.badRequest` where this destination has no such call.
+    func location(of key: String) async throws(DeliveryError) -> HTTPURL {
+        if settings.dialect == .v1 {
+            if let text = try await api.objectURL(key) { return try api.checked(text) }
+            throw DeliveryError(
+                .giveUp, .notFound, "\(settings.api.redacted) has no object '\(DisplayText.escape(key))'")
+        }
+        guard let base = settings.publicURL else {
+            throw DeliveryError(
+                .giveUp, .badRequest,
+                "dialect \(settings.dialect.rawValue) has no call that reads objects; set public_url on this destination"
+            )
+        }
+        return base.appending(path: key)
+    }
+}

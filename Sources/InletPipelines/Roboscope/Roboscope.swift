@@ -124,3 +124,50 @@ extension PipelineFactory {
             client: try client(Trust(caFile: settings.caFile), connections: settings.connections, of: destination))
     }
 }
+
+// MARK: - Looking at what was delivered
+
+extension RoboscopePipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
+    /// Whether the space still has the URLs that were registered, and the session is there.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        let details = order.proof.details ?? [:]
+        var compared: [String] = []
+        if let id = details["space_id"] {
+            guard let space = try await there(RoboscopeSpace.self, id) else {
+                return .missing("space \(id) is not there")
+            }
+            for (field, url) in details.sorted(by: { $0.key < $1.key })
+            where field.hasSuffix("_url") && !field.hasPrefix("previous_") {
+                let now = space.text(field) ?? ""
+                if now != url {
+                    return .differs(
+                        "'\(field)' of space \(id) is "
+                            + (now.isEmpty ? "empty" : "'\(DisplayText.escape(now))'") + ", not '\(url)'")
+                }
+                compared.append(field)
+            }
+            compared.append("space \(id)")
+        }
+        if let id = details["session_id"] {
+            guard try await there(RoboscopeSession.self, id) != nil else {
+                return .missing("session \(id) is not there")
+            }
+            compared.append("session \(id)")
+        }
+        return compared.isEmpty
+            ? .cannotTell("nothing of its own was registered") : .same(compared.joined(separator: ", "))
+    }
+
+    private func there<Resource: RoboscopeResource>(
+        _ type: Resource.Type, _ id: String
+    ) async throws(DeliveryError) -> Resource? {
+        do throws(DeliveryError) {
+            return try await api.get(type, id)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return nil
+        }
+    }
+}

@@ -235,3 +235,41 @@ package struct S3Kind: DestinationKind {
             example: "--watch /srv/drop --to s3 --endpoint https://s3.example.com --bucket media")
     }
 }
+
+// MARK: - Looking at what was delivered
+
+extension S3Pipeline: DeliveryVerifying {
+    /// HeadObject; GetObject where bytes are to be read.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        let key = order.proof.key
+        do throws(DeliveryError) {
+            guard let found = try await api.head(key) else { return .missing("there is no such object") }
+            guard order.comparesBytes, found.size == order.proof.size else {
+                return order.compare(size: found.size, etag: found.etag)
+            }
+        } catch {
+            guard error.code == .unauthorized, error.reason.contains(S3API.denied) else { throw error }
+            return .cannotTell("these keys may not read the bucket")
+        }
+        let request = try api.signed(S3API.Call(method: "GET", key: key))
+        let (verification, answer) = try await api.client.check(request, order)
+        if let verification { return verification }
+        if answer.status == 404 { return .missing("there is no such object") }
+        throw api.refusal(answer, "reading \(api.url(key).redacted)")
+    }
+}
+
+extension S3Pipeline: ObjectReading {
+    /// GetObject; every request is signed anew, its range with it.
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+        try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
+            if let status = attempt.refusal, status == 401 || status == 403 {
+                throw DeliveryError(
+                    .credentials, .unauthorized,
+                    "fetching \(api.url(key).redacted) was answered with \(status): these keys may not read it, or there "
+                        + "is no such object and they may not list the bucket")
+            }
+            return try api.signed(S3API.Call(method: "GET", key: key, headers: attempt.headers))
+        }
+    }
+}

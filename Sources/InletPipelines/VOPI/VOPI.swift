@@ -1,4 +1,5 @@
 package import InletCore
+internal import InletLinux
 package import InletTransfer
 package import SystemPackage
 
@@ -254,5 +255,70 @@ extension PipelineFactory {
     /// Fetches the results of any job.
     package func vopiResults(_ api: VOPIAPI) -> VOPIResults {
         VOPIResults(api: api, client: api.client, pool: pool)
+    }
+}
+
+// MARK: - Looking at what was delivered
+
+extension VOPIPipeline: DeliveryVerifying {
+    package var findsByKey: Bool { false }
+
+    /// The files of the results, as `product.json` lists them. The video itself is not kept by the server, and it may forget
+    /// a job whose results are here.
+    package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        guard let id = order.proof.details?["job_id"] else { return .cannotTell("there is no job of it") }
+        let folder = VOPIResults.folder(of: id, in: api.settings)
+        let readsBytes = order.readsBytes
+        let found = try await pool.run { () throws(DeliveryError) -> Verification in
+            do throws(SystemError) { return try Self.look(folder, readsBytes: readsBytes) } catch {
+                return try Verification(error)
+            }
+        }
+        guard case .same(let files) = found else { return found }
+        do throws(DeliveryError) {
+            _ = try await api.status(id)
+            return .same("\(files), job \(id)")
+        } catch {
+            guard error.code == .notFound else { throw error }
+            return .same("\(files); the server no longer knows job \(id)")
+        }
+    }
+
+    private static func look(_ folder: FilePath, readsBytes: Bool) throws(SystemError) -> Verification {
+        let list = folder.appending(VOPIProduct.name)
+        let place = try VOPIResults.open("", in: folder)
+        guard let product = VOPIValue(try place.read(VOPIProduct.fileName, limit: 64 << 20)), product.isObject else {
+            return .differs("\(list.display) is not the JSON that it was")
+        }
+        for file in product["files"].list {
+            guard let name = file["path"].text else { continue }
+            let path = folder.pushing(FilePath(name))
+            guard let last = path.lastComponent else { continue }
+            let above = try place.folder(FilePath(name).removingLastComponent())
+            guard let size = try above.look(last).identity?.size else {
+                return .missing("\(path.display) is not there")
+            }
+            if let wanted = file["size"].integer, size != wanted {
+                return .differs("\(path.display) has \(size) bytes, not \(wanted)")
+            }
+            if readsBytes, let wanted = file["sha256"].text {
+                let found = try VOPIProduct.sha256(SourceFile(opening: last, in: above))
+                if found != wanted { return .differs("\(path.display) has the sha256 \(found), not \(wanted)") }
+            }
+        }
+        if let missing = missing(product) { return .missing(missing) }
+        return .same("\(product["files"].list.count) files of results" + (readsBytes ? ", all bytes read" : ""))
+    }
+
+    /// What the job spoke of and never gave; nil where nothing is missing.
+    private static func missing(_ product: VOPIValue) -> String? {
+        let names = product["missing"].list.compactMap(\.text)
+        guard !names.isEmpty || product["complete"].boolean == false else { return nil }
+        let there = product["files"].list.count
+        let all = max(product["expected"].integer ?? 0, there + names.count)
+        let shown = names.prefix(5).map { DisplayText.escape($0) } + (names.count > 5 ? ["…"] : [])
+        return "\(all - there) of \(all) results never came"
+            + (shown.isEmpty ? "" : ": " + shown.joined(separator: ", "))
+            + "; 'inlet vopi download \(product["job"].text ?? "JOB")' fetches them"
     }
 }

@@ -54,7 +54,7 @@ extension VOPIResults {
         do throws(SystemError) {
             return try folder.look(name).identity?.size
         } catch {
-            throw FolderPipeline.unwritable(error)
+            throw DeliveryError.unwritable(error)
         }
     }
 
@@ -65,7 +65,7 @@ extension VOPIResults {
             let results = try Folder.making(folder.removingLastComponent(), mode: 0o755)
             return try results.folder(below(folder, path), making: 0o755)
         } catch {
-            guard error.isLinked else { throw FolderPipeline.unwritable(error) }
+            guard error.isLinked else { throw DeliveryError.unwritable(error) }
             throw DeliveryError(
                 .giveUp, .destinationExists,
                 "\(folder.pushing(path).display) is a symlink, or behind one; results are not written through it")

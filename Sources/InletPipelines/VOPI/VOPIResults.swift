@@ -281,7 +281,7 @@ package struct VOPIResults: Sendable {
                         folder: folder, files: files + [VOPIProduct.name], missing: product.missing,
                         absent: product.absent, reason: reason, bytes: bytes + Int64(json.count)))
             } catch {
-                return .failure(FolderPipeline.unwritable(error))
+                return .failure(DeliveryError.unwritable(error))
             }
         }
         return try result.get()
