@@ -197,3 +197,17 @@ extension DeliveryError {
         return "the clock of this machine is \(amount) \(skew > .zero ? "ahead of" : "behind") the store's"
     }
 }
+
+extension DeliveryError {
+    /// An answer to a presigned request, in the words of an S3 store.
+    static func ofStore(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
+        var error = DeliveryError(answer, what, in: .xml, secretsMatter: false, now: .now)
+        guard error.heard?.word != .foreign else { return error }
+        let refusal = S3Refusal(answer, now: .now)
+        if let rule = S3Rule.table[refusal.code] {
+            error.heard = Heard(answer.status, rule.word)
+            if !rule.advice.isEmpty, rule.verdict != .credentials { error.reason += "; \(rule.advice)" }
+        }
+        return error
+    }
+}
